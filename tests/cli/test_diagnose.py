@@ -7,13 +7,14 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
-from pytest import CaptureFixture
+from pytest import CaptureFixture, MonkeyPatch
 
 from rocwheel.errors import CompileError, InputError
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.diagnose import Where
 from rocwright.diagnosis.explain import explain
+from rocwright.sources.debian import DebianArchive
 
 LOG = (
     "[1/2] c++ -c a.cpp\n"
@@ -121,3 +122,24 @@ def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixtu
     said = capsys.readouterr().err
     assert "known  disk-full: the disk is full" in said
     assert "fix    Look with `df -h`" in said
+
+
+def test_a_missing_header_is_looked_up_in_the_bases_index_when_asked(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
+    (tmp_path / "log").write_text("a.c:1:10: fatal error: numa.h: No such file or directory\n")
+    lists = DebianArchive(tmp_path / "home/apt", "sid", "amd64").folder / "contents"
+    lists.mkdir(parents=True)
+    with gzip.open(lists / "x_Contents-amd64.gz", "wb") as index:
+        index.write(b"usr/include/numa.h libdevel/libnuma-dev\n")
+    (lists / "fetched").touch()
+    asked = ["diagnose", str(tmp_path / "log"), "--find-packages"]
+    told = CliRunner().invoke(cli, [*asked, "--base", "debian:sid", "--json"])
+    assert told.exit_code == 0, told.output
+    known = json.loads(told.stdout)["known"][0]
+    assert known["packages"] == ["libnuma-dev"]
+    assert "On debian:sid it is in libnuma-dev" in known["issue"]["remedy"]
+    refused = CliRunner().invoke(cli, asked)
+    assert isinstance(refused.exception, InputError)
+    assert "--base debian:sid" in refused.exception.next_step

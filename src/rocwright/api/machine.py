@@ -27,6 +27,8 @@ def diagnose(
     base: str = "",
     phase: str = "",
     good: str | Path | None = None,
+    find_packages: bool = False,
+    home: str | Path | None = None,
     say: Callable[[str], None] = silent,
 ) -> Diagnosis:
     """The first error of a log, and what is known of it.
@@ -34,7 +36,9 @@ def diagnose(
     The log is a file's path, or a file that is open; of any tool and any size, compressed, cut off. What is
     known of the `component`, its `version`, the GPUs, the base and the `phase` that failed rules issues out.
     With a `good` log of the same step the answer says what is `new` in this one, which must be a path then.
-    Raises InputError where a log cannot be read, or a GPU or phase is not known.
+    `find_packages` looks a missing header up in the index of files of the base, which is fetched from its
+    archive and kept in the `home`. Raises InputError where a log cannot be read, a GPU or phase is not known,
+    or the base has no such index; NetworkError where it cannot be fetched.
     """
     from rocwright.catalog.phase import phase_named
     from rocwright.diagnosis.compare import compare
@@ -59,10 +63,42 @@ def diagnose(
                 cause="both are read more than once",
                 next_step="write it to a file, and name that",
             )
-        return search(pieces(log), where)
-    with open_log(Path(log)) as file:
-        found = search(pieces(file), where)
-    return found if good is None else found.model_copy(update={"new": compare(Path(log), Path(good))})
+        found = search(pieces(log), where)
+    else:
+        with open_log(Path(log)) as file:
+            found = search(pieces(file), where)
+    if find_packages:
+        found = _with_packages(found, base, home, say)
+    if good is None or not isinstance(log, str | Path):
+        return found
+    return found.model_copy(update={"new": compare(Path(log), Path(good))})
+
+
+def _with_packages(
+    found: Diagnosis, base: str, home: str | Path | None, say: Callable[[str], None]
+) -> Diagnosis:
+    from rocwheel.errors import InputError
+    from rocwright.catalog.load import the_catalog
+    from rocwright.diagnosis.missing import with_packages
+    from rocwright.home import Home
+    from rocwright.machine.architecture import host_architecture
+    from rocwright.sources.file_index import index_of
+
+    if not base:
+        raise InputError(
+            "no base is named whose packages could be looked up",
+            cause="which package has a header differs from base to base",
+            next_step="name one, such as --base debian:sid",
+        )
+    place = Home(Path(home).absolute()) if home is not None else Home.default()
+    index = index_of(base, the_catalog(), place.apt, host_architecture())
+
+    def packages_with(header: str) -> tuple[str, ...]:
+        say(f"the index of files of {base}: looking for {header}")
+        index.refresh()
+        return index.packages_with(header)
+
+    return with_packages(found, base, packages_with)
 
 
 def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty | None:

@@ -96,10 +96,15 @@ class Quote(Frozen):
 
 
 class Filled(Frozen):
-    """What to say when the line is there: `{name}` is what the pattern's group of that name matched."""
+    """What to say when the line is there: `{name}` is what the pattern's group of that name matched.
+
+    `indexed` is the remedy where the base's index of files tells which packages have the `header`: it has
+    {packages} and {base} too.
+    """
 
     means: Text
     remedy: str = ""
+    indexed: str = ""
 
 
 class Issue(WithOldKeys, Signature):

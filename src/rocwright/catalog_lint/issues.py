@@ -76,14 +76,18 @@ def _filled(issue: Issue) -> Found:
         yield from (("patterns", f"{', '.join(sorted(one))}: no filled words") for one in groups if one)
         return
     try:
-        words = issue.filled.means + issue.filled.remedy
-        names = {name for _, name, _, _ in Formatter().parse(words) if name is not None}
+        names = _names(issue.filled.means + issue.filled.remedy)
+        names |= _names(issue.filled.indexed) - {"packages", "base"}
     except ValueError as error:
         yield "filled", str(error)
         return
     for text, has in zip(issue.patterns, groups, strict=True):
         if names - has:
             yield "filled", f"{text!r} has no group {', '.join(sorted(names - has))}"
+
+
+def _names(words: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(words) if name is not None}
 
 
 def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:

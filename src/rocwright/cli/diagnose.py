@@ -36,6 +36,11 @@ MOST_KNOWN = 4
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="A log of the same step that went well: what it does not have is told first.",
 )
+@click.option(
+    "--find-packages",
+    is_flag=True,
+    help="Look up which packages of --base have a missing header: its index of files is fetched.",
+)
 @click.option("--phase", type=click.Choice([one.value for one in Phase]), help="The phase that failed.")
 @json_option
 def command(
@@ -45,6 +50,7 @@ def command(
     gpus: tuple[str, ...],
     base: str,
     good: Path | None,
+    find_packages: bool,
     phase: str | None,
     as_json: bool,
 ) -> None:
@@ -67,6 +73,7 @@ def command(
         base=base,
         phase=phase or "",
         good=good,
+        find_packages=find_packages,
         say=say,
     )
     if as_json:
@@ -84,6 +91,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
             {
                 "issue": one.issue.model_dump(mode="json", by_alias=True, exclude=issue),
                 "place": one.place.model_dump(mode="json"),
+                "packages": list(one.packages),
             }
             for one in found.known
         ],

@@ -47,11 +47,13 @@ class LogLocation(Frozen):
 
 class Known(Frozen):
     """A known issue and the first line where it was seen; where it is a family, `slots` are what that line
-    names, and the issue's words have them."""
+    names, and the issue's words have them. `packages` of the base have what is missing, where that was
+    looked up."""
 
     issue: Issue
     place: LogLocation
     slots: dict[str, str] = {}
+    packages: tuple[str, ...] = ()
 
 
 class RuledOut(Frozen):

@@ -36,6 +36,7 @@ from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
+from rocwright.execution.missing_packages import looked_up
 from rocwright.execution.objects.share import Sharing
 from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
@@ -246,7 +247,7 @@ def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Co
     if context.kept is not None and outcome.ended is Ended.EXITED and not outcome.maybe_memory:
         kept_tree.drop(context.workspace)
         context.on_line("it had gone on in a kept tree; the next attempt starts clean")
-    return _explain(outcome, found, last)
+    return _explain(outcome, looked_up(found, context), last)
 
 
 def _where(step: Step | None) -> Where:

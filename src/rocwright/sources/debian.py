@@ -105,6 +105,14 @@ class DebianArchive:
         with asked(f"the archive of Debian {self.suite}"):
             self._refresh()
 
+    def settings(self) -> Path:
+        """apt's settings in the private folder, which is made if need be. Raises NetworkError."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            if not self._configured.exists():
+                self._create()
+        return self._configured
+
     def _refresh(self) -> None:
         with self._lock():
             if not self._configured.exists():

@@ -1,0 +1,29 @@
+"""A header that is missing, and the packages that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rocwright.diagnosis.diagnose import Diagnosis, Known
+
+HEADER = "header"
+"""The slot of a family that names a missing header."""
+
+
+def with_packages(found: Diagnosis, base: str, packages_with: Callable[[str], tuple[str, ...]]) -> Diagnosis:
+    """The diagnosis with the packages of `base` that have the missing header, where that is the cause."""
+    cause = found.cause
+    if cause is None or cause.issue.filled is None or not cause.issue.filled.indexed:
+        return found
+    packages = packages_with(cause.slots.get(HEADER, ""))
+    if not packages:
+        return found
+    return found.model_copy(update={"known": (_with(cause, base, packages), *found.known[1:])})
+
+
+def _with(known: Known, base: str, packages: tuple[str, ...]) -> Known:
+    filled = known.issue.filled
+    assert filled is not None
+    words = {**known.slots, "base": base, "packages": " or ".join(packages)}
+    issue = known.issue.model_copy(update={"remedy": filled.indexed.format_map(words)})
+    return known.model_copy(update={"issue": issue, "packages": packages})

@@ -1,0 +1,32 @@
+"""The packages that have what a failed step misses, where its base's index of files is here already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import RocwrightError
+from rocwright.catalog.load import the_catalog
+from rocwright.diagnosis.missing import with_packages
+from rocwright.execution.context import Context
+from rocwright.machine.architecture import host_architecture
+from rocwright.sources.file_index import index_of
+
+if TYPE_CHECKING:
+    from rocwright.diagnosis.diagnose import Diagnosis
+
+
+def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
+    """The diagnosis with the packages of the step's base, as far as its index is here."""
+    base = context.step.about.base if context.step is not None else ""
+    if not base:
+        return found
+
+    def packages_with(header: str) -> tuple[str, ...]:
+        # a failure is told without what would have helped, rather than not at all
+        try:
+            index = index_of(base, the_catalog(), context.home.apt, host_architecture())
+            return index.packages_with(header) if index.here else ()
+        except RocwrightError:
+            return ()
+
+    return with_packages(found, base, packages_with)
