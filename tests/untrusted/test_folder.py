@@ -487,3 +487,21 @@ def test_why_something_cannot_be_opened_is_told(
     with pytest.raises(SandboxError, match=f"torch left something as {name}") as refused:
         left.read_bytes("log") if name == "log" else list(left.walk())
     assert refused.value.cause.startswith("input/output error; in ")
+
+
+def test_folders_are_made_below_and_no_link_leads_out(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "kept", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    kept = Untrusted(folder, "a server")
+    kept.make_folders("models/vae")
+    kept.make_folders("models/vae")
+    kept.make_folders("models/loras")
+    assert sorted(path.name for path in (folder / "models").iterdir()) == ["loras", "vae"]
+    assert stat.S_IMODE((folder / "models").stat().st_mode) == 0o700
+    (folder / "linked").symlink_to(outside)
+    (folder / "file").write_text("")
+    for name in ("linked/vae", "linked", "file", "file/vae", "../outside/vae", "/vae"):
+        with pytest.raises(SandboxError):
+            kept.make_folders(name)
+    assert not list(outside.iterdir())

@@ -20,6 +20,7 @@ from rocwright.serving import state
 from rocwright.serving.model import ServerState, Wanted, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.words import words_of
+from rocwright.untrusted import Untrusted
 
 ARTIFACT, MODELS, BESIDE = "/artifact", "/models", "/beside"
 """Where a server sees its program, its model and what belongs to that."""
@@ -94,8 +95,9 @@ class Service:
         if not self.server.keeps:
             return ()
         folder = self.folder(home)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in self.server.keeps:
-            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            Untrusted(folder, f"the server of {self.component}").make_folders(name)
         return (Mount(source=folder, target=DATA, writable=True),)
 
     def variables(self, places: dict[str, str]) -> dict[str, str]:

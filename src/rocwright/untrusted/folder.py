@@ -142,6 +142,19 @@ class Untrusted:
                 os.close(descriptor)
         return into
 
+    def make_folders(self, name: str) -> None:
+        """A folder, and those above it, where they are not there yet; for their owner alone."""
+        parts = name.split("/")
+        for number in range(1, len(parts) + 1):
+            above = "/".join(parts[:number])
+            with self._parent(above) as (parent, last):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(last, 0o700, dir_fd=parent)
+                try:
+                    os.close(self._into(parent, last))
+                except OSError as error:
+                    self._refuse_error(error, above, self._kind(parent, last))
+
     def _moved(self, parent: int, last: str, descriptor: int, into: Path) -> bool:
         """Whether the open file is now at `into`; it is put there only where nothing else leads to it."""
         found = os.fstat(descriptor)
