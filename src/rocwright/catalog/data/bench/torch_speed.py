@@ -87,7 +87,8 @@ def named(wanted: str) -> tuple[str, str]:
     device = "cuda" if wanted == "auto" else wanted
     about = torch.cuda.get_device_properties(device)
     target = getattr(about, "gcnArchName", "").partition(":")[0]
-    return device, f"{about.name} ({target})" if target else about.name
+    # torch for CUDA says the card's name there
+    return device, f"{about.name} ({target})" if target.startswith("gfx") else about.name
 
 
 def main(argv: list[str]) -> int:
