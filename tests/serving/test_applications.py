@@ -237,6 +237,10 @@ def test_an_application_runs_on_its_wheels_and_keeps_what_is_its_users(run: Run,
     assert run("restart", "mine").returncode == 0
     assert run("stop", "mine").returncode == 0
     assert list(home.servers.glob("*")) == []
+    for words in (("--stack", "tiny"), ("--keep", "0d")):
+        done = run("clean", "programs", "environments", *words, "--yes")
+        assert done.returncode == 0, done.stderr
+    assert not list(home.programs.glob("*.json"))
     again, _ = asked(run)
     assert again["pictures"] == "xx"
     assert (home.data / "tiny" / "models" / "checkpoints").is_dir()
