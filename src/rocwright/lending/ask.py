@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rocwheel.errors import InputError
+from rocwright.catalog.load import Catalog
 from rocwright.execution.runs import UnderWay
 from rocwright.lending.model import Evidence, Wanted
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import Finding
 from rocwright.records.opening import read_records
@@ -22,7 +22,7 @@ from rocwright.store.shared import SharedStore
 from rocwright.store.trust import TrustedKey
 from rocwright.store.working import WorkingStore
 from rocwright.verify.lines import printable
-from rocwright.verify.prepare import CHECK_ROOT
+from rocwright.verify.prepare import checked_in
 
 LENT = "lent"
 """The check of the finding that says on whose card the others were found."""
@@ -68,16 +68,16 @@ def wanted(project: Project, lock: Lock, device: str) -> Wanted:
     return Wanted(lock=lock_text(lock), artifacts=artifacts, device=device)
 
 
-def needed(plan: Plan) -> list[Step]:
+def needed(plan: Plan, catalog: Catalog) -> list[Step]:
     """The steps whose outputs a machine needs that verifies: the artifacts, and what checks run in."""
-    names = {*plan.artifacts, CHECK_ROOT, RUN_WHEELS}
+    names = {*plan.artifacts, *checked_in(plan, catalog)}
     return [one for one in plan.steps if one.name in names]
 
 
 def put(project: Project, lock: Lock, what: Wanted) -> None:
     """Put it where machines look for it, and what they need. Raises InputError, NetworkError."""
     store = working(project)
-    for step in needed(make_plan(lock, project.catalog)):
+    for step in needed(make_plan(lock, project.catalog), project.catalog):
         if store.record(step.key) is None:
             raise InputError(
                 f"{step.name} is not built",

@@ -155,7 +155,7 @@ class Lender:
     def _fetch(self, project: Project, lock: Lock, wanted: Wanted) -> None:
         """Have what is verified and what it needs here. Raises InputError where the store lacks some."""
         plan = make_plan(lock, project.catalog)
-        for step in needed(plan):
+        for step in needed(plan, project.catalog):
             if not in_store(project.store, project.store.record(step.key)) or not project.store.bring(
                 step.key
             ):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwright.bases.roots import unpacked_root
+from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
@@ -19,6 +20,7 @@ from rocwright.plan.decide import State, decide
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
+from rocwright.resolve.validate import PUBLISHED_WHEELS
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import Emulation
 from rocwright.verify.subject import Subject
@@ -68,6 +70,16 @@ def check_wheels(lock: Lock, project: Project) -> None:
             cause=f"it was made before {', '.join(wants)} named those that it requires when it is imported",
             next_step="rocwright lock: everything else in it stays as it is",
         )
+
+
+def checked_in(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
+    """The names of the steps of what checks run in: none where nothing that is checked is built, for wheels
+    of others are only read."""
+    built = (step.component for step in plan.steps if step.name in plan.artifacts)
+    checked = any(
+        catalog.component(name).check and catalog.component(name).kind != PUBLISHED_WHEELS for name in built
+    )
+    return (CHECK_ROOT, RUN_WHEELS) if checked else ()
 
 
 def made_steps(

@@ -25,7 +25,7 @@ from rocwright.verify.anew import compiled_anew, compiled_by_others
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.owners import owners
-from rocwright.verify.prepare import BUILD_ROOT, CHECK_ROOT, Prepared, check_wheels, made_steps
+from rocwright.verify.prepare import BUILD_ROOT, CHECK_ROOT, Prepared, check_wheels, checked_in, made_steps
 from rocwright.verify.subject import Subject
 
 
@@ -70,7 +70,7 @@ def verify(
     )
     with asked as under_way:
         # the root of builds has the compiler that the self-test takes
-        wanted = (*((BUILD_ROOT,) if emulated else ()), CHECK_ROOT, RUN_WHEELS)
+        wanted = (*((BUILD_ROOT, RUN_WHEELS) if emulated else ()), *checked_in(plan, project.catalog))
         prepared = Prepared(
             project=project,
             lock=lock,
