@@ -97,10 +97,13 @@ def test_files_that_libraries_load_by_name_are_listed_by_folder_and_target(tmp_p
             "x/miopen/db/gfx90a68.kdb": b"1",
             "x/aotriton.images/amd-gfx11xx/flash.aks2": b"12",
             "x/gfx1100.py": b"no kernel",
+            "x/comgr/llvmcache-01AB": bytes([68, *bytes(7)]) + gpu_elf(0x4A) + bytes(8),
+            "x/comgr/llvmcache-01AC": b"BC\xc0\xde",
         },
     )
     assert [(one.folder, one.kind, one.target, one.count, one.size) for one in inspect(wheel).loose] == [
         ("x/aotriton.images/amd-gfx11xx", "AOTriton", "gfx11xx", 1, 2),
+        ("x/comgr", "comgr cache", "gfx1151", 1, 84),
         ("x/miopen/db", "MIOpen", "gfx90a", 1, 1),
         ("x/rocblas/library", "rocBLAS", "gfx1100", 2, 8),
     ]

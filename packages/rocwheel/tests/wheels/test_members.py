@@ -12,7 +12,7 @@ import zstandard
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels import archives
-from rocwheel.wheels.members import members
+from rocwheel.wheels.members import HEAD, members
 from rocwheel_samples.archives import tar, write_files, write_image
 from rocwheel_samples.fatbin import write_wheel
 
@@ -30,7 +30,7 @@ def contents(path: Path) -> dict[str, bytes]:
     found = {}
     for member in members(path):
         source = member.open()
-        assert (source.size, member.head) == (member.size, source.read_at(0, min(64, member.size)))
+        assert (source.size, member.head) == (member.size, source.read_at(0, min(HEAD, member.size)))
         found[member.path] = source.read_at(0, source.size)
     return found
 

@@ -15,6 +15,7 @@ from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.devicecode.kpack import Archive
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
+from rocwheel.wheels.marks import CODE
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kernels import Kernel
@@ -148,7 +149,7 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
 
     Raises CheckError too where a wheel brings code for another version of one of the others.
     """
-    others: list[tuple[str, int]] = []
+    others: list[tuple[str, int, bytes]] = []
     found: dict[Place, Library] = {}
     references: dict[Place, Reference] = {}
     archives: dict[Place, Archive] = {}
@@ -159,8 +160,8 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
 
         def keep(member: Member, metadata: MetadataReader = metadata, prefix: str = prefix) -> None:
             metadata.see(member)
-            if "gfx" in member.path:
-                others.append((f"{prefix}{member.path}", member.size))
+            if "gfx" in member.path or CODE in member.head:
+                others.append((f"{prefix}{member.path}", member.size, member.head))
 
         before = len(archives)
         for member, _, binary in fat_binaries(path, heads=heads, others=keep):
@@ -200,13 +201,13 @@ def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
             yield one, tuple(kernels(code, f"{one.path} ({one.target_id})"))
 
 
-def _loose_files(files: Iterable[tuple[str, int]]) -> tuple[LooseFiles, ...]:
-    """Those of `files` (path, bytes) that are named as a library's own for a GPU are."""
+def _loose_files(files: Iterable[tuple[str, int, bytes]]) -> tuple[LooseFiles, ...]:
+    """Those of `files` (path, bytes, how they begin) that are a library's own for a GPU."""
     sizes: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for path, size in files:
+    for path, size, head in files:
         from rocwheel.wheels.devicecode.loose import loose  # most wheels have none, and do without its table
 
-        if (found := loose(path)) is not None:
+        if (found := loose(path, head)) is not None:
             folder = path.rpartition("/")[0]
             sizes[folder, found.kind, ":".join((found.named, *found.features))].append(size)
     return tuple(

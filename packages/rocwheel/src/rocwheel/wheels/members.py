@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rocwheel.wheels.zips import ZipMember
 
-HEAD = 64
+HEAD = 96
 """Bytes of a member that are there without opening it."""
 
 

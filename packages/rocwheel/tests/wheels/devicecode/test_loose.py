@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.wheels.devicecode.loose import loose
+from rocwheel.wheels.members import HEAD
+from rocwheel_samples.fatbin import gpu_elf
 
 FOUND = {
     "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat": ("rocBLAS", {"gfx1100"}, ()),
@@ -12,6 +14,10 @@ FOUND = {
     "db/gfx1030_36.HIP.fdb.txt": ("MIOpen", {"gfx1030"}, ()),
     "db/gfx115128.db.txt": ("MIOpen", {"gfx1151"}, ()),
     "db/gfx90a68.kdb": ("MIOpen", {"gfx90a"}, ()),
+    "miopen/gfx90a6e.ukdb": ("MIOpen", {"gfx90a"}, ()),
+    "miopen/gfx1030_.HIP.3_4_0_.ufdb.txt": ("MIOpen", {"gfx1030"}, ()),
+    "miopen/gfx906_60.HIP.2_6_0_8145-rocm-rel-3.7-20-c16087a4.ufdb.txt": ("MIOpen", {"gfx906"}, ()),
+    "miopen/gfx803_36.cd.pdb.txt": ("MIOpen", {"gfx803"}, ()),
     "db/gfx942_3d_metadata.tn.model": ("MIOpen models", {"gfx942"}, ()),
     "gfx908_ConvAsm1x1U_decoder.ktn.model": ("MIOpen models", {"gfx908"}, ()),
     "lib/aotriton.images/amd-gfx120x/flash/a.aks2": ("AOTriton", {"gfx1200", "gfx1201"}, ()),
@@ -46,3 +52,35 @@ def test_a_folder_for_a_family_of_gpus_stands_for_each_of_them() -> None:
 )
 def test_other_files_are_not(path: str) -> None:
     assert loose(path) is None
+
+
+ENTRY = "comgr/llvmcache-0A1B2C3D4E5F"
+
+
+def cached(content: bytes) -> bytes:
+    """An entry of comgr's cache: its output and its log, each behind its size."""
+    log = b"compiled\n"
+    return len(content).to_bytes(8, "little") + content + len(log).to_bytes(8, "little") + log
+
+
+def test_what_comgr_has_cached_is_told_by_the_code_object_in_it() -> None:
+    found = loose(ENTRY, cached(gpu_elf(0x4A))[:HEAD])
+    assert found is not None
+    assert (found.kind, found.named, found.needed) == ("comgr cache", "gfx1151", False)
+
+
+@pytest.mark.parametrize(
+    ("path", "head"),
+    [
+        (ENTRY, b""),
+        (ENTRY, cached(b"BC\xc0\xde" + bytes(200))),
+        (ENTRY, cached(gpu_elf(0x4A))[: 8 + 63]),
+        (ENTRY, cached(gpu_elf(0xFE))),
+        (ENTRY, gpu_elf(0x4A)),
+        ("comgr/llvmcache.timestamp", cached(gpu_elf(0x4A))),
+        ("comgr/other", cached(gpu_elf(0x4A))),
+    ],
+    ids=["nothing", "bitcode", "cut short", "unknown GPU", "elsewhere", "timestamp", "name"],
+)
+def test_what_names_no_gpu_there_is_not(path: str, head: bytes) -> None:
+    assert loose(path, head[:HEAD]) is None

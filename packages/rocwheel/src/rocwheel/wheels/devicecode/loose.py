@@ -10,14 +10,22 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from rocwheel.errors import CheckError
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader, data_folders, parse
-from rocwheel.wheels.devicecode.gpu import any_machine, machines_of
+from rocwheel.wheels.devicecode.gpu import (
+    HEADER_SIZE,
+    any_machine,
+    gpu_header,
+    is_gpu_elf,
+    is_unnamed,
+    machines_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loose:
-    """What a path tells: the kind of file, the targets that it is for, and features fixed for them (sorted).
+    """What a file's path or head tells: its kind, its targets, and features fixed for them (sorted).
 
     `named` is the target or family as the path has it. `needed`: a library that finds no such file for its
     GPU fails, and is not only slower.
@@ -49,6 +57,7 @@ def _check_pattern(text: str) -> str:
 class Kind(Frozen):
     """A kind of loose file.
 
+    `code_at` is where in it a code object begins that names the GPU; None where its path does.
     `missing` says what becomes of a GPU that has none. `tuned` is a pattern of the files that are made for
     one GPU and one operation (its group of that name; none: every operation), where there are others that
     serve any GPU slowly; `operations` has words for operations.
@@ -57,6 +66,7 @@ class Kind(Frozen):
     name: str
     what: str
     path: Annotated[str, AfterValidator(_check_path)]
+    code_at: int | None = None
     needed: bool
     missing: str
     tuned: Annotated[str, AfterValidator(_check_pattern)] = ""
@@ -76,10 +86,15 @@ class LooseFile(Frozen):
     kind: tuple[Kind, ...]
 
 
-def loose(path: str) -> Loose | None:
-    """What kind of loose file `path` (with /) names, if one. Raises InputError where the catalog is wrong."""
+def loose(path: str, head: bytes = b"") -> Loose | None:
+    """What kind of loose file `path` (with /) names, if one; `head` is how it begins, where that is known.
+
+    Raises InputError where the catalog is wrong.
+    """
     for kind, pattern in _patterns():
         if match := pattern.search(path):
+            if kind.code_at is not None:
+                return _of_code(kind, head[kind.code_at :])
             groups = match.groupdict()
             return Loose(
                 kind=kind.name,
@@ -89,6 +104,23 @@ def loose(path: str) -> Loose | None:
                 needed=kind.needed,
             )
     return None
+
+
+def _of_code(kind: Kind, head: bytes) -> Loose | None:
+    """What the code object says that begins so; None where it names no known GPU."""
+    if len(head) < HEADER_SIZE or not is_gpu_elf(head) or is_unnamed(head):
+        return None
+    try:
+        header = gpu_header(head, kind.name)
+    except CheckError:
+        return None
+    return Loose(
+        kind=kind.name,
+        named=header.target,
+        targets=frozenset((header.target,)),
+        features=header.features,
+        needed=kind.needed,
+    )
 
 
 def kinds() -> tuple[Kind, ...]:
