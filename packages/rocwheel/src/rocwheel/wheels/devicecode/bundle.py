@@ -6,23 +6,35 @@ Offload Bundle File Layout) and llvm/lib/Object/OffloadBundle.cpp.
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
-from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
+from rocwheel.wheels.devicecode.in_turn import Job, in_turn
+from rocwheel.wheels.devicecode.unpacking import Unpacking, unpacker_of_thread, unsound, window_size
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.source import CHUNK, Source
+from rocwheel.wheels.source import CHUNK, Held, Source
+
+if TYPE_CHECKING:
+    from zstandard import ZstdDecompressor
 
 MAGIC = BUNDLE
 COMPRESSED_MAGIC = COMPRESSED
 
 ALIGNMENT = 4096
 """Where clang and the linker put the next bundle, and clang a code object in its bundle."""
+
+AT_ONCE = 2
+"""Compressed bundles that are unpacked beside one another: AMD's take some 80 MB of memory each."""
+
+LARGEST_HELD, ROOM = 16 * 1024 * 1024, 160 * 1024 * 1024
+"""Bytes of a compressed bundle that is unpacked beside others, and what all these may take meanwhile."""
 
 MOST_ENTRIES = 4096
 LONGEST_ID = 1024
@@ -108,11 +120,37 @@ def read_bundles(
     Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
     code object do not agree. Memory use does not grow with what the file holds.
     """
+    yield from in_turn(_readings(source, begin, end, hashes, heads), ROOM, min(AT_ONCE, os.cpu_count() or 1))
+
+
+def _readings(source: Source, begin: int, end: int, hashes: bool, heads: bool) -> Iterator[Job[Bundle]]:
     position = _next_bundle(source, begin, begin, end)
     while position is not None:
-        bundle = read_bundle(source, position, end, hashes=hashes, heads=heads)
-        yield bundle
-        position = _next_bundle(source, begin, bundle.end, end)
+        job = None if heads else _beside_others(source, position, end, hashes)
+        if job is None:
+            bundle = read_bundle(source, position, end, hashes=hashes, heads=heads)
+            job = Job(0, bundle.end, partial(replace, bundle))
+        yield job
+        position = _next_bundle(source, begin, job.end, end)
+
+
+def _beside_others(source: Source, offset: int, end: int, hashes: bool) -> Job[Bundle] | None:
+    """The reading of a compressed bundle from memory; None for what is none, or is large."""
+    if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) != COMPRESSED_MAGIC:
+        return None
+    bundle, _ = _read_packed_header(source, offset, end)
+    if bundle.version == 1 or bundle.compression != "zstd" or bundle.size > LARGEST_HELD:
+        return None
+    data = source.read_at(offset, bundle.size)
+    held = Held(data, source.budget, source.subject)
+    window = window_size(data[bundle.header_size :])
+
+    def read() -> Bundle:
+        with unpacker_of_thread(keep=window <= ROOM // AT_ONCE) as zstd:
+            found = _read_compressed(held, 0, held.size, hashes, heads=False, zstd=zstd)
+        return replace(found, offset=offset)
+
+    return Job(bundle.size + window, bundle.end, read)
 
 
 def read_bundle(
@@ -305,7 +343,9 @@ def _read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, 
     return bundle, expected
 
 
-def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
+def _read_compressed(
+    source: Source, offset: int, end: int, hashes: bool, heads: bool, zstd: ZstdDecompressor | None = None
+) -> Bundle:
     subject = source.subject
     bundle, expected = _read_packed_header(source, offset, end)
     unpacked_size = bundle.unpacked_size
@@ -317,7 +357,7 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
     last: list[Unpacking] = []
 
     def opened() -> _ReadAt:
-        last[:] = [_unpacking(source, bundle, hashes=hashes)]
+        last[:] = [_unpacking(source, bundle, hashes=hashes, zstd=zstd)]
         return last[0].read_at
 
     entries, _ = _entries(opened, unpacked_size, subject)
@@ -325,12 +365,19 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
     return replace(bundle, entries=entries)
 
 
-def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:
+def _unpacking(
+    source: Source,
+    bundle: Bundle,
+    *,
+    hashes: bool = False,
+    heads: bool = False,
+    zstd: ZstdDecompressor | None = None,
+) -> Unpacking:
     packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
     # version 1 does not say where its data end: padding may follow
     padded = bundle.version == 1
     return Unpacking(
-        packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes, heads=heads
+        packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes, heads=heads, zstd=zstd
     )
 
 

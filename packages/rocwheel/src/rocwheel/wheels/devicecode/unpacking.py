@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from rocwheel.errors import CheckError
@@ -11,25 +13,40 @@ from rocwheel.wheels.source import CHUNK, Source
 if TYPE_CHECKING:
     import hashlib
 
+    from zstandard import ZstdDecompressor
+
 LARGEST_WINDOW = 1 << 27
 """Bytes of memory that a zstd frame may ask for."""
 
 HEAD_CHUNK = 16 * 1024
 """Packed bytes read at a time where only the beginning is wanted."""
 
+_of_thread = threading.local()
+
 
 class Unpacking:
     """Bytes of the plain bundle of `size` bytes that is packed in `packed`.
 
     `padded` says that other bytes may follow the packed data; `hashes` that their hash will be checked;
-    `heads` that little is wanted, so that little is read at a time.
+    `heads` that little is wanted, so that little is read at a time; `zstd` unpacks nothing else meanwhile.
     """
 
     def __init__(
-        self, packed: Source, compression: str, size: int, *, padded: bool, hashes: bool, heads: bool = False
+        self,
+        packed: Source,
+        compression: str,
+        size: int,
+        *,
+        padded: bool,
+        hashes: bool,
+        heads: bool = False,
+        zstd: ZstdDecompressor | None = None,
     ) -> None:
         step = HEAD_CHUNK if heads else CHUNK
-        self._stream = _Inflating(packed, step) if compression == "zlib" else _unpacking_zstd(packed, step)
+        if compression == "zlib":
+            self._stream: _Stream = _Inflating(packed, step)
+        else:
+            self._stream = _unpacking_zstd(packed, step, zstd or unpacker())
         self._size = size
         self._padded = padded
         self._budget = packed.budget
@@ -110,13 +127,39 @@ class _Inflating:
         return b""
 
 
-def _unpacking_zstd(packed: Source, step: int) -> _Stream:
-    """zstd data, unpacked as they are read; a frame may ask for so much memory."""
+def unpacker() -> ZstdDecompressor:
+    """What unpacks zstd data, one frame after another; it keeps its memory from one to the next."""
     import zstandard
 
-    return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(
-        cast("IO[bytes]", packed), read_size=step
-    )
+    return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+
+
+@contextmanager
+def unpacker_of_thread(*, keep: bool) -> Iterator[ZstdDecompressor]:
+    """The one of this thread; with `keep` the next in it takes it over.
+
+    Memory that the system has to clear anew for each bundle takes as long as to unpack it.
+    """
+    zstd = getattr(_of_thread, "zstd", None) or unpacker()
+    _of_thread.zstd = None
+    yield zstd
+    if keep:
+        _of_thread.zstd = zstd
+
+
+def _unpacking_zstd(packed: Source, step: int, zstd: ZstdDecompressor) -> _Stream:
+    """zstd data, unpacked as they are read."""
+    return zstd.stream_reader(cast("IO[bytes]", packed), read_size=step)
+
+
+def window_size(frame: bytes) -> int:
+    """Bytes of memory that a zstd frame asks for; the most that one may where it says nothing sound."""
+    import zstandard
+
+    try:
+        return min(zstandard.get_frame_parameters(frame).window_size, LARGEST_WINDOW)
+    except zstandard.ZstdError:
+        return LARGEST_WINDOW
 
 
 def unsound(subject: str, why: str) -> CheckError:
