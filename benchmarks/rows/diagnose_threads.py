@@ -13,7 +13,7 @@ from rocwright.catalog.issue import plain
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
-HALVES = ("written", "once")
+HALVES = ("written", "once", "second", "third")
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,13 @@ def false_alarms() -> list[str]:
     return [source for source, told in found if told.first is not None or told.cause is not None]
 
 
-def first_look() -> str:
-    """What was found in the half that was unseen until then."""
-    look = tomllib.loads(THREADS.read_text())["first_look"]
+def first_look(half: str) -> str:
+    """What was found in a half that was unseen until then; "" where it never was."""
+    look = tomllib.loads(THREADS.read_text())["first_look"].get(half)
+    if look is None:
+        return ""
     return (
-        f"at the first look, {look['day']}, the half `once` was unseen: first error {look['first']} of "
+        f"; at the first look, {look['day']}, it was unseen: first error {look['first']} of "
         f"{look['of']}, right cause {look['right']} (of {look['known']} that the catalog knew), "
         f"wrong {look['wrong']}; it was read since"
     )
@@ -72,7 +74,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
                 values=[_percent(one.right for one in judged)],
                 unit="%",
                 note=f"of {len(judged)}; the catalog knows the cause of {knows}; a wrong one in {wrong}"
-                + (f"; {first_look()}" if half == "once" else ""),
+                + first_look(half),
             ),
         ]
     return rows
