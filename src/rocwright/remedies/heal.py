@@ -8,12 +8,14 @@ from rocwright.execution.built import Built
 from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
 from rocwright.flow import build, lock_again
+from rocwright.machine.architecture import host_architecture
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.remedies.aside import LockSnapshots, Unshared
 from rocwright.remedies.rounds import HealContext, healed, offers
 from rocwright.remedies.words import offered, refusal
 from rocwright.resolve.model import Lock
+from rocwright.sources.file_index import index_of
 
 
 def heal(
@@ -44,9 +46,18 @@ def heal(
         relock=lambda one: lock_again(project, one, progress.say),
         aside=LockSnapshots(project.home.heal),
         say=progress.say,
+        packages_with=lambda header: _packages_with(project, locked.request.base, header, progress),
     )
     last, built = healed(locked, world)
     return last, replace(built, lock=last)
+
+
+def _packages_with(project: Project, base: str, header: str, progress: Progress) -> tuple[str, ...]:
+    """What the base's index of files tells of a header; it is fetched. Raises InputError, NetworkError."""
+    index = index_of(base, project.catalog, project.home.apt, host_architecture())
+    progress.say(f"heal: the index of files of {base}: looking for {header}")
+    index.refresh()
+    return index.packages_with(header)
 
 
 def add_offers(project: Project, locked: Lock, built: Built) -> None:

@@ -12,6 +12,7 @@ from rocwright.diagnosis.explain import first_line, issue_of
 from rocwright.execution.built import Built
 from rocwright.model.steps import Plan
 from rocwright.remedies.aside import LockSnapshots
+from rocwright.remedies.bring import PackagesWith, bringing, none_known
 from rocwright.remedies.choose import Case, Offer, added, choose
 from rocwright.remedies.settle import Went, settled
 from rocwright.remedies.words import does
@@ -27,7 +28,7 @@ Planner = Callable[[Lock], Plan]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealContext:
     """What healing needs of the rest: a plan of a lock, a build of it, the lock made anew as its remedies
-    want it, the lock written, locks put aside, words said."""
+    want it, the lock written, locks put aside, words said, and which packages have a header."""
 
     catalog: Catalog
     plan: Planner
@@ -36,6 +37,7 @@ class HealContext:
     save: Callable[[Lock], None]
     aside: LockSnapshots
     say: Callable[[str], None]
+    packages_with: PackagesWith = none_known
 
 
 def healed(locked: Lock, world: HealContext) -> tuple[Lock, Built]:
@@ -102,11 +104,16 @@ def _again(remedy: Remedy) -> RocwrightError:
 
 
 def offers(
-    lock: Lock, built: Built, catalog: Catalog, planner: Planner, silent: str = ""
+    lock: Lock,
+    built: Built,
+    catalog: Catalog,
+    planner: Planner,
+    silent: str = "",
+    packages_with: PackagesWith = none_known,
 ) -> list[tuple[str, Offer]]:
     """For each failed step whose known issue names actions: what can be tried, or why nothing.
 
-    `silent` says why nothing outside can be asked, where that is so.
+    `silent` says why nothing outside can be asked, where that is so. Raises what `packages_with` raises.
     """
     plan = planner(lock)
     steps = {one.name: one for one in plan.steps}
@@ -114,6 +121,8 @@ def offers(
     found = []
     for name, error in built.failures:
         issue = issue_of(error)
+        if issue is not None:
+            issue = bringing(issue, error, lock, catalog, packages_with)
         # a failure may say by itself why nothing can be done
         if issue is not None and issue.remedies and name in steps and not error.remedy_unavailable:
             case = Case(
@@ -153,10 +162,11 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
     What makes the lock anew is tried alone, so that it can be undone.
     """
     silent, anew = "", False
+    looked = _quietly(world)
     waiting = [name for name, _ in built.failures]
     while waiting:
         name = waiting.pop(0)
-        found = dict(offers(lock, built, world.catalog, world.plan, silent))
+        found = dict(offers(lock, built, world.catalog, world.plan, silent, looked))
         remedy = found[name].remedy if name in found else None
         if remedy is None or (anew and relocks(remedy.action)):
             continue
@@ -174,6 +184,22 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
                 lock = added(lock, remedy.model_copy(update={"outcome": "useless", "told": told}))
             waiting.insert(0, name)
     return lock
+
+
+def _quietly(world: HealContext) -> PackagesWith:
+    """Which packages have a header, () also where that cannot be asked; each is asked once."""
+    known: dict[str, tuple[str, ...]] = {}
+
+    def packages_with(header: str) -> tuple[str, ...]:
+        if header not in known:
+            known[header] = ()
+            try:
+                known[header] = world.packages_with(header)
+            except RocwrightError as failure:
+                world.say(f"heal: which package has {header} is not known: {failure.message}")
+        return known[header]
+
+    return packages_with
 
 
 def _taken(lock: Lock, remedy: Remedy, world: HealContext) -> Lock:
