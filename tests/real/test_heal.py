@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.real.healing import CATALOG, Case
 
+from rocwright.catalog.remedy import AddPackages
 from rocwright.home import Home
 
 pytestmark = pytest.mark.real
@@ -39,6 +40,20 @@ def test_a_header_that_a_new_compiler_no_longer_brings_along_is_included(home: H
     assert "uint8_t" in case.lock.remedies[1].failed
     symbols = subprocess.run(["nm", "-C", made], capture_output=True, text=True, check=True).stdout
     assert "T gloo::allreduce(gloo::AllreduceOptions const&)" in symbols
+    case.builds_elsewhere()
+
+
+def test_a_header_is_brought_by_the_package_that_the_archives_index_names(home: Home, tmp_path: Path) -> None:
+    case = Case(home=home, folder=tmp_path / "picture", stack="picture")
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "missing-header")
+    made = case.heals("missing-header")
+    (remedy,) = case.lock.remedies
+    assert isinstance(remedy.action, AddPackages)
+    assert remedy.action.names == ("png",)
+    symbols = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+    assert "T picture_version" in symbols
     case.builds_elsewhere()
 
 

@@ -1,0 +1,3 @@
+#include <png.h>
+
+unsigned picture_version(void) { return (unsigned)png_access_version_number(); }
