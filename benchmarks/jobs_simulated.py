@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.policy import Decision, StepNow, decide
+from rocwright.execution.jobs.policy import Decision, decide
 from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget
 
 MIB = 1024**2
@@ -109,9 +111,18 @@ class _Running:
     pid: int
     compiler: Works
     begun: float
+    unit: str = ""
     done: float = 0
     paused: bool = False
     peak: int = 0
+    area: float = 0
+    looked: float = 0
+
+    def look(self) -> float:
+        """Memory times seconds until now, as one sees it who looks only now and then."""
+        self.area += self.compiler.memory(self.done) * (self.done - self.looked)
+        self.looked = self.done
+        return self.area
 
 
 @dataclass(slots=True)
@@ -155,6 +166,8 @@ class Machine:
                 kind=Kind.COMPILE,
                 paused=one.paused,
                 cpu=one.done,
+                area=one.look(),
+                unit=one.unit,
             )
             for one in self.running
         ]
@@ -197,7 +210,7 @@ def build(
                 one.paused = (one.paused or one.pid in stop) and one.pid not in go
         tokens = most if fixed else decision.tokens
         while waiting and len(machine.running) < tokens:
-            machine.running.append(_Running(pid, waiting.pop(), now))
+            machine.running.append(_Running(pid, waiting.pop(), now, str(len(waiting))))
             pid, moved = pid + 1, now
         machine.advance(TICK)
         now += TICK
@@ -209,7 +222,7 @@ def build(
             break
         for one in [one for one in machine.running if one.done >= one.compiler.seconds]:
             machine.running.remove(one)
-            known.note("part", "step", Kind.COMPILE, one.peak)
+            note(known, one.peak, one.unit, one.compiler.seconds, one.look())
             told.finished += 1
             moved = now
         if now - moved > 300:
@@ -219,6 +232,21 @@ def build(
     return told
 
 
+def note(learnt: Learnt, peak: int, unit: str, seconds: float, area: float) -> None:
+    """A compiler has ended."""
+    learnt.note("part", "step", Kind.COMPILE, peak, unit=unit, seconds=seconds, area=area)
+
+
+def learnt_from(compilers: Sequence[Works], path: Path) -> Learnt:
+    """What an earlier build of the same compilers has left in a file."""
+    learnt = Learnt(path)
+    for at, one in enumerate(reversed(compilers)):
+        curve = [one.memory(one.seconds * share / 8) for share in range(9)]
+        note(learnt, max(curve), str(at), one.seconds, sum(curve) / 9 * one.seconds)
+    learnt.save()
+    return learnt
+
+
 def best_fixed(compilers: Sequence[Works], memory: int, cores: int, most: int) -> tuple[int, Told]:
     """The quickest number of jobs that is not killed, of all up to `most`; 0 where there is none."""
     found = [(jobs, build(compilers, memory, cores, jobs, fixed=True)) for jobs in range(1, most + 1)]
@@ -226,14 +254,20 @@ def best_fixed(compilers: Sequence[Works], memory: int, cores: int, most: int) -
     return min(alive, key=lambda pair: pair[1].seconds, default=(0, Told(killed=True)))
 
 
-def against_best(work: Drawn, *, learnt: bool = False) -> tuple[Told, float]:
-    """How it goes under the policy, and how many times the best fixed number's time that takes."""
-    known = Learnt()
-    for peak in work.peaks if learnt else ():
-        known.note("part", "step", Kind.COMPILE, peak)
+def against_best(work: Drawn, *, learnt: bool = False, best: Told | None = None) -> tuple[Told, float]:
+    """How it goes under the policy, and how many times the time of the best fixed number that takes.
+
+    `best` is how it goes with that, where it is known already.
+    """
+    with tempfile.TemporaryDirectory(prefix="rocwright-bench-") as folder:
+        known = learnt_from(work.compilers, Path(folder, "memory.json")) if learnt else Learnt()
     told = build(work.compilers, work.memory, work.cores, work.cores, learnt=known, recipe=work.recipe)
-    _, best = best_fixed(work.compilers, work.memory, work.cores, work.cores)
-    return told, told.seconds / best.seconds
+    return told, told.seconds / (best or fastest(work)).seconds
+
+
+def fastest(work: Drawn) -> Told:
+    """How it goes with the best fixed number."""
+    return best_fixed(work.compilers, work.memory, work.cores, work.cores)[1]
 
 
 def compilers(seed: int, count: int = 64, least: int = 100 * MIB, most: int = 2 * GIB) -> list[Compiler]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rocwright.execution.jobs.policy import UNKNOWN
+from rocwright.execution.jobs.prospects import UNKNOWN
 
 MEMINFO = "/proc/meminfo"
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

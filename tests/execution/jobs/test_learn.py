@@ -60,6 +60,61 @@ def test_nothing_comes_to_less_than_it_holds(rows: list[tuple[int, float]], held
     assert held <= peaks.most(held)
 
 
+def test_a_job_is_known_by_its_name_in_the_next_build_and_the_last_build_counts(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    for peak in (900 * MIB, 300 * MIB):
+        learnt = Learnt.load(home)
+        learnt.note("part", "step", Kind.COMPILE, peak, unit="a")
+        learnt.note("part", "step", Kind.COMPILE, peak // 2, unit="a")
+        learnt.save()
+    found = Learnt.load(home)
+    assert found.unit("part", "step", Kind.COMPILE, "a") == 300 * MIB
+    assert found.unit("part", "step", Kind.COMPILE, "b") == 0
+    assert found.unit("part", "other", Kind.COMPILE, "a") == 0
+
+
+def test_names_that_are_kept_are_bounded_and_the_latest_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learn, "MOST_UNITS", 3)
+    for build in range(3):
+        learnt = Learnt.load(Home(tmp_path))
+        for number in range(2):
+            learnt.note("part", "step", Kind.COMPILE, GIB, unit=f"{build}-{number}")
+        learnt.save()
+    (sort,) = json.loads(Home(tmp_path).job_memory.read_text())["sorts"].values()
+    assert [*sort["units"]] == ["1-1", "2-0", "2-1"]
+
+
+def test_what_a_job_holds_on_average_is_by_the_time_for_which_it_was_held(tmp_path: Path) -> None:
+    learnt = Learnt.load(Home(tmp_path))
+    learnt.note("part", "step", Kind.COMPILE, GIB, seconds=2, area=2 * 100 * MIB)
+    learnt.note("part", "step", Kind.COMPILE, GIB, seconds=8, area=8 * 200 * MIB)
+    assert learnt.mean("part", "step", Kind.COMPILE) == 180 * MIB
+    learnt.save()
+    assert Learnt.load(Home(tmp_path)).mean("part", "step", Kind.COMPILE) == 180 * MIB
+
+
+def test_checks_of_a_configure_step_tell_nothing_of_what_comes_after_it() -> None:
+    learnt = Learnt()
+    for _ in range(50):
+        learnt.note("part", "step", Kind.COMPILE, 20 * MIB, seconds=0.05)
+    assert learnt.peaks("part", "step", Kind.COMPILE, GIB).usual() == GIB
+    learnt.note("part", "step", Kind.COMPILE, 500 * MIB, seconds=5)
+    assert learnt.peaks("part", "step", Kind.COMPILE, GIB).most() > 600 * MIB
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.job_memory.write_text(
+        '{"format":1,"sorts":{"part\\tstep\\tcompile":{"bins":{"64":9.0},"at":"2026-11-01"}}}'
+    )
+    learnt = Learnt.load(home)
+    assert learnt.set_aside is None
+    assert learnt.peaks("part", "step", Kind.COMPILE, GIB).usual() == 256 * MIB
+    assert learnt.mean("part", "step", Kind.COMPILE) == 0
+
+
 def test_old_builds_fade(tmp_path: Path) -> None:
     home = Home(tmp_path)
     noted(home, *[4 * GIB] * 20)
@@ -100,12 +155,12 @@ def test_two_builds_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_what_a_thread_notes_while_another_asks_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     learnt, noting = Learnt(), []
 
-    def asked(rows: Iterable[tuple[int, float]]) -> Peaks:
+    def asked(rows: Iterable[tuple[int, float]], guess: int) -> Peaks:
         known = [*rows]
         noting.append(Thread(target=learnt.note, args=("part", "step", Kind.COMPILE, 8 * GIB)))
         noting[-1].start()
         noting[-1].join(0.2)
-        return Peaks(known)
+        return Peaks(known, guess)
 
     monkeypatch.setattr(learn, "Peaks", asked)
     learnt.peaks("part", "step", Kind.COMPILE, GIB)

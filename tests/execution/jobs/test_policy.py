@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from benchmarks.jobs_simulated import (
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.order import Job, may_run, order
-from rocwright.execution.jobs.policy import PATIENCE, Decision, StepNow, decide, fitting, margin
+from rocwright.execution.jobs.policy import PATIENCE, Decision, decide, fitting, margin
 from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
@@ -76,6 +78,48 @@ def test_a_build_of_recorded_compilers_ends_and_is_compared_with_the_best_number
     told, ratio = against_best(drawn(4), learnt=True)
     assert (told.killed, told.stuck, told.finished) == (False, False, len(drawn(4).compilers))
     assert 0 < ratio < 10
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_cold_build_of_recorded_compilers_does_not_run_one_by_one(late: bool) -> None:
+    """A recipe that says 2 GiB where 270 MiB are taken, nothing learnt: it took 5.8 and 6.8 times as long."""
+    told, ratio = against_best(drawn(2, late=late))
+    assert (told.killed, told.stuck) == (False, False)
+    assert ratio < 1.25
+
+
+def test_peaks_known_by_name_let_more_run_than_those_of_the_sort(tmp_path: Path) -> None:
+    """Three small ones and a large one, which the youngest is: by the sort each might be the large one."""
+    learnt = Learnt(tmp_path / "memory.json")
+    for unit, peak in [("a", 200 * MIB), ("b", 200 * MIB), ("c", 200 * MIB), ("d", 2 * GIB)]:
+        learnt.note("part", "step", Kind.COMPILE, peak, unit=unit)
+    learnt.save()
+    jobs = [seen(pid, 190 * MIB) for pid in (1, 2, 3)]
+    named = [replace(one, unit=unit) for one, unit in zip(jobs, "abc", strict=True)]
+    assert decide(0, room(GIB), jobs, [STEP], learnt, None, 8).pause != ()
+    assert decide(0, room(GIB), named, [STEP], learnt, None, 8).pause == ()
+
+
+def test_one_that_passed_its_peak_of_the_last_build_is_as_any_other(tmp_path: Path) -> None:
+    learnt = Learnt(tmp_path / "memory.json")
+    learnt.note("part", "step", Kind.COMPILE, 200 * MIB, unit="a")
+    learnt.note("part", "step", Kind.COMPILE, 2 * GIB, unit="d")
+    learnt.save()
+    two = [replace(seen(pid, 300 * MIB), unit="a") for pid in (1, 2)]
+    assert [one.pid for one in decide(0, room(GIB), two, [STEP], learnt, None, 8).pause] == [2]
+
+
+def test_a_slow_start_lets_in_twice_as_many_as_have_shown_their_size_or_ended() -> None:
+    """Also where all are so short that none is ever seen for long."""
+
+    def allowed(processes: list[Seen], before: Decision | None = None) -> Decision:
+        return decide(0.5 if before else 0, room(3 * GIB), processes, [STEP], Learnt(), before, 8)
+
+    assert allowed([]).tokens == 1
+    young = allowed([seen(1, 50 * MIB, cpu=0.1)])
+    assert young.tokens == 1
+    assert allowed([seen(1, 50 * MIB, cpu=0.3)], young).tokens == 2
+    assert allowed([seen(2, 50 * MIB, cpu=0.1)], young).tokens == 2
 
 
 def test_with_much_room_nothing_is_held_back() -> None:

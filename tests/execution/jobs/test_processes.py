@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocwheel_samples.reused_pids import lives
-from rocwright.execution.jobs.processes import Kind, Seen, Watch, programs, send
+from rocwright.execution.jobs.processes import Kind, Seen, Watch, programs, send, unit_of
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
 
@@ -71,6 +71,8 @@ def test_a_compiler_is_seen_with_its_memory_paused_and_ended(
         (compiler.pid, "step", Kind.COMPILE, False)
     ]
     assert found[0].memory < 120 << 20
+    assert found[0].unit == unit_of(["cc1plus", "-c", GROWS])
+    assert 0 <= found[0].area <= found[0].peak * found[0].cpu
     compiler.send_signal(signal.SIGSTOP)
     until(look, lambda seen: bool(seen) and seen[0].paused)
     compiler.kill()
@@ -119,6 +121,25 @@ def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
 )
 def test_what_programs_do(name: str, words: list[str], kind: Kind) -> None:
     assert programs().kind(name, words) is kind
+
+
+def test_a_unit_has_one_name_in_all_builds_and_another_for_each_target() -> None:
+    line = ["cc1plus", "-quiet", "-I", "inc", "a.cpp", "-dumpbase", "a.cpp", "-O2", "-o", "/tmp/ccAbc.s"]
+    again = [
+        "/opt/cc1plus",
+        "-quiet",
+        "-I",
+        "inc",
+        "a.cpp",
+        "-dumpbase",
+        "a.cpp",
+        "-O3",
+        "-o",
+        "/tmp/ccXyz.s",
+    ]
+    assert unit_of(line) == unit_of(again)
+    assert unit_of(line) != unit_of([word.replace("a.cpp", "b.cpp") for word in line])
+    assert unit_of([*line, "-target-cpu", "gfx803"]) != unit_of([*line, "-target-cpu", "gfx906"])
 
 
 def test_a_signal_goes_to_the_process_that_was_seen_and_to_no_later_one_of_its_number() -> None:

@@ -1,7 +1,8 @@
 """What jobs were found to take in memory: by component, step and kind, kept from build to build.
 
 Each sort has a histogram of peaks in steps of an eighth of a doubling: small, and two of them add up. Its
-weight is bounded, so that what was long ago fades as new builds come in.
+weight is bounded, so that what was long ago fades as new builds come in. Beside it the peaks of single jobs
+are kept, by a name made of their command line.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import math
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -34,60 +36,97 @@ FORGOTTEN_DAYS = 400
 
 _UNIT = 1024**2
 _STEPS = 8
-_HIGH = 0.99
-_ALONE = 0.3
-"""How much jobs are held to differ where one is known; those of a component mostly do so by more."""
+
+_FADES = 24
+"""Of so many known ones the largest is doubted half as much as of one."""
+
+_FEW, _SPREAD = 4, 3
+"""From so many on it counts how far the largest lies above the mean: at a third of that all doubt counts."""
+
+PLAUSIBLE = 5 * 1024**3 // 4
+"""Bytes that most compilers stay under: beyond them doubt counts little (`_BEYOND`)."""
+
+_SURE, _BEYOND = 1.02, 0.2
+"""Shares of the largest: what one may always come to, and what is added where there is all doubt."""
+
+MOST_UNITS = 4096
+"""Single jobs that are remembered of a sort: those of the latest builds."""
 
 _LAST = 200
 
 _Number = Annotated[int, Field(ge=0, le=_LAST)]
 _Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Mib = Annotated[int, Field(ge=1, le=2**24)]
+_Sum = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Peaks:
-    """Peaks of one sort of job: bytes with weights. Asked with what a job already holds, in bytes."""
+    """Peaks of one sort of job: bytes with weights. `guess` counts as long as less than one is known.
 
-    __slots__ = ("_bytes", "_doubt", "_products", "_weights")
+    Asked with what a job already holds, in bytes.
+    """
 
-    def __init__(self, found: Iterable[tuple[int, float]]) -> None:
+    __slots__ = ("_bytes", "_guess", "_largest", "_products", "_weights")
+
+    def __init__(self, found: Iterable[tuple[int, float]], guess: int = 0) -> None:
         rows = sorted(row for row in found if row[1] > 0)
+        self._guess = guess
         self._bytes = [size for size, _ in rows]
         self._weights = list(accumulate((weight for _, weight in rows), initial=0.0))
         self._products = list(accumulate((size * weight for size, weight in rows), initial=0.0))
-        self._doubt = _doubt(rows)
+        # of what has faded to less than half a job nothing is left
+        at = bisect_left(self._weights, self._weights[-1] - 0.5) if rows else 0
+        self._largest = self._bytes[max(at, 1) - 1] if rows else 0
+
+    @property
+    def count(self) -> float:
+        """How many are known."""
+        return self._weights[-1]
 
     def usual(self, held: int = 0) -> int:
         """What a job that holds so much comes to on average, of those known to have held as much."""
+        if self.count < 1:
+            return max(self._guess, held)
         at = bisect_left(self._bytes, held)
         weight = self._weights[-1] - self._weights[at]
         return round((self._products[-1] - self._products[at]) / weight) if weight > 0 else self.most(held)
 
-    def most(self, held: int = 0) -> int:
-        """What it may come to: the 99th of a hundred of those, and some more where few are known."""
-        at = bisect_left(self._bytes, held)
-        weight = self._weights[-1] - self._weights[at]
-        high = held
-        if weight > 0:
-            wanted = self._weights[at] + weight * _HIGH
-            high = self._bytes[bisect_left(self._weights, wanted, lo=at + 1) - 1]
-        return round(high * (1 + self._doubt))
+    def most(self, held: int = 0, beside: int = 0) -> int:
+        """What it may come to, where one of the same sort that still runs holds `beside`.
 
-
-def _doubt(rows: Sequence[tuple[int, float]]) -> float:
-    """By which share a peak may pass those known: more where they differ, and where they are few."""
-    count = sum(weight for _, weight in rows)
-    if not count:
-        return 1.0
-    mean = sum(size * weight for size, weight in rows) / count
-    spread = math.sqrt(sum(weight * (size - mean) ** 2 for size, weight in rows) / count) / max(mean, 1)
-    return min(1.0, 1.5 * max(spread, _ALONE / count)) / math.sqrt(1 + count)
+        Somewhat more than the largest: the fewer are known, and the more they differ, the more.
+        """
+        if self.count < 1:
+            return max(self._guess, 2 * held)
+        largest = max(self._largest, held, beside)
+        doubt = 1 / (1 + self.count / _FADES)
+        if self.count >= _FEW:
+            doubt *= min(1.0, _SPREAD * (largest * self.count / self._products[-1] - 1))
+        return round(max(largest * (_SURE + _BEYOND * doubt), min(largest * (1 + doubt), PLAUSIBLE)))
 
 
 class _Sort(Frozen):
-    """`bins` are weights by the number of the bin, `at` the day of the last build that had it."""
+    """`bins` are weights by the number of the bin, `at` the day of the last build that had it.
+
+    `area` is the sum of bytes times the `seconds` of a processor for which they were held. `units` are the
+    peaks of single jobs in the last build that had them, in MiB.
+    """
 
     bins: dict[_Number, _Weight] = Field(default_factory=dict)
     at: str = ""
+    area: _Sum = 0
+    seconds: _Sum = 0
+    units: dict[str, _Mib] = Field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _New:
+    """What this build adds to a sort."""
+
+    bins: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    area: float = 0
+    seconds: float = 0
+    units: dict[str, int] = field(default_factory=dict)
 
 
 class _File(Frozen):
@@ -105,7 +144,7 @@ class Learnt:
         self._path = path
         self._lock = Lock()
         self._known: Mapping[str, _Sort] = {}
-        self._new: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        self._new: dict[str, _New] = defaultdict(_New)
         self._made: dict[tuple[str, int], Peaks] = {}
         self.set_aside: Path | None = None
 
@@ -117,30 +156,58 @@ class Learnt:
         return learnt
 
     def peaks(self, component: str, step: str, kind: Kind, otherwise: int) -> Peaks:
-        """Peaks of a sort; `otherwise` bytes count as one more that was seen, which is all where none was."""
+        """Peaks of a sort; `otherwise` bytes are the guess where less than one is known."""
         name = _name(component, step, kind)
         with self._lock:
             found = self._made.get((name, otherwise))
             if found is None:
-                kept = self._known.get(name, _Sort()).bins
-                rows = [*kept.items(), *self._new.get(name, {}).items()]
-                found = Peaks([(otherwise, 1.0), *((_size(number), weight) for number, weight in rows)])
+                rows = [*self._known.get(name, _Sort()).bins.items(), *self._of(name).bins.items()]
+                found = Peaks([(_size(number), weight) for number, weight in rows], otherwise)
                 self._made[name, otherwise] = found
             return found
 
-    def knows(self, component: str, step: str, kind: Kind) -> bool:
-        """Whether a job of that sort has ended: in this build, or in an earlier one."""
+    def mean(self, component: str, step: str, kind: Kind) -> float:
+        """Bytes that a job of a sort holds on average while it runs, 0 where that is not known."""
         name = _name(component, step, kind)
         with self._lock:
-            return name in self._known or name in self._new
+            old, new = self._known.get(name, _Sort()), self._of(name)
+            seconds = old.seconds + new.seconds
+            return (old.area + new.area) / seconds if seconds else 0.0
 
-    def note(self, component: str, step: str, kind: Kind, peak: int) -> None:
-        """A job has ended that had held `peak` bytes at most."""
+    def unit(self, component: str, step: str, kind: Kind, unit: str) -> int:
+        """The peak of one job, by its name, in the last build that had it; 0 where it is not known."""
+        return self._known.get(_name(component, step, kind), _Sort()).units.get(unit, 0) * _UNIT
+
+    def note(
+        self,
+        component: str,
+        step: str,
+        kind: Kind,
+        peak: int,
+        *,
+        unit: str = "",
+        seconds: float = 1.0,
+        area: float | None = None,
+    ) -> None:
+        """A job has ended that had held `peak` bytes at most, and worked for `seconds`.
+
+        `area` is the sum of bytes times seconds (None: the peak all the time). One that took less than a
+        second counts for little: checks of a configure step tell nothing of what is compiled after it.
+        """
         name = _name(component, step, kind)
         with self._lock:
-            self._new[name][_bin(peak)] += 1
+            new = self._new[name]
+            if seconds > 0:
+                new.bins[_bin(peak)] += min(1.0, seconds**2)
+            new.area += peak * seconds if area is None else area
+            new.seconds += seconds
+            if unit and (unit in new.units or len(new.units) < MOST_UNITS):
+                new.units[unit] = max(math.ceil(peak / _UNIT), 1, new.units.get(unit, 0))
             for key in [key for key in self._made if key[0] == name]:
                 del self._made[key]
+
+    def _of(self, name: str) -> _New:
+        return self._new.get(name) or _New()
 
     def save(self) -> None:
         """Add what is new to the file: also to what other builds wrote there meanwhile."""
@@ -168,18 +235,27 @@ class Learnt:
             return {}
 
 
-def _merged(
-    known: Mapping[str, _Sort], new: Mapping[str, Mapping[int, float]], now: datetime
-) -> dict[str, _Sort]:
+def _merged(known: Mapping[str, _Sort], new: Mapping[str, _New], now: datetime) -> dict[str, _Sort]:
     found = {name: sort for name, sort in known.items() if not _forgotten(sort.at, now)}
-    for name, bins in new.items():
-        both: dict[int, float] = defaultdict(float, known.get(name, _Sort()).bins)
-        for number, weight in bins.items():
+    for name, added in new.items():
+        old = known.get(name, _Sort())
+        both: dict[int, float] = defaultdict(float, old.bins)
+        for number, weight in added.bins.items():
             both[number] += weight
+        area, seconds = old.area + added.area, old.seconds + added.seconds
         while sum(both.values()) > MOST_WEIGHT:
             both = defaultdict(float, {number: weight / 2 for number, weight in both.items()})
+            area, seconds = area / 2, seconds / 2
         kept = {number: round(weight, 4) for number, weight in sorted(both.items()) if weight >= 1 / 8}
-        found[name] = _Sort(bins=kept, at=now.date().isoformat())
+        # the latest come last, and stay
+        units = {unit: number for unit, number in old.units.items() if unit not in added.units} | added.units
+        found[name] = _Sort(
+            bins=kept,
+            at=now.date().isoformat(),
+            area=round(area),
+            seconds=round(seconds, 2),
+            units=dict([*units.items()][-MOST_UNITS:]),
+        )
     return found
 
 

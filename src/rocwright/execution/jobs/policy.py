@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rocwright.execution.jobs.learn import Learnt, Peaks
+from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.order import Job, may_run, order
 from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.prospects import SHOWN, UNKNOWN, Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
 PERIOD = 0.5
@@ -20,9 +21,6 @@ PERIOD = 0.5
 
 SHORTEST = 0.02
 """Seconds between two looks where the room is nearly gone."""
-
-UNKNOWN = 1024**3
-"""Bytes that a job is reckoned with where neither its recipe nor an earlier one tells."""
 
 PATIENCE = 5.0
 """Seconds asleep without any work done after which a process is held to wait for another. One that wants a
@@ -37,26 +35,14 @@ _NEARLY = 0.1
 _FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
 """Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
 
+MANY = 32
+"""Jobs of a sort that have ended, from which on there may be more than there are processors."""
+
+_GROWN = 1.02
+"""A process has grown that holds so many times what it held when it last grew."""
+
 _SIGNAL = 0.03
 """Seconds from a look to what it stops having stopped."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepNow:
-    """A step under way. `memory` is what its recipe reckons one job with, in bytes (0: it does not say).
-
-    `shares` tells that its tools are clients of the job server. A step that does not share has `jobs`
-    processes of its own, whatever is decided here, save that they can be paused. With `clients` some of its
-    tools take tokens, and more than the number comes by tokens only. `begun` is on the monotonic clock.
-    """
-
-    name: str
-    component: str
-    memory: int
-    jobs: int
-    shares: bool
-    begun: float
-    clients: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +52,9 @@ class Past:
     `fastest` is the quickest growth of a process in bytes a second, `late` by how many seconds looks came
     later than the `waits` asked for. `stalled` is the pressure's total, `calm` the share of the room that
     counts under it. `progress` is when each process last did something; `stopped` are those paused here.
-    `others` is the least, in bytes by bound, that was ever used by what is no compiler.
+    `growth` is that of each in bytes a second, `grew` what it held when it last grew, and the seconds of a
+    processor that it had had by then. `ended` is how many jobs have ended. `others` is the least, in bytes by
+    bound, that was ever used by what is no compiler.
     """
 
     time: float | None = None
@@ -78,6 +66,9 @@ class Past:
     seen: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
     progress: Mapping[tuple[int, int], float] = field(default_factory=dict)
     stopped: frozenset[tuple[int, int]] = frozenset()
+    growth: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    grew: Mapping[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    ended: int = 0
     others: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -120,15 +111,15 @@ def decide(
     )
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
-    sorts = _Sorts(steps, learnt)
+    prospects = Prospects(steps, learnt, workers, room.total)
     available = round((room.available - margin(room)) * past.calm)
-    goes = _going(available, room, active, sorts, past, min(cores or most, most))
+    goes = _going(available, room, active, prospects, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
     pause = tuple(one for one in active if _name(one) in stays and not one.paused)
     # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
     # to drive others meanwhile
     resume = tuple(one for one in seen if _name(one) in past.stopped - stays)
-    tokens = 0 if stays else _admitted(available, workers, steps, sorts, most, cores or most)
+    tokens = 0 if stays else _admitted(available, workers, steps, prospects, past, most, cores or most)
     tokens = min(most, max(tokens, len(steps), 1))
     wait = _next(available, past.fastest, min(tokens, cores or most))
     return Decision(
@@ -162,24 +153,6 @@ def margin(room: MemoryBudget) -> int:
     return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
 
 
-class _Sorts:
-    """What is known of each sort of job of the steps under way."""
-
-    def __init__(self, steps: Sequence[StepNow], learnt: Learnt) -> None:
-        self._steps = {step.name: step for step in steps}
-        self._learnt = learnt
-
-    def of(self, one: Seen) -> Peaks:
-        return self.peaks(one.step, one.kind)
-
-    def peaks(self, name: str, kind: Kind) -> Peaks:
-        step = self._steps.get(name)
-        component, memory = (step.component, step.memory) if step else ("", 0)
-        # a recipe's number is a guess until one has ended: of too many let in by one too low, none can end
-        known = memory and self._learnt.knows(component, name, kind)
-        return self._learnt.peaks(component, name, kind, memory if known else max(memory, UNKNOWN))
-
-
 def _name(one: Seen) -> tuple[int, int]:
     return one.pid, one.started
 
@@ -188,9 +161,11 @@ def _remember(now: float, room: MemoryBudget, seen: Sequence[Seen], before: Deci
     past = before.past if before is not None else Past()
     passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
     pairs = [(one, past.seen.get(_name(one))) for one in seen]
-    grown = [
-        (one.memory - old.memory) / passed for one, old in pairs if old is not None and passed > _SIGNAL / 3
-    ]
+    growth = {
+        _name(one): (one.memory - old.memory) / passed
+        for one, old in pairs
+        if old is not None and passed > _SIGNAL / 3
+    }
     progress = {
         _name(one): past.progress.get(_name(one), now)
         if old is not None and old.cpu == one.cpu and not one.paused and not one.ready
@@ -201,15 +176,23 @@ def _remember(now: float, room: MemoryBudget, seen: Sequence[Seen], before: Deci
     others = max(0, room.used - sum(one.memory for one in seen if one.kind is not Kind.OTHER))
     return Past(
         time=now,
-        fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *grown),
+        fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *growth.values()),
         late=max(0.0, min(1.0, max(past.late * 0.5 ** (passed / 10), passed - past.waits))),
         seen={_name(one): one for one in seen},
         progress=progress,
         stopped=past.stopped & progress.keys(),
+        growth=growth or past.growth,
+        grew={_name(one): _last_growth(one, past.grew.get(_name(one))) for one in seen},
+        ended=past.ended
+        + sum(name not in progress for name, old in past.seen.items() if old.kind is not Kind.OTHER),
         others={**past.others, room.bound: min(others, past.others.get(room.bound, others))},
         stalled=stall.total if stall is not None else 0,
         calm=_calm(stall, past, passed),
     )
+
+
+def _last_growth(one: Seen, before: tuple[int, float] | None) -> tuple[int, float]:
+    return (one.memory, one.cpu) if before is None or one.memory > before[0] * _GROWN else before
 
 
 def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
@@ -222,25 +205,35 @@ def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
 
 
 def _going(
-    available: int, room: MemoryBudget, active: Sequence[Seen], sorts: _Sorts, past: Past, cores: int
+    available: int,
+    room: MemoryBudget,
+    active: Sequence[Seen],
+    prospects: Prospects,
+    past: Past,
+    cores: int,
 ) -> list[bool]:
     """Which of the processes, the oldest first, may go on."""
     jobs = [
         Job(
             one.memory,
-            sorts.of(one).most(one.memory) - one.memory,
+            prospects.wants(one, past.grew[_name(one)][1]),
             margin(room) if _name(one) in past.stopped else 0,
         )
         for one in active
     ]
     if not jobs or sum(job.wants for job in jobs) <= available:
         return [True] * len(jobs)
-    ahead = past.fastest * (2 * SHORTEST + _SIGNAL + past.late)
-    step = round(ahead * min(1.0, cores / len(jobs)))
-    again = 2 * step + margin(room) // 2
-    places = order(available, jobs)
-    may = may_run(places, [again if _name(one) in past.stopped else step for one in active])
-    found = dict(zip((place.job for place in places), may, strict=True))
+    ahead = (2 * SHORTEST + _SIGNAL + past.late) * min(1.0, cores / len(jobs))
+    # each goes on growing as it does, and one may begin to swell: not all in the same moment
+    burst = round(past.fastest * ahead)
+    again = burst + margin(room) // 2
+    steps = [
+        min(burst, round(ahead * max(2 * past.growth.get(_name(one), 0.0), _SLOW)))
+        + (again if _name(one) in past.stopped else 0)
+        for one in active
+    ]
+    places = order(available - burst, jobs)
+    found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
     return [found[number] for number in range(len(jobs))]
 
 
@@ -248,30 +241,39 @@ def _admitted(
     available: int,
     workers: Sequence[Seen],
     steps: Sequence[StepNow],
-    sorts: _Sorts,
+    prospects: Prospects,
+    past: Past,
     most: int,
     cores: int,
 ) -> int:
     """Processes that there may be in all.
 
-    As long as processors are idle, by what jobs usually come to. Beyond, where more of them gain little, by
-    what all may come to at most.
+    As long as processors are idle, by what jobs hold on average, so that some of them may have to wait at
+    times. Beyond, where more of them gain little, by what all may come to at most. Of a sort of which none
+    has ended, twice as many as have shown their size.
     """
     running = Counter(one.step for one in workers)
     later = [
-        sorts.peaks(step.name, Kind.COMPILE)
+        prospects.new(step.name)
         for step in steps
         for _ in range(0 if step.shares or step.clients else step.jobs - running[step.name])
     ]
-    by_usual = available - sum(sorts.of(one).usual(one.memory) - one.memory for one in workers)
-    by_most = available - sum(sorts.of(one).most(one.memory) - one.memory for one in workers)
-    by_usual -= sum(peaks.usual() for peaks in later)
-    by_most -= sum(peaks.most() for peaks in later)
+    by_usual = available - sum(prospects.usual(one) - one.memory for one in workers)
+    by_most = available - sum(prospects.most(one) - one.memory for one in workers)
+    by_usual -= sum(one.most // 2 if one.cold else one.usual for one in later)
+    by_most -= sum(one.most for one in later)
+    if workers:
+        # the oldest is to find what it may want: most of that, since it mostly wants less
+        by_usual -= max(0, prospects.most(workers[0]) - prospects.usual(workers[0])) * 3 // 4
     total = len(workers) + len(later)
-    new = [sorts.peaks(step.name, Kind.COMPILE) for step in steps if step.shares or step.clients]
-    usual = max((peaks.usual() for peaks in new), default=UNKNOWN)
-    at_most = max((peaks.most() for peaks in new), default=UNKNOWN)
-    while total < most and (by_usual >= usual if total < cores else by_most >= at_most):
+    new = [prospects.new(step.name) for step in steps if step.shares or step.clients]
+    usual = max((one.usual for one in new), default=UNKNOWN)
+    at_most = max((one.most for one in new), default=UNKNOWN)
+    ramp = 2 * (past.ended + sum(one.cpu >= SHOWN for one in workers))
+    few = min(cores, max(1, ramp)) if any(one.cold for one in new) else cores
+    # what jobs may come to at most is well known only from many
+    many = most if all(one.cold or one.count >= MANY for one in new) else cores
+    while total < most and ((total < many and by_most >= at_most) or (total < few and by_usual >= usual)):
         total += 1
         by_usual -= usual
         by_most -= at_most

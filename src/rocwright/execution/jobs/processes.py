@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
+from hashlib import blake2s
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,10 @@ _MARKS = 2.0
 """Seconds between two searches of all processes for a sandbox's mark, where it has no cgroup."""
 
 
+_PASSING = ("/tmp/", "/var/tmp/")  # noqa: S108  names in a command line, nothing is opened
+"""Where compilers put what they hand to each other."""
+
+
 class Kind(StrEnum):
     """The closed set of what a process does, as far as its memory is concerned.
 
@@ -48,7 +53,9 @@ class Seen:
     """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
     process from a later one with its number), `memory` (anonymous and shared) and its `peak` in bytes,
     `parent` is who started it, `threads` their number, `cpu` the seconds that it worked, `paused` whether a
-    signal stopped it, `ready` whether it wants a processor, or a disk, at this moment.
+    signal stopped it, `ready` whether it wants a processor, or a disk, at this moment. `area` is the sum of
+    its memory times seconds of a processor until now, `unit` a name for what it compiles or links, the same
+    in each build.
     """
 
     pid: int
@@ -62,6 +69,8 @@ class Seen:
     ready: bool = False
     peak: int = 0
     cpu: float = 0
+    area: float = 0
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +108,13 @@ class Programs(Frozen):
         return Kind.OTHER
 
 
+def unit_of(words: Sequence[str]) -> str:
+    """A name for what a command works on, from its line: of its inputs, outputs and values, without options
+    (they change with versions) and files that have another name each time."""
+    lasting = [word for word in words[1:] if word and not word.startswith(("-", *_PASSING))]
+    return blake2s("\0".join(lasting).encode(errors="replace"), digest_size=8).hexdigest()
+
+
 @cache
 def programs() -> Programs:
     """Of the catalog in use, the topmost folder's rows first. Raises InputError where it is at fault."""
@@ -117,7 +133,7 @@ class Watch:
     _programs: Programs = field(default_factory=programs)
     _folders: dict[str, Path | None] = field(default_factory=dict)
     _before: dict[tuple[int, int], Seen] = field(default_factory=dict)
-    _kinds: dict[tuple[int, int, str], Kind] = field(default_factory=dict)
+    _kinds: dict[tuple[int, int, str], tuple[Kind, str]] = field(default_factory=dict)
     _marked: dict[str, tuple[float, list[int]]] = field(default_factory=dict)
 
     def read(self, owners: Mapping[int, str]) -> Sight:
@@ -147,7 +163,7 @@ class Watch:
 
     def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> Seen:
         memory = _memory(pid)
-        kind = self._kind(pid, stat, waits)
+        kind, unit = self._kind(pid, stat, waits)
         before = self._before.get((pid, stat.started))
         peak = max(memory, before.peak if before is not None else 0)
         return Seen(
@@ -162,19 +178,22 @@ class Watch:
             ready=stat.state in {"R", "D"},
             peak=peak if kind is Kind.OTHER else max(peak, _peak(pid)),
             cpu=stat.cpu,
+            area=memory * stat.cpu if before is None else before.area + memory * (stat.cpu - before.cpu),
+            unit=unit,
         )
 
-    def _kind(self, pid: int, stat: _Stat, waits: bool) -> Kind:
-        """One that has had processes of its own drives them: it is no compiler, whatever its name."""
+    def _kind(self, pid: int, stat: _Stat, waits: bool) -> tuple[Kind, str]:
+        """What it is, and the name of its unit. One that has had processes of its own drives them: it is no
+        compiler, whatever its name."""
         key = (pid, stat.started, stat.name)
         if waits:
-            self._kinds[key] = Kind.OTHER
+            self._kinds[key] = Kind.OTHER, ""
         found = self._kinds.get(key)
         if found is None:
             words = text(f"/proc/{pid}/cmdline").split("\0")
             # a name is cut to 15 letters by the kernel; a script has that of its interpreter
             name = words[0].rpartition("/")[2] or stat.name
-            found = self._kinds[key] = self._programs.kind(name, words[1:])
+            found = self._kinds[key] = self._programs.kind(name, words[1:]), unit_of(words)
         return found
 
     def _below(self, name: str) -> set[int]:

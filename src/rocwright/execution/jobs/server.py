@@ -21,8 +21,9 @@ from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.policy import Decision, StepNow, decide, fitting
+from rocwright.execution.jobs.policy import Decision, decide, fitting
 from rocwright.execution.jobs.processes import Kind, Seen, Sight, Watch, send
+from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.execution.jobs.tokens import Tokens
 from rocwright.home import Home
@@ -270,7 +271,15 @@ class JobServer:
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
         for one in sight.ended:
             if one.kind is not Kind.OTHER and one.step in components:
-                self._learnt.note(components[one.step], one.step, one.kind, one.peak)
+                self._learnt.note(
+                    components[one.step],
+                    one.step,
+                    one.kind,
+                    one.peak,
+                    unit=one.unit,
+                    seconds=one.cpu,
+                    area=one.area,
+                )
 
     def _pause(self, decision: Decision) -> None:
         self._paused |= {each.pid: each for each in decision.pause}

@@ -1,0 +1,134 @@
+"""What each job under way may come to, and one that is still to be let in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rocwright.execution.jobs.learn import Learnt, Peaks
+from rocwright.execution.jobs.processes import Kind, Seen
+
+UNKNOWN = 1024**3
+"""Bytes that a job is reckoned with where neither its recipe nor an earlier one tells."""
+
+SHOWN = 0.25
+"""Seconds of a processor after which a job has shown its size."""
+
+_LEAST = 64 * 1024**2
+"""Bytes that a new job is let in with where none has ended."""
+
+_NAMED = 1.05
+"""What a job may come to over its own peak in the last build."""
+
+_STILL = 0.5
+"""The share that counts at least of what a job may still want, however long it has not grown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNow:
+    """A step under way. `memory` is what its recipe reckons one job with, in bytes (0: it does not say).
+
+    `shares` tells that its tools are clients of the job server. A step that does not share has `jobs`
+    processes of its own, whatever is decided here, save that they can be paused. With `clients` some of its
+    tools take tokens, and more than the number comes by tokens only. `begun` is on the monotonic clock.
+    """
+
+    name: str
+    component: str
+    memory: int
+    jobs: int
+    shares: bool
+    begun: float
+    clients: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """Bytes that one still to be let in holds on average while it runs, and that it may come to.
+
+    `count` is how many of its sort have ended.
+    """
+
+    usual: int
+    most: int
+    count: float
+
+    @property
+    def cold(self) -> bool:
+        """Whether none is known."""
+        return self.count < 1
+
+
+class Prospects:
+    """For one look: `workers` are the jobs of `steps` that run now, `total` is the memory for all, bytes."""
+
+    def __init__(self, steps: Sequence[StepNow], learnt: Learnt, workers: Sequence[Seen], total: int) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._learnt = learnt
+        self._total = total
+        self._shown: dict[tuple[str, Kind], list[int]] = defaultdict(list)
+        self._largest: dict[tuple[str, Kind], int] = defaultdict(int)
+        for one in workers:
+            sort = one.step, one.kind
+            self._largest[sort] = max(self._largest[sort], one.memory)
+            if one.cpu >= SHOWN:
+                self._shown[sort].append(one.memory)
+
+    def most(self, one: Seen) -> int:
+        """What a job may come to: by its own peak in the last build, else by those of its sort."""
+        named = self._named(one)
+        if named * _NAMED >= one.memory:
+            return round(named * _NAMED)
+        peaks = self._peaks(one.step, one.kind)
+        if peaks.count < 1:
+            return max(self._guess(one.step), 2 * one.memory)
+        return peaks.most(one.memory, self._largest[one.step, one.kind])
+
+    def wants(self, one: Seen, grown: float) -> int:
+        """What it may still want; it last grew when it had had `grown` seconds of a processor.
+
+        The longer that is ago, the more likely it has all that it wants.
+        """
+        still = (one.cpu - grown) / one.cpu if one.cpu > 1 else 0.0
+        return round((self.most(one) - one.memory) * max(_STILL, 1 - still))
+
+    def usual(self, one: Seen) -> int:
+        """What a job holds on average from now on."""
+        mean = self.new(one.step, one.kind).usual
+        named = self._named(one)
+        return max(one.memory, min(mean, named) if named else mean)
+
+    def new(self, name: str, kind: Kind = Kind.COMPILE) -> Newcomer:
+        """One of a sort that is still to be let in.
+
+        As long as none has ended, by what those that run have shown: twice that.
+        """
+        peaks, shown = self._peaks(name, kind), self._shown[name, kind]
+        if peaks.count < 1:
+            twice = 2 * max(shown, default=0)
+            return Newcomer(max(_LEAST, twice), max(self._guess(name), twice), count=0)
+        mean = self._learnt.mean(self._component(name), name, kind) or peaks.usual()
+        if shown:
+            mean = max(mean, sum(shown) / len(shown))
+        # the first that end are the small ones
+        return Newcomer(
+            round(mean * (1 + 1 / (1 + peaks.count))),
+            peaks.most(),
+            count=peaks.count,
+        )
+
+    def _guess(self, name: str) -> int:
+        """Never more than half of all: else one that is too high would keep all others out."""
+        step = self._steps.get(name)
+        return min(max(step.memory if step else 0, 2 * UNKNOWN), self._total // 2)
+
+    def _named(self, one: Seen) -> int:
+        return self._learnt.unit(self._component(one.step), one.step, one.kind, one.unit) if one.unit else 0
+
+    def _peaks(self, name: str, kind: Kind) -> Peaks:
+        return self._learnt.peaks(self._component(name), name, kind, UNKNOWN)
+
+    def _component(self, name: str) -> str:
+        step = self._steps.get(name)
+        return step.component if step else ""
