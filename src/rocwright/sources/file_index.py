@@ -6,13 +6,12 @@ suite's private apt folder and is fetched only when asked.
 
 from __future__ import annotations
 
+import gzip
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO
-
-from isal import igzip
 
 from rocwheel.errors import InputError, NetworkError
 from rocwheel.files.atomic import write_atomic
@@ -38,8 +37,6 @@ NAMED = 5
 """Packages that are told, at most."""
 
 CHUNK = 4 * 1024**2
-
-_OPEN: Callable[..., IO[bytes]] = igzip.open
 
 _HEADER = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9_+.-]{1,100}(?:/[A-Za-z0-9_+.-]{1,100}){0,8}")
 _LINE = re.compile(rb"(\S+)[ \t]+([a-z0-9+./,_-]+)\s*")
@@ -104,9 +101,9 @@ class FileIndex:
         places: list[tuple[str, str]] = []
         for path in self._files():
             try:
-                with _OPEN(path, "rb") as opened:
+                with gzip.open(path) as opened:
                     places += found_in(_pieces(iter(lambda: opened.read(CHUNK), b"")), header)
-            except (OSError, EOFError) as error:
+            except (OSError, EOFError, zlib.error) as error:
                 raise NetworkError(
                     f"the index of files of Debian {self._archive.suite} cannot be read",
                     cause=str(error)[:300],
