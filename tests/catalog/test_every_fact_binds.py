@@ -46,6 +46,7 @@ ELSEWHERE = {
         "issue.since": "tests/diagnosis/test_diagnose.py",
         "issue.filled.*": "tests/diagnosis/test_diagnose.py",
     },
+    "stacks/*.toml": {"on": "tests/resolve/test_standing.py"},
     "package_managers.toml": {"manager.*": "tests/bases/test_roots.py"},
     "providers/*.toml": {
         "setup": "tests/real/test_provider_setup.py",

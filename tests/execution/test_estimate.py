@@ -228,7 +228,7 @@ def test_the_line_reckons_with_the_memory_that_jobs_took_here() -> None:
     for _ in range(200):
         learnt.note("torch", "torch", Kind.COMPILE, 4 * GIB)
     said = needs(TORCH, expected={}, learnt=learnt)
-    assert "27.93 GiB memory      this machine: ok, 7 jobs of 16 (memory)" in said
+    assert "28.00 GiB memory      this machine: ok, 7 jobs of 16 (memory)" in said
 
 
 def test_the_line_says_what_there_is_too_little_of_and_what_has_no_history() -> None:

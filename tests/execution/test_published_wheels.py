@@ -34,7 +34,7 @@ def fetched(tmp_path: Path, home: Home, **wheels: list[Path]) -> tuple[Project, 
     project = Project(request=lock.request, lock_path=tmp_path / "lock", output=tmp_path / "out", home=home)
     for step in make_plan(lock, project.catalog).steps:
         outputs = []
-        for wheel in wheels[step.component.replace("-", "_")]:
+        for wheel in wheels.get(step.component.replace("-", "_"), ()):
             digest, size = project.store.put_file(wheel)
             outputs.append(Output(name=wheel.name, filename=wheel.name, sha256=digest, size=size))
         project.store.put_record(record_of(step, *outputs))
@@ -45,9 +45,12 @@ def test_nothing_is_built() -> None:
     lock = lock_of("bitsandbytes")
     plan = make_plan(lock, Project(request=lock.request, lock_path=Path(), output=Path()).catalog)
     assert [(one.name, one.kind) for one in plan.steps] == [
+        ("packages/check", "fetch"),
+        ("root/check", "base"),
         (f"wheels/{TORCH}", "fetch"),
         (f"wheels/{TUNER}", "fetch"),
     ]
+    assert plan.artifacts == (f"wheels/{TORCH}", f"wheels/{TUNER}")
 
 
 def test_they_are_installed_and_the_first_component_that_brings_a_project_has_it(

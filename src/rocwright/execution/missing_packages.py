@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import RocwrightError
-from rocwright.catalog.load import the_catalog
-from rocwright.diagnosis.missing import with_packages
-from rocwright.execution.context import Context
-from rocwright.machine.architecture import host_architecture
-from rocwright.sources.file_index import index_of
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
+    from rocwright.execution.context import Context
 
 
 def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
@@ -20,6 +16,11 @@ def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
     base = context.step.about.base if context.step is not None else ""
     if not base:
         return found
+    # what a step that does not fail has no use for
+    from rocwright.catalog.load import the_catalog
+    from rocwright.diagnosis.missing import with_packages
+    from rocwright.machine.architecture import host_architecture
+    from rocwright.sources.file_index import index_of
 
     def packages_with(header: str) -> tuple[str, ...]:
         # a failure is told without what would have helped, rather than not at all

@@ -73,8 +73,8 @@ def make_lock(
             offered = chain((had,) if had is not None else (), below(asked))
             on = next((one for one in offered if _fits(chosen, one)), None)
             if on is None:
-                liked = {**prefer, **chosen().built_on}
-                on = make_lock(asked, general, outside, on_line, prefer=liked, known=known)
+                built_on = chosen().built_on
+                on = make_lock(asked, general, outside, on_line, prefer=built_on, known=known)
             on_line(f"lock: on {on.request.name}, locked {on.created[:10]}")
         choice = chosen(on)
     here = {one.name for one in choice.components}
