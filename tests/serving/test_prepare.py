@@ -95,12 +95,12 @@ class Index:
         other = wheel(self.folder / "two", "alpha", "raise SystemExit('of the index')\n")
         return Resolved(
             wheels=(
-                self._pin(wheel(self.folder, "more", "x = 1\n", "alpha"), "more", "1.0"),
-                self._pin(other.rename(other.with_name("alpha-2.0-py3-none-any.whl")), "alpha", "2.0"),
+                self.pin(wheel(self.folder, "more", "x = 1\n", "alpha"), "more", "1.0"),
+                self.pin(other.rename(other.with_name("alpha-2.0-py3-none-any.whl")), "alpha", "2.0"),
             )
         )
 
-    def _pin(self, path: Path, project: str, version: str) -> FilePin:
+    def pin(self, path: Path, project: str, version: str) -> FilePin:
         sha256, size = self.store.put_file(path)
         origin = IndexOrigin(project=project, version=version)
         return FilePin(filename=path.name, sha256=sha256, size=size, origin=origin)
@@ -122,6 +122,18 @@ def test_what_is_required_beside_is_locked_once(
     assert index.asked == [("more",)]
     assert prepared(stack)[0].key != made.key
     assert any("written to" in line for line in said)
+
+
+def test_what_only_checks_install_gives_way_to_the_version_that_is_required(
+    stack: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = Index(LocalStore(stack.home.store), tmp_path)
+    newer = wheel(tmp_path, "helper", "word = 'newer'\n", version="2.0")
+    found = Resolved(wheels=(index.pin(newer, "helper", "2.0"),))
+    monkeypatch.setattr("rocwright.sources.index.resolve", lambda *_: found)
+    made, _ = prepared(stack, "helper==2.0")
+    names = [one.filename for one in made.wheels]
+    assert names == ["alpha-1.0-py3-none-any.whl", "helper-2.0-py3-none-any.whl"]
 
 
 def test_a_lock_of_requirements_that_cannot_be_read_is_named(tmp_path: Path) -> None:

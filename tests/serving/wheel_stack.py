@@ -40,15 +40,23 @@ source = "x"
 """
 
 
-def wheel(folder: Path, name: str, text: str, *requires: str, more: dict[str, str] | None = None) -> Path:
+def wheel(
+    folder: Path,
+    name: str,
+    text: str,
+    *requires: str,
+    more: dict[str, str] | None = None,
+    version: str = "1.0",
+) -> Path:
     """A wheel of one module; `more` are files of its metadata."""
-    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    about = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     about += "".join(f"Requires-Dist: {one}\n" for one in requires)
     tag = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    files = {f"{name}.py": text, f"{name}-1.0.dist-info/METADATA": about, f"{name}-1.0.dist-info/WHEEL": tag}
-    files |= {f"{name}-1.0.dist-info/{path}": content for path, content in (more or {}).items()}
-    files[f"{name}-1.0.dist-info/RECORD"] = ""
-    path = folder / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
+    files = {f"{name}.py": text, f"{info}/METADATA": about, f"{info}/WHEEL": tag}
+    files |= {f"{info}/{path}": content for path, content in (more or {}).items()}
+    files[f"{info}/RECORD"] = ""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
     return write_wheel(path, {name: content.encode() for name, content in files.items()})
 
 

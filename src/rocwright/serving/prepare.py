@@ -15,6 +15,7 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.model import canonical_json
+from rocwheel.wheels.metadata import parse_name
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.environment import environment as wanted_by
@@ -77,9 +78,15 @@ def prepare(
         python=base_of(lock, project.catalog)[1].interpreter or "python3",
         engine=sandbox.pick(engine or ENGINE, project.home.probes),
     )
-    wheels = [Installed(filename=one.filename, sha256=one.sha256) for one in outputs]
-    wheels += _required(project, lock, layer, outputs, extra, say)
-    wheels = sorted(set(wheels), key=lambda one: one.filename)
+    required = [*_required(project, lock, layer, outputs, extra, say)]
+    # of what only checks install, another version may be required
+    others = {_project(one.filename) for one in required}
+    wheels = [
+        Installed(filename=one.filename, sha256=one.sha256)
+        for one in outputs
+        if one in built or _project(one.filename) not in others
+    ]
+    wheels = sorted({*wheels, *required}, key=lambda one: one.filename)
     told = {
         "schema": SCHEMA,
         "root": root,
@@ -98,6 +105,10 @@ def prepare(
     )
     _make(project, found, layer, say)
     return found
+
+
+def _project(filename: str) -> str:
+    return str(canonicalize_name(parse_name(filename).name))
 
 
 def variables(lock: Lock, catalog: Catalog) -> dict[str, str]:
