@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocwheel.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
 from rocwheel.files.atomic import write_atomic
@@ -24,6 +25,9 @@ from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.validate import check_runs_here
 
+if TYPE_CHECKING:
+    from rocwright.resolve.standing import LocksOf
+
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
 
@@ -37,7 +41,6 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     from rocwright.resolve.lock import make_lock, relocks
     from rocwright.resolve.network import NetworkUpstream
     from rocwright.resolve.shipped import preferred
-    from rocwright.resolve.standing import kept_below
     from rocwright.resolve.validate import check_request
 
     request, catalog = project.request, project.catalog
@@ -59,7 +62,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
         try:
             liked = preferred(catalog, request)
-            below = kept_below(project.home, lambda one: make_plan(one, catalog))
+            below = _below(project)
             made = make_lock(request, catalog, outside, on_line, remedies=remedies, below=below, **liked)
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
@@ -69,6 +72,13 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         _share(made.on, project)
     write_lock(project.lock_path, made)
     return made
+
+
+def _below(project: Project) -> LocksOf:
+    """The locks in the home folder on which that of a project may stand: those that fit the recipes here."""
+    from rocwright.resolve.standing import kept_below
+
+    return kept_below(project.home, lambda one: make_plan(one, project.catalog))
 
 
 def _share(below: Lock, project: Project) -> None:
@@ -153,7 +163,6 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     """
     from rocwright.resolve.lock import make_lock
     from rocwright.resolve.shipped import preferred, shipped_lock
-    from rocwright.resolve.standing import kept_below
     from rocwright.resolve.upstream import OfflineUpstream
 
     request, catalog = project.request, project.catalog
@@ -174,8 +183,7 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
             outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            below = kept_below(project.home, lambda one: make_plan(one, catalog))
-            return make_lock(request, catalog, outside, lambda _: None, below=below, **liked)
+            return make_lock(request, catalog, outside, lambda _: None, below=_below(project), **liked)
     return current_lock(project, on_line)
 
 

@@ -75,7 +75,7 @@ def make_lock(
             if on is None:
                 built_on = chosen().built_on
                 on = make_lock(asked, general, outside, on_line, prefer=built_on, known=known)
-            on_line(f"lock: on {on.request.name}, locked {on.created[:10]}")
+            on_line(f"lock: what {on.request.stack} builds is taken from its lock of {on.created[:10]}")
         choice = chosen(on)
     here = {one.name for one in choice.components}
     remedies = tuple(one for one in remedies if one.component in here)
