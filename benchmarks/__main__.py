@@ -21,6 +21,7 @@ from benchmarks.rows import (
     diagnose_threads,
     doctor,
     farm,
+    first_commands,
     fresh,
     jobs_calm,
     jobs_real,
@@ -91,6 +92,7 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "wheel-targets": wheel_targets.measure,
     "fresh:gfx-smoke": fresh.fresh(GFX_SMOKE, "gfx-smoke", 5),
     "fresh:torchaudio": fresh.fresh(TORCH, "torchaudio", 2),
+    "fresh:pytorch": first_commands.measure,
     "noop": noop.measure,
     "recipe-line": recipe_line.measure,
     "ccache": ccache.measure,
@@ -135,7 +137,7 @@ ORDER = (
 def main() -> int:
     """Measure what is named, or everything; 1 where a row could not be measured, 2 where one is worse."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ROWS)} (fresh: both)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ROWS)} (fresh: all three)")
     parser.add_argument("--runs", type=int, help="pairs for each row, in place of each row's own number")
     options = parser.parse_args()
     unknown = [name for name in options.names if not _chosen([name])]

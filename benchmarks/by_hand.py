@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.measure import BenchError, Took, timed
+from benchmarks.measure import BenchError, Took, timed, until
 from benchmarks.place import Scratch
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
@@ -40,15 +40,29 @@ def job_of(scratch: Scratch, step: Step, jobs: int) -> Job:
     return job
 
 
-def by_hand(scratch: Scratch, step: Step, *, jobs: int, env: Mapping[str, str] | None = None) -> Took:
-    """A step's commands typed by hand, with an empty compiler cache; `env` is added."""
+def by_hand(
+    scratch: Scratch,
+    step: Step,
+    *,
+    jobs: int,
+    env: Mapping[str, str] | None = None,
+    enough: Callable[[Path], bool] | None = None,
+) -> Took:
+    """A step's commands typed by hand, with an empty compiler cache; `env` is added.
+
+    With `enough`, which is given the tree that they work in, they are ended as soon as it is true.
+    """
     folder = scratch.path / "by-hand"
     scratch.drop(folder)
     folder.mkdir()
     file = folder / "type-this.sh"
     job = job_of(scratch, step, jobs)
     file.write_text(script(job, tree=scratch.input_of(step, "src"), env=env or {}, folder=folder))
-    took = timed(["/bin/sh", "-eu", file], log=scratch.log)
+    command: list[str | Path] = ["/bin/sh", "-eu", file]
+    if enough is None:
+        took = timed(command, log=scratch.log)
+    else:
+        took = until(lambda: enough(folder / "build" / "src"), command, log=scratch.log)
     for path in (folder / "out").iterdir():
         print(f"    by hand: {path.name} in {took.wall:.1f} s", flush=True)
     scratch.drop(folder)
