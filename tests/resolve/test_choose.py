@@ -9,7 +9,7 @@ import pytest
 from rocwheel.errors import ConflictError, InputError
 from rocwright.catalog.base import BaseRelease, OtherPython, Provided
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Component, Release, Row, Stack
+from rocwright.catalog.model import Check, Component, Release, Row, Stack
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves, Shelf
 from rocwright.resolve.choose import Choice, choose
@@ -103,6 +103,13 @@ def test_what_is_needed_comes_along_each_after_what_it_needs(catalog: Catalog) -
 
 def test_tools_and_python_requirements_of_all_builds_are_one_set(catalog: Catalog) -> None:
     assert chosen(catalog).tools == ("maker==1.0", "pip", "wheel>=0.40")
+
+
+def test_what_checks_install_beside_it_is_in_the_chosen_version(catalog: Catalog) -> None:
+    check = Check(name="imports", kind="script", script="x.py", wheels=True)
+    top = catalog.component("top").model_copy(update={"python_run": ("maker", "other"), "check": (check,)})
+    choice = chosen(replace(catalog, components={**catalog.components, "top": top}))
+    assert choice.run_wheels == ("maker==1.0", "other")
 
 
 def test_an_optional_component_comes_when_it_is_asked_for(catalog: Catalog) -> None:

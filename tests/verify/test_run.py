@@ -30,11 +30,14 @@ RECIPE = {
                 "name": "told",
                 "kind": "script",
                 "script": "checks/told.py",
-                "arguments": ["--marks", "{lacks}", "{python}"],
+                "arguments": ["--marks", "{lacks}", "{targets}", "{python}"],
             }
         ],
     }
 }
+
+TARGET = "--target gfx1151:32 python3"
+"""What `{targets}` and `{python}` become for the lock's GPU."""
 
 
 def told(home: Home, engine: str, python_root: Path, folder: Path) -> str:
@@ -49,7 +52,7 @@ def verify(home: Home, engine: str, python_root: Path, folder: Path, script: str
     make_sources(folder, RECIPE)
     write_tree(folder / "catalog", {"checks/told.py": script})
     with (folder / "catalog/targets.toml").open("a") as file:
-        file.write('features = { bf16 = "no", fp16 = "yes", triton = "not upstream" }\n')
+        file.write('features = { bf16 = "no", fp16 = "yes", triton = "not upstream" }\nwave = 32\n')
     project = open_project(folder, home.path)
     put_roots(project, python_root)
     put_alpha(project, folder)
@@ -61,14 +64,14 @@ def test_what_the_card_lacks_is_told_to_a_check_that_has_the_card(
 ) -> None:
     monkeypatch.setattr(subject, "GPU_DEVICES", ("/dev/null",))
     said = told(home, engine, python_root, tmp_path / "sources")
-    assert said == "--marks --lacks bf16=gfx1151: no --lacks triton=gfx1151: not upstream python3"
+    assert said == f"--marks --lacks bf16=gfx1151: no --lacks triton=gfx1151: not upstream {TARGET}"
 
 
 def test_the_processor_is_tried_whole(
     home: Home, engine: str, python_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subject, "GPU_DEVICES", ("/dev/no such device",))
-    assert told(home, engine, python_root, tmp_path / "sources") == "--marks python3"
+    assert told(home, engine, python_root, tmp_path / "sources") == f"--marks {TARGET}"
 
 
 HOSTILE = """import json, os

@@ -63,7 +63,12 @@ class Choice:
             return ()
         run = {name for one in self.components for name in one.system_of(self.versions[one.name]).run}
         brought = {wanted for name, wanted in self.release.wheels.items() if name in run}
-        return tuple(sorted({name for one in self.components for name in one.python_run} | brought))
+        named = {name for one in self.components for name in one.python_run}
+        return tuple(sorted({self._pinned(name) for name in named} | brought))
+
+    def _pinned(self, name: str) -> str:
+        """A Python package in the version that was chosen, where it is a component."""
+        return f"{name}=={self.versions[name]}" if name in self.versions else name
 
 
 def choose(

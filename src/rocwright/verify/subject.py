@@ -16,6 +16,7 @@ from rocwheel.wheels.canonicalize import form_of
 from rocwheel.wheels.emulators import emulator_below
 from rocwright import sandbox
 from rocwright.catalog.model import Check, Component, EmulatedCheck
+from rocwright.catalog.target import Target
 from rocwright.checks.libraries import LIBRARIES, judged, libraries_in, libraries_needed
 from rocwright.checks.static import look_at, named
 from rocwright.execution.runs import LogFile, log_name
@@ -33,7 +34,7 @@ from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
 from rocwright.verify.lines import MARK, read_line
 from rocwright.verify.small_models import LLAMA, MAKERS
-from rocwright.verify.suites import lacking, lacks_words
+from rocwright.verify.suites import lacking, lacks_words, target_names, target_words
 
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
@@ -50,6 +51,9 @@ MOST_FINDINGS = 10_000
 
 LACKS = "{lacks}"
 """The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
+
+TARGETS = "{targets}"
+"""The argument of a check that becomes the targets of the lock, to compile for."""
 
 
 class Subject:
@@ -233,7 +237,8 @@ class Subject:
         devices = tuple(name for name in GPU_DEVICES if Path(name).exists() and not self.emulation)
         # a card may lack what the processor, on which a check runs without one, has
         lacks = lacks_words(self._lacking()) if devices else []
-        many = {LACKS: lacks, WORDS: self.emulation.words if self.emulation else []}
+        targets = target_words(target_names(self._targets()))
+        many = {LACKS: lacks, TARGETS: targets, WORDS: self.emulation.words if self.emulation else []}
         words = [
             word
             for one in check.arguments
@@ -265,7 +270,10 @@ class Subject:
         return () if record is None else record.outputs
 
     def _lacking(self) -> dict[str, str]:
-        return lacking([self.project.catalog.target(one) for one in self.lock.request.gpu])
+        return lacking(self._targets())
+
+    def _targets(self) -> list[Target]:
+        return [self.project.catalog.target(one) for one in self.lock.request.gpu]
 
 
 def _environment() -> dict[str, str]:

@@ -73,7 +73,7 @@ class Order:
         words = [*self.suites, "--marks", "--device", self.device, "--size", self.size]
         words += ["--every"] if self.every else []
         words += [word for one in self.only for word in ("--only", one)]
-        words += [word for one in self.targets for word in ("--target", one)]
+        words += target_words(self.targets)
         words += lacks_words(self.lacks)
         words += ["--repeat", str(self.repeat)] if DRIFT in self.suites else []
         words += ["--operation-seconds", str(self.operation_seconds)]
@@ -124,10 +124,19 @@ def lacks_words(lacks: Mapping[str, str]) -> list[str]:
     return [word for pair in lacks.items() for word in ("--lacks", "=".join(pair))]
 
 
+def target_names(targets: Sequence[Target]) -> tuple[str, ...]:
+    """GPU targets as a program of checks is told them: with the size of their waves, where it is known."""
+    return tuple(f"{one.name}:{one.wave}" if one.wave else one.name for one in targets)
+
+
+def target_words(names: Sequence[str]) -> list[str]:
+    """The words that tell a program of checks which targets to compile for."""
+    return [word for one in names for word in ("--target", one)]
+
+
 def aimed(order: Order, targets: Sequence[Target]) -> Order:
     """The same for these GPU targets: kernels are compiled for them; what all of them lack is left out."""
-    named = tuple(f"{one.name}:{one.wave}" if one.wave else one.name for one in targets)
-    return replace(order, targets=named, lacks=lacking(targets))
+    return replace(order, targets=target_names(targets), lacks=lacking(targets))
 
 
 def run_suites(
