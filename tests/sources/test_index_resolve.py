@@ -73,6 +73,15 @@ def test_a_project_left_to_others_brings_neither_itself_nor_what_it_requires(
         resolve(("tuner",), "3.13", "x86_64", store)
 
 
+@pytest.mark.parametrize("tag", ["manylinux2014", "manylinux2010", "manylinux1"])
+def test_a_wheel_with_an_older_name_of_its_platform_is_taken(
+    index: Index, store: LocalStore, tag: str
+) -> None:
+    name = f"old-1.0-cp313-cp313-{tag}_x86_64.whl"
+    index.files["old"] = {name: wheel("old", "1.0")}
+    assert [pin.filename for pin in resolve(("old",), "3.13", "x86_64", store).wheels] == [name]
+
+
 def test_a_project_left_to_others_must_still_have_a_version_that_fits(
     index: Index, store: LocalStore
 ) -> None:
