@@ -1,11 +1,11 @@
-"""Whether extension modules of installed wheels can be loaded beside torch, and which operators they register.
+"""Whether extension modules of installed wheels can be loaded beside torch, and register operators.
 
-loads.py FILE.. takes paths below the folder where the wheels are installed, needs torch, and prints a line for each:
+loads.py FILE.. takes paths below the folder where the wheels are installed, and prints a line for each:
 
     ROCWRIGHT-CHECK {"name": ..., "ok": ..., "detail": ..., "device": "cpu"}
 
-Each is loaded in a process of its own, as a symbol that one lacks another may have. The exit status is 0 when all were
-loaded, else 1.
+Each is loaded in a process of its own, as a symbol that one lacks another may have. The exit status is 0 when
+all were loaded, else 1.
 """
 
 from __future__ import annotations
