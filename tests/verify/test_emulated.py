@@ -24,7 +24,7 @@ from rocwright.verify.emulated import SELF_TEST, emulation
 
 CATALOG = builtin_catalog()
 CHECKS = DATA / "checks/emulator"
-KERNELS = {"fp64_literal", "thread_ids", "lds_atomics", "division", "half_product"}
+KERNELS = {"fp64_literal", "thread_ids", "lds_atomics", "division", "half_product", "high_registers"}
 
 EMULATOR = """#!/bin/sh
 [ "$1" = --version ] && { echo "rocjitsu 0.2.0"; exit; }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from told import Emulator, arguments, compiler, last, ran, say
+from told import Emulator, arguments, compared, compiled, last, ran, say
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 
@@ -27,18 +27,11 @@ def main() -> int:
 
 def trial(source: Path, target: str, emulator: Emulator) -> bool:
     """Compile one program for the target, run it in the emulator, and say how it went."""
-    name, program = source.stem, Path.cwd() / source.stem
-    command = [compiler(), f"--offload-arch={target}", "-O2", str(source), "-o", str(program)]
-    status, told, errors = ran(command, 600)
-    if status != 0:
-        say(name, False, f"does not compile: {last(errors or told)}", target)
+    program, why = compiled(source, target)
+    if why:
+        say(source.stem, False, why, target)
         return False
-    status, told, errors = emulator.run([str(program)], 300)
-    line = last(told or errors)
-    seen, _, rest = line.partition(" ")
-    ok = status == 0 and seen.partition(":")[0] == target and rest.split()[1:] == ["0"]
-    say(name, ok, f"{rest.split()[0]} values as on the CPU" if ok else f"ended with {status}: {line}", target)
-    return ok
+    return compared(source.stem, [str(program)], target, emulator)
 
 
 if __name__ == "__main__":

@@ -77,3 +77,25 @@ def compiler() -> str:
     """The HIP compiler, where distributions and AMD put it."""
     folders = [*os.environ.get("PATH", "").split(":"), "/opt/rocm/bin"]
     return next((f"{one}/hipcc" for one in folders if os.access(f"{one}/hipcc", os.X_OK)), "hipcc")
+
+
+def compiled(source: Path, target: str, *options: str) -> tuple[Path, str]:
+    """A program made of one HIP file for the target, in this folder, and why it could not be made."""
+    program = Path.cwd() / source.stem
+    command = [compiler(), f"--offload-arch={target}", "-O2", str(source), "-o", str(program), *options]
+    status, told, errors = ran(command, 600)
+    return program, "" if status == 0 else f"does not compile: {last(errors or told)}"
+
+
+def compared(name: str, command: Sequence[str], target: str, emulator: Emulator, why: str = "") -> bool:
+    """Run a program that compares with the CPU and prints `TARGET COUNT WRONG`; say how it went.
+
+    `why` is how a library begins the line that says why it aborts, where that is not the last one.
+    """
+    status, told, errors = emulator.run(command, 300)
+    reasons = [one for one in errors.splitlines() if why and one.startswith(why)]
+    line = reasons[0] if status != 0 and reasons else last(told or errors)
+    seen, _, rest = line.partition(" ")
+    ok = status == 0 and seen.partition(":")[0] == target and rest.split()[1:] == ["0"]
+    say(name, ok, f"{rest.split()[0]} values as on the CPU" if ok else f"ended with {status}: {line}", target)
+    return ok
