@@ -263,6 +263,29 @@ def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(farm: F
         assert farm.build(shop.step("echo more > $OUT/result", name="more")).failures == []
 
 
+@pytest.mark.parametrize("late", [0.0, 25.0])
+def test_what_is_submitted_to_a_coordinator_that_is_gone_is_told_as_gone(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch, late: float
+) -> None:
+    """Also once the client has given it up, after 20 s: dask takes it then, and tells nothing of it."""
+    shop, submit = farm.workshop, DaskExecutor.submit
+
+    def submit_late(executor: DaskExecutor, task: Task) -> None:
+        if task.step.name == "second":
+            os.killpg(farm.up.process.pid, signal.SIGKILL)
+            until(lambda: executor._client.status != "running")
+            time.sleep(late)
+        submit(executor, task)
+
+    monkeypatch.setattr(DaskExecutor, "submit", submit_late)
+    first = shop.step("echo > $OUT/result", name="first")
+    second = shop.step("echo > $OUT/result", name="second", inputs={"first": first})
+    with building(farm, first, second) as told:
+        pass
+    [(name, error)] = told[0].failures
+    assert (name, error.message) == ("second", "the coordinator of the farm is gone")
+
+
 def test_a_worker_that_runs_a_step_is_soon_found_by_a_coordinator_that_came_back(farm: Farm) -> None:
     mark, port = "45.131", farm.address.rpartition(":")[2]
     with building(farm, farm.workshop.step(f"sleep {mark}", "echo done > $OUT/result")):

@@ -114,9 +114,13 @@ class DaskExecutor:
     # places
 
     def _look(self) -> dict[str, Place]:
-        """What each worker offers, by its address."""
-        if time.monotonic() - self._looked >= LOOK:
-            found: dict[str, str] = self._client.run(remote.place, on_error="ignore")
+        """What each worker offers, by its address; as it was known where the coordinator is gone."""
+        if self._is_there and time.monotonic() - self._looked >= LOOK:
+            try:
+                found: dict[str, str] = self._client.run(remote.place, on_error="ignore")
+            except Exception:
+                # it went meanwhile: its tasks are told as gone
+                return self._places
             places = {where: Place.model_validate_json(told) for where, told in found.items()}
             self._places = {where: one for where, one in places.items() if one.takes}
             self._looked = time.monotonic()
@@ -130,13 +134,16 @@ class DaskExecutor:
         self._soon.extend(self._submitted(task))
 
     def _submitted(self, task: Task) -> Iterator[Event]:
-        """Have it handed over soon; its end where no machine is fit for it."""
+        """Have it handed over soon; its end where no machine is fit for it, or the coordinator is gone."""
+        self._open_tasks[task.id] = task
         places = self._look()
+        if not self._is_there:
+            yield self._gone(task)
+            return
         fit = fit_for(task, places)
         if not fit:
             yield Ended(task=task, error=nobody_has(task.step, [*places.values()]))
             return
-        self._open_tasks[task.id] = task
         if compiles(task.step):
             self._waiting.add(task, places)
         else:
@@ -149,6 +156,9 @@ class DaskExecutor:
         if time.monotonic() - self._rescued < LOOK:
             return
         self._rescued = time.monotonic()
+        if not self._is_there:
+            self._give_all_up()
+            return
         try:
             there = set(self._client.scheduler_info()["workers"])
         except Exception:
@@ -174,6 +184,18 @@ class DaskExecutor:
                 future.cancel()
             self._looked = -LOOK
             self._soon.extend(self._submitted(task))
+
+    @property
+    def _is_there(self) -> bool:
+        """Whether the coordinator is: a client that lost it has forgotten what it had handed over, and each
+        question takes as long as it tries to find it again."""
+        return bool(self._client.status == "running")
+
+    def _give_all_up(self) -> None:
+        """Tell of all that is open that the coordinator is gone: dask tells so only of what it knew."""
+        self._given_up |= {str(one.key) for one in self._futures.values()}
+        self._waiting, self._ready = Waiting(), defaultdict(list)
+        self._soon.extend(self._gone(task) for task in self._open_tasks.values())
 
     def _place(self) -> None:
         """Give what compiles the machines that have room."""
@@ -224,7 +246,7 @@ class DaskExecutor:
             self._soon.append(Ended(task=task))
             return
         future = self._futures.get(task.id)
-        if future is None:
+        if future is None or not self._is_there:
             return
         self._cancelled.add(task.id)
         found = self._client.run(remote.cancel, task.id, on_error="ignore")
@@ -288,7 +310,9 @@ class DaskExecutor:
         while self._soon:
             event = self._soon.popleft()
             if isinstance(event, Ended | Lost):
-                self._open_tasks.pop(event.task.id, None)
+                if self._open_tasks.pop(event.task.id, None) is None:
+                    # told twice: by dask, and as given up
+                    continue
                 self._futures.pop(event.task.id, None)
                 self._fit.pop(event.task.id, None)
                 self._has.pop(event.task.id, None)
