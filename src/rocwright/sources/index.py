@@ -36,14 +36,9 @@ from rocwright.store.model import Store
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
 
-PLATFORMS = (
-    *(f"manylinux_2_{minor}_{{machine}}" for minor in range(34, 16, -1)),
-    *(f"manylinux{year}_{{machine}}" for year in (2014, 2010, 1)),
-    "linux_{machine}",
-)
-"""Wheels for a glibc of at most 2.34, which every base of the catalog has; pip takes each name by itself, the
-older names of PEP 513, 571 and 599 too."""
-
+_GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
+PLATFORMS = (*(f"manylinux{one}_{{machine}}" for one in _GLIBC), "linux_{machine}")
+"""Wheels for a glibc of at most 2.34, which every base of the catalog has; pip takes each name by itself."""
 SECONDS = 60
 """How long an index may take to tell of a project."""
 
