@@ -69,8 +69,8 @@ def without(component: str, meant: Callable[[Edit], bool]) -> Catalog:
 
 
 def only(book: Book, component: str, **otherwise: Any) -> Book:
-    """What is tried of one component alone."""
-    [told] = [one for one in book.rehearsal if component in one.components]
+    """What is tried of one component alone: of its later versions, where those before have their own."""
+    told = [one for one in book.rehearsal if component in one.components][-1]
     return book.model_copy(update={"rehearsal": (told.model_copy(update=otherwise),)})
 
 
