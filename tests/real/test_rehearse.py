@@ -104,7 +104,7 @@ def test_vllm_is_rehearsed_and_evidence_is_kept_of_it(home: Home) -> None:
     found = parts(told, "vllm")
     assert not told.failed
     assert {name: (one.tried, one.all) for name, one in found.items()} == {
-        "edits: edits": (4, 4),
+        "edits: edits": (5, 5),
         "import: vllm.platforms.rocm": (3, 3),
         "import: vllm.platforms": (3, 3),
         "device: attention.cu knows the GPU": (1, 1),
