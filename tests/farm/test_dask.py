@@ -286,6 +286,18 @@ def test_what_is_submitted_to_a_coordinator_that_is_gone_is_told_as_gone(
     assert (name, error.message) == ("second", "the coordinator of the farm is gone")
 
 
+def test_what_dask_says_nothing_of_is_told_as_gone_with_its_coordinator(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DaskExecutor, "_done", lambda executor, task, future: None)
+    mark = "61.31"
+    with building(farm, farm.workshop.step(f"sleep {mark}")) as told:
+        until(lambda: bool(busy(farm, mark)))
+        os.killpg(farm.up.process.pid, signal.SIGKILL)
+    [(_, error)] = told[0].failures
+    assert error.message == "the coordinator of the farm is gone"
+
+
 def test_a_worker_that_runs_a_step_is_soon_found_by_a_coordinator_that_came_back(farm: Farm) -> None:
     mark, port = "45.131", farm.address.rpartition(":")[2]
     with building(farm, farm.workshop.step(f"sleep {mark}", "echo done > $OUT/result")):
