@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocwheel_samples.reused_pids import lives
-from rocwright.execution.jobs.processes import Kind, Seen, Watch, programs, send, unit_of
+from rocwright.execution.jobs.processes import Kind, Seen, Watch, _Stat, programs, send, unit_of
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
 
@@ -82,6 +82,18 @@ def test_a_compiler_is_seen_with_its_memory_paused_and_ended(
             break
         time.sleep(0.02)
     assert [(one.pid, one.peak > 40 << 20) for one in sight.ended] == [(compiler.pid, True)]
+
+
+def test_a_look_while_a_program_starts_settles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel shows a new program's name before its words: who looked then held a compiler for something
+    else as long as it ran."""
+    words = ["", "/usr/lib/gcc/cc1plus\0a.cc\0"]
+    monkeypatch.setattr("rocwright.execution.jobs.processes.text", lambda path: words.pop(0))
+    watch = Watch()
+    stat = _Stat(name="python3", state="R", parent=1, cpu=0, threads=1, started=1)
+    assert watch._kind(2, stat, False)[0] is Kind.OTHER
+    for _ in range(2):
+        assert watch._kind(2, stat, False) == (Kind.COMPILE, unit_of(["cc1plus", "a.cc", ""]))
 
 
 def test_what_waits_for_others_is_no_compiler_whatever_its_name(

@@ -193,7 +193,10 @@ class Watch:
             words = text(f"/proc/{pid}/cmdline").split("\0")
             # a name is cut to 15 letters by the kernel; a script has that of its interpreter
             name = words[0].rpartition("/")[2] or stat.name
-            found = self._kinds[key] = self._programs.kind(name, words[1:]), unit_of(words)
+            found = self._programs.kind(name, words[1:]), unit_of(words)
+            # a process that is starting a program has its name, and no words yet
+            if any(words):
+                self._kinds[key] = found
         return found
 
     def _below(self, name: str) -> set[int]:
