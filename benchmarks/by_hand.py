@@ -10,7 +10,7 @@ from benchmarks.measure import Took, timed, until
 from benchmarks.place import Scratch
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
-from rocwright.execution.run import lent_cache, prepare
+from rocwright.execution.run import install_script, lent_cache, prepare
 from rocwright.execution.workspace import Workspace
 from rocwright.model.step_environment import IN
 from rocwright.model.steps import RunAction, Step
@@ -56,7 +56,10 @@ def by_hand(
     folder.mkdir()
     file = folder / "type-this.sh"
     job = job_of(scratch, step, jobs)
-    file.write_text(script(job, tree=scratch.input_of(step, "src"), env=env or {}, folder=folder))
+    assert isinstance(step.action, RunAction)
+    installs = install_script(step.action) if step.action.own_python else ""
+    tree = scratch.input_of(step, "src")
+    file.write_text(script(job, tree=tree, installs=installs, env=env or {}, folder=folder))
     command: list[str | Path] = ["/bin/sh", "-eu", file]
     if enough is None:
         took = timed(command, log=scratch.log)
@@ -68,8 +71,8 @@ def by_hand(
     return took
 
 
-def script(job: Job, *, tree: Path, env: Mapping[str, str], folder: Path) -> str:
-    """The whole of what is typed."""
+def script(job: Job, *, tree: Path, installs: str, env: Mapping[str, str], folder: Path) -> str:
+    """The whole of what is typed; `installs` are the commands that install the wheels of the step, if any."""
     root = job.root.resolve()
     bwrap = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     bwrap += ["--unshare-net", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "rocwright"]
@@ -95,6 +98,7 @@ def script(job: Job, *, tree: Path, env: Mapping[str, str], folder: Path) -> str
         [
             shlex.join(["mkdir", "-p", *map(str, [*places, folder / "out", folder / "ccache"])]),
             shlex.join(["tar", "--zstd", "-xf", str(tree), "-C", str(folder / "build" / "src")]),
+            *([shlex.join([*bwrap, "--", "/bin/sh", "-eu", "-c", installs])] if installs else []),
             shlex.join([*bwrap, "--", *job.argv]),
             "",
         ]
