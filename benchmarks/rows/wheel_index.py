@@ -23,7 +23,7 @@ TARGETS = {"gfx1100": 0x041, "gfx1103": 0x044, "gfx1151": 0x04A, "gfx942": 0x04C
 
 
 def measure(runs: int | None) -> Sequence[Measured]:
-    """Two rows."""
+    """All of it, one more found by listing the folder, one more that was named."""
     folder = bench_home().path / "bench" / "wheel-index"
     remove_tree(folder)
     try:
@@ -41,6 +41,7 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
     os.sync()
     full: list[Took] = []
     again: list[Took] = []
+    named: list[Took] = []
     for number in range(runs):
         for old in (wheels / "simple", *wheels.glob("gfx*")):
             remove_tree(old)
@@ -54,6 +55,9 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
         for one in range(3):
             _write(wheels, one, f"2.{number}.{one}")
             again.append(_index(folder))
+        for one in range(3):
+            new = _write(wheels, one, f"3.{number}.{one}")
+            named.append(_index(folder, "--changed", new))
     note = (
         f"{PROJECTS:,} projects, {RELEASES} releases of a few KiB each, one project in {WITH_CODE} with code "
         f"for {len(TARGETS)} GPUs, so {1 + len(TARGETS)} views; the whole command, files in the page cache; "
@@ -77,18 +81,26 @@ def _measure(folder: Path, runs: int) -> list[Measured]:
             note=f"the folder is listed whole, one wheel is read; {seconds(again)}, "
             f"processor time {processor(again)}",
         ),
+        Measured(
+            name="wheel-index:changed",
+            what="`wheel index build --changed` with one new wheel among 100,000",
+            values=[one.wall for one in named],
+            unit="s",
+            most=0.3,
+            note=f"it is named, no folder is listed; {seconds(named)}, processor time {processor(named)}",
+        ),
     ]
 
 
-def _index(folder: Path) -> Took:
+def _index(folder: Path, *words: str | Path) -> Took:
     return timed(
-        [BIN / "python", "-m", "rocwright", "wheel", "index", "build", folder / "wheels"],
+        [BIN / "python", "-m", "rocwright", "wheel", "index", "build", folder / "wheels", *words],
         log=folder / "log",
         env={"ROCWRIGHT_HOME": str(folder / "home")},
     )
 
 
-def _write(folder: Path, number: int, version: str) -> None:
+def _write(folder: Path, number: int, version: str) -> Path:
     name = f"project_{number:04}"
     info = f"{name}-{version}.dist-info"
     files = {
@@ -106,7 +118,9 @@ def _write(folder: Path, number: int, version: str) -> None:
             archive.writestr(path, data)
     place = folder / f"{number % 100:02}"
     place.mkdir(parents=True, exist_ok=True)
-    (place / f"{name}-{version}-py3-none-any.whl").write_bytes(packed.getvalue())
+    wheel = place / f"{name}-{version}-py3-none-any.whl"
+    wheel.write_bytes(packed.getvalue())
+    return wheel
 
 
 _LIBRARY = host_elf(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from rocwheel_samples.wheel import CODE as CODE
 from rocwheel_samples.wheel import make_wheel as make_wheel
 
 
-def index(folder: Path, home: Home, out: str = "", *, tree: Tree | None = None) -> tuple[Look, Written]:
-    """Look at a folder and write its pages, as the command does."""
+def index(
+    folder: Path, home: Home, out: str = "", *, tree: Tree | None = None, changed: Iterable[Path] = ()
+) -> tuple[Look, Written]:
+    """Look at a folder, or at some of its files, and write its pages, as the command does."""
     with opened(folder, home) as cache:
-        look = refresh(folder, cache)
+        look = refresh(folder, cache, changed=changed)
         return look, write(folder, tree or open_tree(out or str(folder)), cache)
 
 

@@ -27,8 +27,15 @@ def command() -> None:
 @click.option(
     "--all", "everything", is_flag=True, help="Compare every page, in case files were changed by hand."
 )
+@click.option(
+    "--changed",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="WHEEL",
+    help="Look at this file of FOLDER alone: it came, changed or went; repeatable.  [default: all]",
+)
 @json_option
-def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> None:
+def build(folder: Path, out: str | None, everything: bool, changed: tuple[Path, ...], as_json: bool) -> None:
     """Write the index of the wheels in FOLDER; only what changed is rewritten.
 
     /simple/ lists all wheels, /TARGET/simple/ those with code for that GPU and those without GPU code. The
@@ -45,7 +52,7 @@ def build(folder: Path, out: str | None, everything: bool, as_json: bool) -> Non
 
     tree = open_tree(out or str(folder))
     with opened(folder) as cache:
-        look = refresh(folder, cache, _counter("read"))
+        look = refresh(folder, cache, _counter("read"), changed=changed)
         done = write(folder, tree, cache, everything=everything, progress=_counter("projects written"))
     if as_json:
         print_json(asdict(look) | {"written": asdict(done)})

@@ -23,11 +23,11 @@ from rocwheel.home import Home
 from rocwheel.version import __version__
 from rocwheel.wheels.index.examine import Problem, Seen, Span, Wheel
 
-SCHEMA = f"3 {__version__}"
+SCHEMA = f"4 {__version__}"
 """Another version of rocwright may read more out of a file: it reads all of them again."""
 
 _TABLES = """
-CREATE TABLE about (schema TEXT, name TEXT, revision INTEGER);
+CREATE TABLE about (schema TEXT, name TEXT, revision INTEGER, whole INTEGER);
 CREATE TABLE files (
     path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, inode INTEGER,
     filename TEXT, sha256 TEXT, project TEXT, version TEXT, requires_python TEXT, metadata_sha256 TEXT,
@@ -41,6 +41,7 @@ CREATE TABLE projects (name TEXT PRIMARY KEY, revision INTEGER) WITHOUT ROWID;
 CREATE TABLE removed (path TEXT, filename TEXT, sha256 TEXT, revision INTEGER);
 CREATE TABLE yanks (project TEXT, version TEXT, reason TEXT, PRIMARY KEY (project, version));
 """
+_SEEN = "SELECT path, size, mtime_ns, inode FROM files"
 _WHEELS = """
 SELECT path, size, mtime_ns, inode, sha256, project, version, requires_python, metadata_sha256,
     metadata_offset, metadata_packed, metadata_method, targets, revision
@@ -105,7 +106,7 @@ class Cache:
             db.execute("PRAGMA synchronous = NORMAL")
             if db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
                 db.executescript(f"BEGIN IMMEDIATE; {_TABLES}")
-                db.execute("INSERT INTO about VALUES (?, ?, 0)", (SCHEMA, uuid.uuid4().hex))
+                db.execute("INSERT INTO about VALUES (?, ?, 0, 0)", (SCHEMA, uuid.uuid4().hex))
                 db.execute("COMMIT")
             if db.execute("SELECT schema FROM about").fetchone() != (SCHEMA,):
                 raise sqlite3.DatabaseError("another schema")
@@ -139,9 +140,16 @@ class Cache:
     def revision(self) -> int:
         return int(self._db.execute("SELECT revision FROM about").fetchone()[0])
 
-    def seen(self) -> set[tuple[str, int, int, int]]:
-        """Every file as it was when it was read: what `Seen` holds, as plain tuples."""
-        return set(self._db.execute("SELECT path, size, mtime_ns, inode FROM files"))
+    @property
+    def whole(self) -> bool:
+        """Whether a look at the whole folder has ended."""
+        return bool(self._db.execute("SELECT whole FROM about").fetchone()[0])
+
+    def seen(self, paths: Iterable[str] | None = None) -> set[tuple[str, int, int, int]]:
+        """Every file as it was when it was read, or some: what `Seen` holds, as plain tuples."""
+        if paths is None:
+            return set(self._db.execute(_SEEN))
+        return {row for path in paths for row in self._db.execute(f"{_SEEN} WHERE path = ?", (path,))}
 
     def problems(self) -> list[Problem]:
         """Files that are left out; of two files with one name and other content, the later by path."""
@@ -217,6 +225,11 @@ class Cache:
     def next_revision(self) -> int:
         self._db.execute("UPDATE about SET revision = revision + 1")
         return self.revision
+
+    def set_whole(self) -> None:
+        """Tell that a look at the whole folder has ended."""
+        if not self.whole:
+            self._db.execute("UPDATE about SET whole = 1")
 
     def drop(self, paths: Iterable[str], revision: int) -> None:
         """Files that are not there any more, or are others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_version
 
 from rocwheel.wheels.index.cache import Cache
 from rocwheel.wheels.index.examine import Problem, Seen, Wheel, examine
-from rocwheel.wheels.index.scan import YANKS, scan
+from rocwheel.wheels.index.scan import YANKS, look_at, scan
 
 FEW_FILES = 200
 FEW_BYTES = 256 * 1024**2
@@ -39,18 +39,38 @@ class Look:
     problems: tuple[Problem, ...]
 
 
-def refresh(folder: Path, cache: Cache, progress: Callable[[int, int], None] = lambda done, of: None) -> Look:
+def refresh(
+    folder: Path,
+    cache: Cache,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    *,
+    changed: Iterable[Path] = (),
+) -> Look:
     """Bring the cache up to what `folder` holds now. `progress` is told files read, of how many.
 
-    What is read is kept at once: after a kill the next look goes on from there. Raises InputError.
+    With `changed` these files alone are looked at, which came, changed or went since: all are where no look
+    at the whole folder has ended yet. What is read is kept at once: after a kill the next look goes on from
+    there. Raises InputError.
     """
     with FileLock(cache.path.with_suffix(".lock")):
-        return _refresh(folder, cache, progress)
+        files = tuple(changed)
+        if files and cache.whole:
+            found, left_out, paths = look_at(folder, files)
+            return _refresh(folder, cache, progress, found, left_out, cache.seen(paths))
+        found, left_out = scan(folder)
+        look = _refresh(folder, cache, progress, found, left_out, cache.seen())
+        cache.set_whole()
+        return look
 
 
-def _refresh(folder: Path, cache: Cache, progress: Callable[[int, int], None]) -> Look:
-    found, left_out = scan(folder)
-    known = cache.seen()
+def _refresh(
+    folder: Path,
+    cache: Cache,
+    progress: Callable[[int, int], None],
+    found: list[Seen],
+    left_out: list[Problem],
+    known: set[tuple[str, int, int, int]],
+) -> Look:
     new = [one for one in found if one not in known]
     # a file that is another by now is gone, and new
     gone = [one[0] for one in known.difference(found)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.index.examine import Problem, Seen
@@ -34,8 +34,7 @@ def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
     problems: list[Problem] = []
     root = folder.resolve()
     try:
-        own = {PAGES} if (root / MARKER).exists() else set()
-        _walk(root, "", 0, own, seen, problems)
+        _walk(root, "", 0, _own(root), seen, problems)
     except OSError as error:
         raise InputError(
             f"cannot read {folder}: {error.strerror or error}",
@@ -45,6 +44,50 @@ def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
         ) from error
     seen.sort()
     return seen, sorted(problems, key=lambda one: one.path)
+
+
+def look_at(folder: Path, files: Iterable[Path]) -> tuple[list[Seen], list[Problem], set[str]]:
+    """What `scan` would say of these files, whatever else lies there; and the paths of all of them.
+
+    Raises InputError for a file that is not below `folder`, or has not the name of a wheel.
+    """
+    root = folder.resolve()
+    seen: list[Seen] = []
+    problems: list[Problem] = []
+    paths = {_inside(folder, root, file) for file in files}
+    for path in paths:
+        try:
+            found = (root / path).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if _looked_into(root, PurePosixPath(path)):
+            _take(root, path, found, seen, problems)
+    return sorted(seen), sorted(problems, key=lambda one: one.path), paths
+
+
+def _inside(folder: Path, root: Path, file: Path) -> str:
+    # a link that leads out is told as one: only the folder that it lies in is resolved
+    at = file.parent.resolve() / file.name
+    if not at.is_relative_to(root) or at.suffix != SUFFIX:
+        raise InputError(
+            f"{file} is no wheel below {folder}",
+            cause="it lies elsewhere, or its name does not end with .whl",
+            next_step=f"give wheels that lie in {folder}, or look at all of it: leave --changed out",
+            subject=str(file),
+        )
+    return at.relative_to(root).as_posix()
+
+
+def _looked_into(root: Path, path: PurePosixPath) -> bool:
+    """Whether `scan` comes by a file: it passes hidden ones, the pages of the index, other indexes."""
+    own, folders = _own(root), path.parts[:-1]
+    return (
+        not any(part.startswith(".") for part in path.parts)
+        and own.isdisjoint(folders[:2])
+        and len(folders) <= MOST_DEEP
+        and all(part.isprintable() for part in folders)
+        and not any((root.joinpath(*folders[: depth + 1]) / MARKER).exists() for depth in range(len(folders)))
+    )
 
 
 def _walk(
@@ -58,17 +101,7 @@ def _walk(
             if name.startswith("."):
                 continue
             if name.endswith(SUFFIX):
-                path = inside + name
-                if not name.isprintable():
-                    problems.append(Problem(ascii(path), "its name holds unprintable characters"))
-                    continue
-                found = entry.stat(follow_symlinks=False)
-                if stat.S_ISREG(found.st_mode):
-                    seen.append(Seen(path, found.st_size, found.st_mtime_ns, found.st_ino))
-                elif stat.S_ISLNK(found.st_mode):
-                    problems += _linked(root, path)
-                else:
-                    problems.append(Problem(path, "it is not a regular file"))
+                _take(root, inside + name, entry.stat(follow_symlinks=False), seen, problems)
             elif entry.is_dir(follow_symlinks=False):
                 if name not in own:
                     folders.append(inside + name + "/")
@@ -85,6 +118,23 @@ def _walk(
                 _walk(root, path, depth + 1, own if depth == 0 else set(), seen, problems)
             except OSError as error:
                 problems.append(Problem(path, f"it cannot be read: {error.strerror or error}"))
+
+
+def _take(root: Path, path: str, found: os.stat_result, seen: list[Seen], problems: list[Problem]) -> None:
+    """One file that has the name of a wheel."""
+    if not path.rpartition("/")[2].isprintable():
+        problems.append(Problem(ascii(path), "its name holds unprintable characters"))
+    elif stat.S_ISREG(found.st_mode):
+        seen.append(Seen(path, found.st_size, found.st_mtime_ns, found.st_ino))
+    elif stat.S_ISLNK(found.st_mode):
+        problems += _linked(root, path)
+    else:
+        problems.append(Problem(path, "it is not a regular file"))
+
+
+def _own(root: Path) -> set[str]:
+    """Folders of an index's own pages."""
+    return {PAGES} if (root / MARKER).exists() else set()
 
 
 def _linked(root: Path, path: str) -> Iterator[Problem]:
