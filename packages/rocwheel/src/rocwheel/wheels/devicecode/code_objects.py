@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import kpack
+from rocwheel.wheels.devicecode.beside import read_beside
 from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.kpack import Archive, Packed
@@ -61,11 +63,15 @@ def fat_binaries(
     where `path` cannot be read, CheckError where something in it is damaged; with `failed`, a file whose code
     cannot be read is handed to that instead.
     """
-    for member in members(path):
+
+    def read(source: Source) -> FatBinary | None:
+        return fat_binary(source, hashes=hashes, heads=heads)
+
+    for member, known in _large_first(members(path), read):
         if may_hold_code(member.head):
             try:
                 source = member.open()
-                found = fat_binary(source, hashes=hashes, heads=heads)
+                found = known[0] if known else read(source)
             except CheckError as error:
                 if failed is None:
                     raise
@@ -75,6 +81,23 @@ def fat_binaries(
                 yield member, source, found
                 continue
         others(member)
+
+
+def _large_first(
+    found: Iterator[Member], read: Callable[[Source], FatBinary | None]
+) -> Iterator[tuple[Member, tuple[FatBinary | None] | None]]:
+    """The members in their order, with what was read of a wheel's large ones in several processes."""
+    first = next(found, None)
+    if first is None:
+        return
+    if first.packed is None:
+        # they can be opened one after the other only, or need no inflating
+        yield from ((member, None) for member in itertools.chain([first], found))
+        return
+    all_ = [first, *found]
+    candidates = [member for member in all_ if may_hold_code(member.head)]
+    known = {candidates[number].path: (one,) for number, one in read_beside(candidates, read).items()}
+    yield from ((member, known.get(member.path)) for member in all_)
 
 
 def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:

@@ -1,0 +1,127 @@
+"""Large members of a wheel read in several processes at once: inflating holds one processor each.
+
+The processes are copies of this one (fork), which read what it would read and hand over what they found. What
+one of them cannot read, or does not come to, the caller reads itself, and meets the same error: nothing but
+the time depends on them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.members import Member
+from rocwheel.wheels.source import Source
+
+T = TypeVar("T")
+
+LARGE = 2 * 1024**2
+"""Bytes of a member, packed, from which on another process is worth starting."""
+
+MOST = 4
+"""Processes, this one included: each holds a part of the memory that reading takes."""
+
+_UNPACKED_SHARE = 16
+"""So many unpacked bytes take as long as one packed byte where they are the same over and over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """A process that reads members by their numbers, and the end of a pipe on which it tells of them."""
+
+    pid: int
+    pipe: int
+
+
+def read_beside(members: Sequence[Member], read: Callable[[Source], T]) -> dict[int, T]:
+    """What `read` gives of the large members of a wheel, by their numbers among `members`.
+
+    Empty where it would gain nothing: fewer than two large ones, one processor, other threads (a copy of this
+    process would have none of them), or a system without fork. Members that raise are left out.
+    """
+    large = [number for number, one in enumerate(members) if one.packed and one.packed.packed_size >= LARGE]
+    count = min(len(large), MOST, _processors())
+    if count < 2 or threading.active_count() > 1:
+        return {}
+    mine, *others = _shared_out(large, [_cost(members[number]) for number in large], count)
+    started: list[_Beside] = []
+    found: dict[int, T] = {}
+    try:
+        started += (_start(members, numbers, read) for numbers in others)
+        for number in mine:
+            with contextlib.suppress(CheckError):
+                found[number] = read(members[number].open())
+        for one in started:
+            for number, (told, spent) in _told(one).items():
+                with contextlib.suppress(CheckError):
+                    members[number].open().budget.spend(spent)
+                    found[number] = told
+    finally:
+        for one in started:
+            _end(one)
+    return found
+
+
+def _cost(member: Member) -> int:
+    packed = member.packed.packed_size if member.packed else 0
+    return packed + member.size // _UNPACKED_SHARE
+
+
+def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> list[list[int]]:
+    """Numbers for each of `count` processes, the costliest first and to whom has least."""
+    shares: list[tuple[int, list[int]]] = [(0, []) for _ in range(count)]
+    for cost, number in sorted(zip(costs, numbers, strict=True), reverse=True):
+        least = min(range(count), key=lambda one: shares[one][0])
+        shares[least] = shares[least][0] + cost, [*shares[least][1], number]
+    return [sorted(one) for _, one in shares]
+
+
+def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[Source], T]) -> _Beside:
+    ours, its = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(its)
+        return _Beside(pid, ours)
+    try:
+        # it says nothing and cleans up nothing: both are its parent's
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.close(ours)
+        found: dict[int, tuple[T, int]] = {}
+        for number in numbers:
+            with contextlib.suppress(CheckError):
+                source = members[number].open()
+                before = source.budget.left
+                found[number] = read(source), before - source.budget.left
+        with open(its, "wb") as pipe:  # noqa: PTH123  a number, no path
+            pickle.dump(found, pipe, pickle.HIGHEST_PROTOCOL)
+    finally:
+        os._exit(0)
+
+
+def _told(one: _Beside) -> dict[int, tuple[Any, int]]:
+    """What a process found; nothing where it ended early."""
+    with open(one.pipe, "rb", closefd=False) as pipe:
+        data = pipe.read()
+    try:
+        found: dict[int, tuple[Any, int]] = pickle.loads(data)  # noqa: S301  of our own process
+    except (EOFError, pickle.UnpicklingError):
+        return {}
+    return found
+
+
+def _end(one: _Beside) -> None:
+    os.close(one.pipe)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(one.pid, signal.SIGKILL)
+    os.waitpid(one.pid, 0)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") and hasattr(os, "fork") else 1
