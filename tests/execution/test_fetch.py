@@ -51,6 +51,23 @@ def test_what_the_store_has_is_not_fetched_again(index: Index, store: LocalStore
     assert fetched(store, tmp_path, pin) == []
 
 
+def test_a_file_that_is_named_twice_is_fetched_once(index: Index, store: LocalStore, tmp_path: Path) -> None:
+    """The second found it gone: the first had moved it into the store."""
+    index.files["hello"] = {"hello-1.0.tar.gz": b"data"}
+    pin = pin_of("hello-1.0.tar.gz", b"data")
+    told = fetched(store, tmp_path, pin, pin.model_copy())
+    assert told[0].startswith("fetch: 1 file")
+    assert store.verified(pin.sha256).read_bytes() == b"data"
+
+
+def test_a_file_that_did_not_arrive_is_not_told_as_changed(
+    store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.sources.index.download", lambda pin, folder: None)
+    with pytest.raises(FetchError, match="did not arrive"):
+        fetched(store, tmp_path, pin_of("hello-1.0.tar.gz", b"data"))
+
+
 @pytest.mark.parametrize(
     ("served", "said"),
     [

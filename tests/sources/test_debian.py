@@ -99,9 +99,8 @@ def test_a_file_that_is_not_is_refused_with_what_was_found(tmp_path: Path, data:
 
 
 def test_a_file_that_did_not_come_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(FetchError) as caught:
+    with pytest.raises(FetchError, match=r"hello_1\.0-1_amd64\.deb did not arrive"):
         check_pin(tmp_path / "absent", pin(b"data"))
-    assert caught.value.cause == "it was not downloaded"
 
 
 @pytest.mark.parametrize("suite", ["", "../sid", "-t", "Sid", "sid trixie"])

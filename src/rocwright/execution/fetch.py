@@ -39,7 +39,9 @@ def fetch(
     on_line: Callable[[str], None],
 ) -> None:
     """Bring every file that the store has not yet. Raises FetchError where one is not what the lock says."""
-    missing = [pin for pin in pins if not store.has(pin.sha256, pin.size)]
+    # a wheel that two stacks or two requirements ask for is named by both
+    once = {(pin.filename, pin.sha256): pin for pin in pins}
+    missing = [pin for pin in once.values() if not store.has(pin.sha256, pin.size)]
     if not missing:
         return
     on_line(f"fetch: {count(len(missing), 'file')}, {size(sum(pin.size for pin in missing))}")

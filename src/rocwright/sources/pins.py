@@ -10,16 +10,21 @@ from rocwright.model.steps import FilePin
 
 
 def check_pin(path: Path, pin: FilePin) -> None:
-    """Raise FetchError unless the file is exactly what the lock says."""
-    size = path.stat().st_size if path.exists() else -1
+    """Raise FetchError unless the file is there and exactly what the lock says."""
+    if not path.exists():
+        raise FetchError(
+            f"{pin.filename} did not arrive",
+            cause="what was asked for it said that all went well, and left no file of that name",
+            next_step="try again; if it happens again, report it with the log",
+            subject=pin.filename,
+        )
+    size = path.stat().st_size
     found = sha256_file(path) if size == pin.size else ""
     if found != pin.sha256:
         raise FetchError(
             f"{pin.filename} does not match the lock",
             cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
-            f"{pin.sha256[:12]}"
-            if size >= 0
-            else "it was not downloaded",
+            f"{pin.sha256[:12]}",
             next_step="try again; if it happens again, the file was changed upstream: find out why "
             "before you trust it, "
             "then rocwright lock",
