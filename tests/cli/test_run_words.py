@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from rocwheel.errors import InputError
 from rocwright.cli import cli
 
 
@@ -18,6 +19,13 @@ from rocwright.cli import cli
         (["pytorch", "--image", "out", "--env", "A=1"], "--env has no effect on --image"),
         (["llama-vulkan", "--model", "tiny", "--env", "A=1"], "--env has no effect on a server"),
         (["llama-vulkan", "--require", "pandas"], "--require has no effect on a server"),
+        (
+            ["pytorch", "--with", "vae=a.safetensors", "--", "python"],
+            "--with NAME=FILE has no effect on a program",
+        ),
+        (["--set", "pytorch=2.6.0", "--", "python"], "--set and --with NAME want a STACK"),
+        (["--with", "gloo", "--model", "tiny"], "--set and --with NAME want a STACK"),
+        (["pytorch", "--set", "pytorch", "--", "python"], "neither NAME=VERSION nor NAME@COMMIT"),
     ],
 )
 def test_what_has_no_effect_is_refused(words: list[str], told: str) -> None:
@@ -29,3 +37,24 @@ def test_what_has_no_effect_is_refused(words: list[str], told: str) -> None:
 def test_a_program_does_not_run_in_docker_and_is_told_of_the_image() -> None:
     done = CliRunner().invoke(cli, ["run", "pytorch", "--in", "docker", "--", "python"])
     assert done.exit_code == 2 and "--image FOLDER" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--", "true"], ["--model", "tiny"]])
+def test_pins_and_optional_components_are_those_of_a_build(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A torch that was built `--with gloo` is another: without these words run would build the plain one."""
+    asked: list[dict[str, object]] = []
+
+    def project(*named: str, **how: object) -> None:
+        asked.append({"stack": named[0]} | how)
+        raise InputError("as far as this", cause="", next_step="")
+
+    monkeypatch.setattr("rocwright.api.projects.project", project)
+    pins = ["--set", "pytorch=2.6.0", "--with", "gloo", "--gpu", "gfx1151", "--base", "debian:experimental"]
+    done = CliRunner().invoke(cli, ["run", "pytorch", *pins, *words])
+    assert "as far as this" in str(done.exception)
+    [one] = asked
+    assert one["stack"] == "pytorch"
+    assert one["versions"] == {"pytorch": "2.6.0"}
+    assert one["extra"] == ("gloo",)

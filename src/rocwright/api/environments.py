@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ def environment(
     *,
     gpu: str = "auto",
     base: str = "",
+    versions: Mapping[str, str] = MappingProxyType({}),
+    optional: Sequence[str] = (),
     extra: Sequence[str] = (),
     engine: str | None = None,
     home: str | Path | None = None,
@@ -28,8 +31,9 @@ def environment(
 ) -> Environment:
     """The environment of a wheel stack: its base, the wheels that were built, and what these require.
 
-    What is not there yet is fetched, built and installed. `extra` are requirements (PEP 508) of your own;
-    they are locked beside the stack's lock. Without a `stack` it is that of the project in this folder.
+    What is not there yet is fetched, built and installed. `versions` pins components of the stack, and
+    `optional` adds such as are not built otherwise. `extra` are requirements (PEP 508) of your own; they are
+    locked beside the stack's lock. Without a `stack` it is that of the project in this folder.
     Raises InputError for a stack that makes no wheels, CheckError where they do not install, and what a build
     raises.
     """
@@ -40,13 +44,17 @@ def environment(
     from rocwright.serving.prepare import prepare
     from rocwright.serving.wheels import built_lock, check_makes_wheels
 
-    named = (stack, gpu, base) if stack else ()
-    project = project_for(*named, home=home, say=say)
+    project = (
+        project_for(stack, gpu, base, home=home, extra=optional, versions=versions, say=say)
+        if stack
+        else project_for(home=home, say=say)
+    )
     check_makes_wheels(project)
     told = progress or PlainProgress()
     locked = built_lock(project, engine, told, say)
     made = prepare(project, locked, say, told, extra=extra, engine=engine)
-    remember(project.home, asked_for(_words(stack, gpu, base, extra)), project.lock_path, made)
+    asked = asked_for(_words(stack, gpu, base, versions, optional, extra))
+    remember(project.home, asked, project.lock_path, made)
     return made
 
 
@@ -55,6 +63,8 @@ def known_environment(
     *,
     gpu: str = "auto",
     base: str = "",
+    versions: Mapping[str, str] = MappingProxyType({}),
+    optional: Sequence[str] = (),
     extra: Sequence[str] = (),
     home: str | Path | None = None,
 ) -> Environment | None:
@@ -62,7 +72,7 @@ def known_environment(
     from rocwright.serving.asked import asked_for
     from rocwright.serving.environments import remembered
 
-    return remembered(_home(home), asked_for(_words(stack, gpu, base, extra)))
+    return remembered(_home(home), asked_for(_words(stack, gpu, base, versions, optional, extra)))
 
 
 def run_program(
@@ -137,8 +147,15 @@ def notebook_packages() -> tuple[str, ...]:
     return the_notebook().requires
 
 
-def _words(stack: str, gpu: str, base: str, extra: Sequence[str]) -> tuple[object, ...]:
-    asked = (stack, gpu, base, sorted(extra))
+def _words(
+    stack: str,
+    gpu: str,
+    base: str,
+    versions: Mapping[str, str],
+    optional: Sequence[str],
+    extra: Sequence[str],
+) -> tuple[object, ...]:
+    asked = (stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(extra))
     if stack:
         return asked
     from rocwright.resolve.files import PROJECT

@@ -171,7 +171,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             provider=provider,
             extra=extra,
             accept_missing=accept_missing,
-            versions=_versions(sets),
+            versions=versions_of(sets),
         )
         return function(*args, asked=asked, **rest)
 
@@ -208,7 +208,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
     return cast("F", gather)
 
 
-def _versions(sets: tuple[str, ...]) -> dict[str, str]:
+def versions_of(sets: tuple[str, ...]) -> dict[str, str]:
     """Components and what they are pinned to: a version, or "@" and a commit."""
     found: dict[str, str] = {}
     for one in sets:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rocwheel.cli.common import json_option, say
-from rocwright.cli.common import complete, complete_gpu, engine_option
+from rocwright.cli.common import complete, complete_gpu, engine_option, versions_of
 from rocwright.cli.run_program import (
     PROGRAM,
+    Chosen,
+    With,
     WithProgram,
     check_words,
     companions,
@@ -38,8 +40,15 @@ if TYPE_CHECKING:
     "beside",
     multiple=True,
     callback=companions,
-    metavar="NAME=FILE",
-    help="A file that belongs to the model, such as vae=FILE; repeatable.",
+    metavar="NAME[=FILE]",
+    help="A file that belongs to the model, such as vae=FILE, or an optional component of STACK; repeatable.",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="NAME=VERSION",
+    help="Pin a component of STACK: pytorch=2.6.0; repeatable.",
 )
 @click.option("--trust-model", is_flag=True, help="Load pickled weights, which can run any program.")
 @click.option(
@@ -98,7 +107,8 @@ def command(
     context: click.Context,
     stack: str | None,
     model: str,
-    beside: dict[str, str],
+    beside: With,
+    sets: tuple[str, ...],
     trust_model: bool,
     gpu: str,
     base: str,
@@ -134,15 +144,16 @@ def command(
     check_words(
         context, "--image" if image else "a program" if program else "--jupyter" if jupyter else "a server"
     )
+    chosen = Chosen(stack=stack, gpu=gpu, base=base, versions=versions_of(sets), optional=beside.components)
     if image:
-        write_image(had(stack, gpu, base, require, engine), image)
+        write_image(had(chosen, require, engine), image)
         return
     if program:
         if place == "docker":
             raise click.UsageError(
                 "A program runs in host or podman; --image FOLDER makes an image of its own."
             )
-        made = had(stack, gpu, base, require, engine)
+        made = had(chosen, require, engine)
         raise SystemExit(run_program(made, context.meta[PROGRAM], env, place))
     from rocwheel.cli.tell import print_json
     from rocwright import api
@@ -150,17 +161,17 @@ def command(
     from rocwright.execution.progress import choose_progress
 
     if jupyter:
-        running = start_notebook(
-            stack, gpu, base, require, engine, name=name, host=host, port=port or 0, detach=detach
-        )
+        running = start_notebook(chosen, require, engine, name=name, host=host, port=port or 0, detach=detach)
     else:
         running = api.run_server(
             stack or "",
             model=model,
-            beside=beside,
+            beside=beside.files,
             trust_model=trust_model,
             gpu=gpu,
             base=base,
+            versions=chosen.versions,
+            optional=chosen.optional,
             name=name,
             host=host,
             port=port or 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -34,9 +35,20 @@ def variables(_: click.Context, __: click.Parameter, words: Sequence[str]) -> di
     return _pairs(words, "NAME=VALUE")
 
 
-def companions(_: click.Context, __: click.Parameter, words: Sequence[str]) -> dict[str, str]:
-    """The files that --with names."""
-    return _pairs(words, "NAME=FILE")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class With:
+    """What --with names: files that belong to a model, and optional components of a stack."""
+
+    files: dict[str, str]
+    components: tuple[str, ...]
+
+
+def companions(_: click.Context, __: click.Parameter, words: Sequence[str]) -> With:
+    """The files that --with names, and the components."""
+    return With(
+        files=_pairs([word for word in words if "=" in word], "NAME=FILE"),
+        components=tuple(word for word in words if "=" not in word),
+    )
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
@@ -49,7 +61,7 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     return found
 
 
-_ANYTHING = frozenset({"stack", "gpu", "base", "engine"})
+_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside"})
 _TAKES = {
     "a server": {
         "model",
@@ -60,7 +72,6 @@ _TAKES = {
         "place",
         "on",
         "key",
-        "beside",
         "detach",
         "dry",
         "tries",
@@ -85,19 +96,47 @@ def check_words(context: click.Context, what: str) -> None:
     if given:
         told = ", ".join(one.opts[0] for one in given)
         raise click.UsageError(f"{told} has no effect on {what}.")
+    with_: With = context.params["beside"]
+    if with_.files and what != "a server":
+        raise click.UsageError(f"--with NAME=FILE has no effect on {what}; --with NAME adds a component.")
+    if (with_.components or context.params["sets"]) and not context.params["stack"]:
+        raise click.UsageError("--set and --with NAME want a STACK; a project file says these itself.")
 
 
-def had(stack: str | None, gpu: str, base: str, require: Sequence[str], engine: str | None) -> Environment:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The stack that was asked for, and for what; none is that of the project in this folder."""
+
+    stack: str | None
+    gpu: str
+    base: str
+    versions: dict[str, str]
+    optional: tuple[str, ...]
+
+
+def had(chosen: Chosen, require: Sequence[str], engine: str | None) -> Environment:
     """The environment of a wheel stack; what is there already is had in milliseconds."""
     from rocwright.api import environments
 
-    found = environments.known_environment(stack or "", gpu=gpu, base=base, extra=require)
+    stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
+    versions, optional = chosen.versions, chosen.optional
+    found = environments.known_environment(
+        stack, gpu=gpu, base=base, versions=versions, optional=optional, extra=require
+    )
     if found is not None:
         return found
     from rocwright.execution.progress import choose_progress
 
     return environments.environment(
-        stack or "", gpu=gpu, base=base, extra=require, engine=engine, progress=choose_progress(), say=say
+        stack,
+        gpu=gpu,
+        base=base,
+        versions=versions,
+        optional=optional,
+        extra=require,
+        engine=engine,
+        progress=choose_progress(),
+        say=say,
     )
 
 
@@ -109,9 +148,7 @@ def run_program(environment: Environment, argv: Sequence[str], env: dict[str, st
 
 
 def start_notebook(
-    stack: str | None,
-    gpu: str,
-    base: str,
+    chosen: Chosen,
     require: tuple[str, ...],
     engine: str | None,
     *,
@@ -123,7 +160,7 @@ def start_notebook(
     """Start a notebook server in the environment of a wheel stack."""
     from rocwright.api import environments
 
-    environment = had(stack, gpu, base, (*environments.notebook_packages(), *require), engine)
+    environment = had(chosen, (*environments.notebook_packages(), *require), engine)
     return environments.start_notebook(environment, name=name, host=host, port=port, detach=detach, say=say)
 
 
