@@ -14,6 +14,7 @@ from rocwright.export.compose import compose
 from rocwright.export.model import Subject, slug
 from rocwright.export.run import served, served_env
 from rocwright.export.write import export
+from rocwright.serving.prepare import variables
 
 
 @every_row
@@ -33,6 +34,18 @@ def test_each_component_that_is_run_is_a_service(stack: Stack, row: Row) -> None
         named = {volume.partition(":")[0] for volume in service.get("volumes", [])}
         assert named <= told.get("volumes", {}).keys()
         assert service["image"] == one.image or (not one.image and service["image"].startswith("${"))
+
+
+def test_what_a_library_below_wants_is_in_the_environment_too() -> None:
+    catalog = builtin_catalog()
+    stack = catalog.stack("vllm-debian")
+    subject = Subject.of(lock_of_row(stack, stack.row[0]), catalog)
+    env = {var.name: var.value for var in served_env(subject, catalog.component("vllm"))}
+    assert env["USE_LIBUV"] == "0", "gloo's"
+    assert env["VLLM_ROCM_USE_AITER"] == "0"
+    assert "USE_LIBUV" in variables(subject.lock, catalog)
+    plain = lock_of_row(catalog.stack("pytorch"), catalog.stack("pytorch").row[0])
+    assert "USE_LIBUV" not in variables(plain, catalog)
 
 
 def test_a_stack_that_is_not_run_has_none() -> None:

@@ -55,7 +55,8 @@ def served(subject: Subject) -> Iterator[Served]:
 
 
 def served_env(subject: Subject, component: Component) -> Iterator[Variable]:
-    """The variables of a component's `serve` that hold for this lock, each with its reason."""
+    """The variables of a component's `serve` that hold for this lock, each with its reason, behind those of
+    what it was built on and that runs no command of its own."""
     assert component.serve is not None
     locked = next(one for one in subject.lock.components if one.name == component.name)
     known = {
@@ -64,7 +65,9 @@ def served_env(subject: Subject, component: Component) -> Iterator[Variable]:
         "commit": locked.commit,
     }
     have = present(subject.lock)
-    for name, one in component.serve.env.items():
+    others = (subject.catalog.component(one.name).serve for one in subject.lock.components)
+    env = {name: one for other in others if other and not other.command for name, one in other.env.items()}
+    for name, one in (env | component.serve.env).items():
         text, why, when = (one, "", "") if isinstance(one, str) else (one.value, one.why, one.when)
         if not when or (when.removeprefix("!") in have) != when.startswith("!"):
             value = expand(text, known, f"{component.name}: {name}")
