@@ -71,6 +71,22 @@ def test_an_action_that_cannot_be_taken_says_why_and_the_next_is_tried(
     assert why in found.why[0]
 
 
+def test_what_a_stack_below_builds_is_to_be_healed_there() -> None:
+    lock = lock_of("vllm-debian", "gfx1151")
+    plan = plan_of(lock)
+    set_a = issue({"kind": "set", "variables": {"A": "1"}})
+    step = next(one for one in plan.steps if one.name == "pytorch")
+    of_below = Case(issue=set_a, step=step, failed="x", lock=lock, plan=plan)
+    found = choose(of_below, builtin_catalog(), plan_of, NOW)
+    assert found.remedy is None
+    [why] = found.why
+    assert "rocwright build pytorch" in why and "--with gloo" in why and "--heal" in why
+    assert "rocwright lock vllm-debian" in why
+    step = next(one for one in plan.steps if one.name == "vllm")
+    own = Case(issue=set_a, step=step, failed="x", lock=lock, plan=plan)
+    assert choose(own, builtin_catalog(), plan_of, NOW).remedy is not None
+
+
 def test_what_is_in_the_lock_or_did_not_help_at_this_version_is_not_tried_again() -> None:
     action = {"kind": "set", "variables": {"A": "1"}}
     first = offer(action).remedy

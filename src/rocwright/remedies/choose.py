@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -24,7 +25,7 @@ from rocwright.model.versions import version_in
 from rocwright.remedies.words import does
 from rocwright.resolve.aliases import ROCM, catalog_for
 from rocwright.resolve.lock import versions_in
-from rocwright.resolve.model import Lock, Remedy
+from rocwright.resolve.model import Lock, Remedy, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
     if locked is None:
         why = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
         return Offer(remedy=None, why=(why,))
+    if (below := case.lock.on) is not None and locked.name in {one.name for one in below.components}:
+        return Offer(remedy=None, why=(_of_below(locked.name, below.request, case.lock.request),))
     for action in case.issue.remedies:
         remedy = Remedy(
             issue=case.issue.name,
@@ -82,6 +85,15 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
             return Offer(remedy=remedy, why=tuple(reasons))
         reasons.append(f"{does(action, locked.name)}: {why}")
     return Offer(remedy=None, why=tuple(reasons))
+
+
+def _of_below(name: str, below: Request, here: Request) -> str:
+    """A remedy here would change nothing: the lock below says how its components are built."""
+    return (
+        f"{name} is built by the stack {below.stack}, on which this one stands: "
+        f"rocwright build {shlex.join(below.words)} --heal, and then "
+        f"rocwright lock {shlex.join(here.words)} takes what helped"
+    )
 
 
 def added(lock: Lock, remedy: Remedy) -> Lock:
