@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from benchmarks import machine, results
+from benchmarks import by_hand, machine, measure, results
 from benchmarks.results import Entry, Measured, entry, page, worse_than_before
+from benchmarks.rows import first_commands
+
+from rocwright.sandbox.model import Job, Mount
 
 TOP = Path(results.FOLDER).parent
 
@@ -100,3 +103,44 @@ def test_neither_benchmarks_nor_samples_import_tests(path: Path) -> None:
 
 def test_no_row_is_entered_by_hand() -> None:
     assert [row.name for row in results.read().values() if "by hand from" in row.note] == []
+
+
+def test_commands_typed_by_hand_have_the_inputs_and_the_wheels_of_the_step(tmp_path: Path) -> None:
+    (tmp_path / "root" / "usr").mkdir(parents=True)
+    (tmp_path / "root" / "in").mkdir()
+    taken = Mount(source=tmp_path / "a.whl", target="/in/pip/a.whl")
+    cache = Mount(source=tmp_path, target="/ccache", writable=True)
+    job = Job(
+        root=tmp_path / "root", argv=("/bin/sh", "-c", "ninja"), env={"A": "1"}, workdir="/build/src",
+        mounts=(taken, cache), memory=None, seconds=1,
+    )  # fmt: skip
+    typed = by_hand.script(job, tree=tmp_path / "t", installs="pip a", env={"B": "2"}, folder=tmp_path)
+    places, tree, *sandboxes = typed.splitlines()
+    assert places.startswith("mkdir -p ") and tree.startswith("tar ")
+    assert [one.partition(" -- ")[2] for one in sandboxes] == ["/bin/sh -eu -c 'pip a'", "/bin/sh -c ninja"]
+    for one in sandboxes:
+        assert f"--ro-bind {taken.source} /in/pip/a.whl" in one
+        assert f"--ro-bind {tmp_path}/root/usr /usr" in one
+        assert f"{tmp_path}/root/in" not in one
+        assert "--setenv A 1 --setenv B 2" in one
+
+
+def test_only_what_was_compiled_counts_for_the_first_commands_of_pytorch(tmp_path: Path) -> None:
+    assert not first_commands._enough(tmp_path)
+    log = tmp_path / first_commands.LOG
+    log.parent.mkdir()
+    copied = [f"1\t2\t3\tinclude/{number}.h\tabc\n" for number in range(first_commands.COMPILED)]
+    compiled = [f"1\t2\t3\tlib/{number}.cpp.o\tabc\n" for number in range(first_commands.COMPILED)]
+    log.write_text("".join(["# ninja log v7\n", *copied, *compiled[1:]]))
+    assert not first_commands._enough(tmp_path)
+    log.write_text("".join(["# ninja log v7\n", *copied, *compiled]))
+    assert first_commands._enough(tmp_path)
+
+
+def test_what_is_ended_early_is_timed_and_what_ends_by_itself_is_told(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    script = f"touch {there}; sleep 600"
+    took = measure.until(there.exists, ["/bin/sh", "-c", script], log=tmp_path / "log")
+    assert 0 < took.wall < 600
+    with pytest.raises(measure.BenchError, match=r"ended too early, with 3:\nwhy"):
+        measure.until(lambda: False, ["/bin/sh", "-c", "echo why; exit 3"], log=tmp_path / "log")
