@@ -56,9 +56,9 @@ def library(*targets: str, damaged: bool = False) -> bytes:
     return host_elf(fatbin([packed[:-9] + b"\xff" * 9 if damaged else packed]))
 
 
-def read(wheel: Path, processors: int, *, here: str = "pass") -> dict[str, object]:
+def read(wheel: Path, processors: int, *, here: str = "pass", fork: str = "fork()") -> dict[str, object]:
     """What is found, by a process of its own: where there are other threads none is started."""
-    script = READS.replace("HERE", here)
+    script = READS.replace("HERE", here).replace("pid = fork()", f"pid = {fork}")
     command = [sys.executable, "-c", script, str(wheel), str(processors)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     told: dict[str, object] = json.loads(done.stdout)
@@ -94,6 +94,14 @@ def test_several_processes_find_what_one_finds(wheel: Path, processors: int) -> 
 def test_what_an_ended_process_did_not_tell_is_read_here(wheel: Path, here: str) -> None:
     several = read(wheel, 3, here=here)
     assert several["processes"] == 2
+    assert several["found"] == read(wheel, 1)["found"]
+    assert not several["left"]
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_where_no_process_can_be_had_it_does_without(wheel: Path, after: int) -> None:
+    several = read(wheel, 3, fork=f"fork() if len(forked) < {after} else os.open('/nowhere', 0)")
+    assert several["processes"] == after
     assert several["found"] == read(wheel, 1)["found"]
     assert not several["left"]
 

@@ -54,7 +54,9 @@ def read_beside(members: Sequence[Member], read: Callable[[Source], T]) -> dict[
     started: list[_Beside] = []
     found: dict[int, T] = {}
     try:
-        started += (_start(members, numbers, read) for numbers in others)
+        # where no more processes may be started, this one reads what they would have
+        with contextlib.suppress(OSError):
+            started += (_start(members, numbers, read) for numbers in others)
         for number in mine:
             with contextlib.suppress(CheckError):
                 found[number] = read(members[number].open())
@@ -85,7 +87,12 @@ def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> lis
 
 def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[Source], T]) -> _Beside:
     ours, its = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(ours)
+        os.close(its)
+        raise
     if pid:
         os.close(its)
         return _Beside(pid, ours)
