@@ -15,6 +15,10 @@ from rocwright.cli import cli
         (["pytorch", "--jupyter", "--in", "podman"], "--in has no effect on --jupyter"),
         (["pytorch", "--shell", "--port", "80"], "--port has no effect on a program"),
         (["pytorch", "--model", "tiny", "--", "python"], "--model has no effect on a program"),
+        (
+            ["pytorch", "--dry-run", "--in", "podman", "--", "python"],
+            "--dry-run prints the command that runs a program in host",
+        ),
         (["pytorch", "--jupyter", "--on", "cpu"], "--on has no effect on --jupyter"),
         (["pytorch", "--image", "out", "--env", "A=1"], "--env has no effect on --image"),
         (["llama-vulkan", "--model", "tiny", "--env", "A=1"], "--env has no effect on a server"),

@@ -17,7 +17,7 @@ from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home
 from rocwright.serving.environments import ABOUT, HOME, INSIDE, Environment
-from rocwright.serving.program import check_folder, program_environment
+from rocwright.serving.program import check_folder, program_command, program_environment
 from rocwright.store.local import LocalStore
 from tests.engines import must_work
 
@@ -101,6 +101,25 @@ def test_it_has_the_variables_of_the_card(
 ) -> None:
     _, said = output(home, tmp_path / "work", "sh", "-c", "echo $CARD_WANTS $VIRTUAL_ENV $HOME")
     assert said.split() == ["1", "/rocwright", "/rocwright-home"]
+
+
+def test_the_command_of_a_dry_run_does_the_same_without_rocwright(
+    home: Home, environment: Environment, tmp_path: Path
+) -> None:
+    must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    script = (
+        "pwd; echo $CARD_WANTS $GIVEN $HOME; echo made > made; ls ..; touch /rocwright/x || echo read-only"
+    )
+    for _ in range(2):
+        words = program_command(environment, home, ["sh", "-c", script], env={"GIVEN": "a b"}, folder=folder)
+    assert not (folder / "made").exists()
+    done = subprocess.run(words, env={"PATH": os.environ["PATH"]}, cwd="/", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:4] == [str(folder), "1 a b /rocwright-home", "work", "read-only"]
+    assert (folder / "made").stat().st_uid == os.geteuid()
+    assert len(list(environment.folder(home).glob("command-*"))) == 1
 
 
 def test_what_is_piped_to_it_is_read_and_its_status_is_told(

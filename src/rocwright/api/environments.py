@@ -98,6 +98,23 @@ def run_program(
     return program.run_program(environment, _home(home), argv, env=env, folder=where, engine=engine)
 
 
+def program_command(
+    environment: Environment,
+    argv: Sequence[str],
+    *,
+    folder: str | Path = ".",
+    env: Mapping[str, str] | None = None,
+    home: str | Path | None = None,
+) -> tuple[str, ...]:
+    """The words of the command, bubblewrap's, by which `run_program` would run it on the host; nothing runs.
+
+    It holds as long as the environment does. Raises InputError for a folder that cannot be shown.
+    """
+    from rocwright.serving import program
+
+    return program.program_command(environment, _home(home), argv, env=env, folder=Path(folder).absolute())
+
+
 def start_notebook(
     environment: Environment,
     *,

@@ -17,6 +17,7 @@ from rocwright.cli.run_program import (
     companions,
     had,
     run_program,
+    show_program,
     start_notebook,
     variables,
     write_image,
@@ -153,7 +154,12 @@ def command(
             raise click.UsageError(
                 "A program runs in host or podman; --image FOLDER makes an image of its own."
             )
+        if dry and place != "host":
+            raise click.UsageError("--dry-run prints the command that runs a program in host.")
         made = had(chosen, require, engine)
+        if dry:
+            show_program(made, context.meta[PROGRAM], env)
+            return
         raise SystemExit(run_program(made, context.meta[PROGRAM], env, place))
     from rocwheel.cli.tell import print_json
     from rocwright import api

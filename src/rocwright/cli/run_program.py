@@ -77,7 +77,7 @@ _TAKES = {
         "tries",
     }
     | {"as_json"},
-    "a program": {"shell", "env", "require", "place"},
+    "a program": {"shell", "env", "require", "place", "dry"},
     "--jupyter": {"jupyter", "require", "name", "host", "port", "detach", "as_json"},
     "--image": {"image", "require"},
 }
@@ -145,6 +145,14 @@ def run_program(environment: Environment, argv: Sequence[str], env: dict[str, st
     from rocwright.api import environments
 
     return environments.run_program(environment, argv or SHELL, env=env, place=place)
+
+
+def show_program(environment: Environment, argv: Sequence[str], env: dict[str, str]) -> None:
+    """Print the command that would run a program, or a shell where none is given."""
+    from rocwright.api import environments
+    from rocwright.cli.servers import typed
+
+    click.echo(typed(environments.program_command(environment, argv or SHELL, env=env)))
 
 
 def start_notebook(

@@ -3,12 +3,14 @@ caller."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocwheel.errors import InputError
 from rocwright import sandbox
+from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox.model import GPU_DEVICES, Job, Mount
 from rocwright.serving.environments import ENGINE, HOME, INSIDE, PLACE, Environment
@@ -37,6 +39,27 @@ def run_program(
     """
     job = program_job(environment, home, argv, env=env or {}, folder=folder or Path.cwd())
     return sandbox.foreground(sandbox.pick(engine, home.probes), job)
+
+
+def program_command(
+    environment: Environment,
+    home: Home,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> tuple[str, ...]:
+    """The command that runs it in bubblewrap, as one may type it: it needs no rocwright.
+
+    What that command shows of the system is laid out beside the environment, and lasts as long. Raises
+    InputError where the folder cannot be shown.
+    """
+    job = program_job(environment, home, argv, env=env or {}, folder=folder or Path.cwd())
+    name = f"command-{hashlib.sha256(repr(job).encode()).hexdigest()[:12]}"
+    laid = environment.folder(home) / name
+    remove_tree(laid)
+    laid.mkdir()
+    return sandbox.make_ready(job, laid, name, stays=False).argv
 
 
 def program_job(
