@@ -18,6 +18,19 @@ def test_what_was_expected_weighs_less_the_more_is_done() -> None:
     assert [round(seconds_left(done, 100, 50, 900, 0)) for done in (25, 50, 99)] == [712, 475, 10]
 
 
+def test_what_begins_slower_than_expected_soon_goes_by_what_is_seen() -> None:
+    """It once said "8 min 07 s left" of six hours: three things of 1,199 after 74 s, and 12 after 234 s."""
+    told = [seconds_left(done, 1199, at - 37, 527 - at, 0, first=1) for done, at in ((3, 74), (12, 234))]
+    assert told[0] == pytest.approx(18.5 * 1196, rel=0.05)
+    assert told[1] == pytest.approx(197 / 11 * 1187, rel=0.05)
+
+
+def test_somewhat_slower_than_expected_is_no_reason_to_doubt() -> None:
+    """A tenth is done in 150 s: 1,350 s more by the counter, 900 s more as expected."""
+    assert seconds_left(100, 1000, 150, 900, 0) == pytest.approx(0.1 * 1350 + 0.9 * 900)
+    assert seconds_left(100, 1000, 300, 900, 0) > 0.5 * 2700 + 0.5 * 900
+
+
 def test_it_falls_with_the_clock_until_the_next_thing_is_due() -> None:
     """A thing takes 12 s."""
     assert [seconds_left(50, 100, 600, 0, idle) for idle in (0, 5, 12)] == [600, 595, 588]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rocwheel.units import duration, size
 from rocwright.execution import progress
-from rocwright.execution.progress import LiveProgress, PlainProgress, Running, parse_counter
+from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, Running, parse_counter
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,29 @@ def test_a_first_part_of_what_was_counted_last_time_is_no_whole() -> None:
     step.note("[50/700] the second part")
     assert (step.share, step.counted) == (0.35, 350)
     assert "50/700 · 35 %" in step.describe()
+
+
+def test_a_step_that_goes_on_counts_what_is_left_and_expects_that_much() -> None:
+    """500 of 2,000 things are left, of which the last time took 4,000 s."""
+    step = running(expected=4000, past=2000)
+    step.note(f"{GOES_ON}: 1 of its 2 commands had ended")
+    step.note("[1/500] cc")
+    assert step.share == 1 / 500
+    step.counting_since = step.begun = time.monotonic() - 20
+    step.note("[11/500] cc")
+    assert step.done == (11, 500)
+    assert step.left == pytest.approx(980, rel=0.02)
+    step.note(f"{GOES_ON} says a command of a step")
+    assert running(expected=1, past=9).resumed is False
+
+
+def test_the_time_left_follows_what_is_seen_within_a_minute_or_two() -> None:
+    """Ten minutes were expected, and a thing takes 18 s."""
+    step = running(expected=600, begun=time.monotonic() - 110)
+    step.note("[1/1199] cc")
+    step.counting_since = time.monotonic() - 72
+    step.note("[5/1199] cc")
+    assert step.left == pytest.approx(18 * 1194, rel=0.05)
 
 
 def test_without_history_the_line_says_that_it_only_counts() -> None:

@@ -32,6 +32,12 @@ SILENCE = 60.0
 
 IN_ALL = "  in all"
 
+GOES_ON = "goes on in its kept tree"
+"""How the line begins by which a step says that some of its things were done before."""
+
+FEW, LONG = 2, 30.0
+"""So few things tell nothing of a pace, unless they took so many seconds."""
+
 
 def parse_counter(line: str) -> tuple[int, int] | None:
     """Done and total from ninja's `[12/345]` or make's `[ 12%]`; None where the line has neither."""
@@ -64,6 +70,9 @@ class Running:
     before: int = 0
     """What the counters that have begun anew since had come to."""
     counting_since: float = 0
+    first: int = 0
+    """How many things had been done when that began."""
+    resumed: bool = False
     progressed: float = 0
     """When the counter last changed."""
     last: str = ""
@@ -78,11 +87,13 @@ class Running:
                 # with a total to go by, the pace is that of all that was counted
                 if self.counter is None or not self.past:
                     self.counting_since = time.monotonic()
+                    self.first = int(found[0] == 1)
             if found != self.counter:
                 self.progressed = time.monotonic()
             self.counter = found
         if line.strip():
             self.last = line.strip()
+        self.resumed = self.resumed or (self.counter is None and line.startswith(GOES_ON))
 
     @property
     def counted(self) -> int:
@@ -91,10 +102,11 @@ class Running:
 
     @property
     def done(self) -> tuple[int, int] | None:
-        """How many things are done, of how many: of all of them where that is known from before."""
+        """How many things are done, of how many: of all of them where that is known from before, and all
+        of them are to be done."""
         if self.counter is None or not self.past:
             return self.counter
-        return self.counted, max(self.past, self.before + self.counter[1])
+        return self.counted, max(0 if self.resumed else self.past, self.before + self.counter[1])
 
     @property
     def share(self) -> float | None:
@@ -110,11 +122,14 @@ class Running:
         """Seconds left, or None where nothing tells: by the pace of the counter, and the more so the more of
         it is done; for the rest by what was expected."""
         now = time.monotonic()
-        if self.done is None or self.done[0] <= 2:
+        counting = self.progressed - self.counting_since
+        if self.done is None or (self.done[0] <= FEW and (self.done[0] <= self.first or counting < LONG)):
             rest = self.expected - (now - self.begun)
             return rest if rest > 0 else None
-        counting, rest = self.progressed - self.counting_since, self.expected - (self.progressed - self.begun)
-        return seconds_left(*self.done, counting, rest, now - self.progressed)
+        # of what goes on, only the part that is left is to be expected
+        part = min(1.0, self.done[1] / self.past) if self.resumed and self.past else 1.0
+        rest = self.expected * part - (self.progressed - self.begun)
+        return seconds_left(*self.done, counting, rest, now - self.progressed, first=self.first)
 
     def parts(self) -> list[Part]:
         """Counter, share, time, time left, and how well that is known, the time left kept longest."""

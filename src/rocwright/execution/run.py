@@ -38,6 +38,7 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.missing_packages import looked_up
 from rocwright.execution.objects.share import Sharing
+from rocwright.execution.progress import GOES_ON
 from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
@@ -167,7 +168,7 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
         lay_out(context)
     else:
         done, all_ = context.kept.ended, len(action.commands)
-        context.on_line(f"goes on in its kept tree: {done} of its {all_} commands had ended")
+        context.on_line(f"{GOES_ON}: {done} of its {all_} commands had ended")
     with lent_cache(context) as cache, Sharing(context, cache).open() as sharing:
         return _run(action, context, cache, sharing)
 
