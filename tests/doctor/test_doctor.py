@@ -341,6 +341,11 @@ JUNK = (
     "proc/self/cgroup",
     "proc/self/mountinfo",
     "proc/meminfo",
+    "proc/cmdline",
+    "etc/modprobe.d/gpu.conf",
+    "run/.containerenv",
+    "var/log/dmesg",
+    "var/lib/dkms/amdgpu/1/build/make.log",
     "proc/pressure/memory",
     "proc/sys/kernel/osrelease",
     "etc/passwd",
@@ -367,6 +372,9 @@ WORDS = st.sampled_from(
         "/",
         "\n",
         "x:y:z",
+        "options",
+        "amdgpu.mes=",
+        "Linux version ",
     )
 )
 TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=12).map(" ".join))

@@ -28,6 +28,7 @@ def diagnose(
     phase: str = "",
     good: str | Path | None = None,
     find_packages: bool = False,
+    elsewhere: bool = False,
     home: str | Path | None = None,
     say: Callable[[str], None] = silent,
 ) -> Diagnosis:
@@ -37,14 +38,16 @@ def diagnose(
     known of the `component`, its `version`, the GPUs, the base and the `phase` that failed rules issues out.
     With a `good` log of the same step the answer says what is `new` in this one, which must be a path then.
     `find_packages` looks a missing header up in the index of files of the base, which is fetched from its
-    archive and kept in the `home`. Raises InputError where a log cannot be read, a GPU or phase is not known,
-    or the base has no such index; NetworkError where it cannot be fetched.
+    archive and kept in the `home`. Where kernel or firmware may be at fault, this machine's are looked at,
+    unless the log is said to be from `elsewhere` or shows that it is. Raises InputError where a log cannot be
+    read, a GPU or phase is not known, or the base has no such index; NetworkError where it cannot be fetched.
     """
     from rocwright.catalog.phase import phase_named
     from rocwright.diagnosis.compare import compare
     from rocwright.diagnosis.diagnose import Where
     from rocwright.diagnosis.diagnose import diagnose as search
     from rocwright.diagnosis.read_log import open_log, pieces
+    from rocwright.doctor.this_machine import with_this_machine
 
     named = named_gpus(gpu)
     where = Where(
@@ -67,6 +70,7 @@ def diagnose(
     else:
         with open_log(Path(log)) as file:
             found = search(pieces(file), where)
+    found = with_this_machine(found, where.targets, say, elsewhere=elsewhere)
     if find_packages:
         found = _with_packages(found, base, home, say)
     if good is None or not isinstance(log, str | Path):

@@ -143,13 +143,14 @@ class Issue(WithOldKeys, Signature):
 
 class ErrorLines(Frozen):
     """error_lines.toml: what may stand `before` a line (times, numbers of steps, names), which lines are
-    `calm`, no error whatever words are in them, where `days` and `cards` stand (each a group), and what
-    errors look like."""
+    `calm`, no error whatever words are in them, where `days`, `cards` and `kernels` stand (each a group),
+    and what errors look like."""
 
     before: tuple[Pattern, ...] = ()
     calm: tuple[Pattern, ...] = ()
     days: tuple[Pattern, ...] = ()
     cards: tuple[Pattern, ...] = ()
+    kernels: tuple[Pattern, ...] = ()
     error_line: tuple[ErrorLine, ...] = ()
 
 
@@ -183,6 +184,7 @@ def read_error_lines(reader: Reader) -> ErrorLines:
         calm=tuple(text for one in read for text in one.calm),
         days=tuple(text for one in read for text in one.days),
         cards=tuple(text for one in read for text in one.cards),
+        kernels=tuple(text for one in read for text in one.kernels),
         error_line=tuple(kinds.values()),
     )
 

@@ -20,6 +20,7 @@ from rocwheel.wheels.lint.rules import LintRulesFile
 from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
 from rocwright.bench.model import BENCH, BenchFile
+from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.notebook import Notebook
 from rocwright.catalog.schema import FILES as CATALOG_FILES
@@ -108,6 +109,9 @@ def _host(host: HostFile, catalog: Catalog) -> Found:
         yield from unknown("shares_memory.families", host.shares_memory.families, families)
     for number, firmware in enumerate(host.firmware):
         yield from unknown(f"firmware.{number}.targets", firmware.targets, catalog.targets)
+        yield from unknown(f"firmware.{number}.issues", firmware.issues, the_issues()[0])
+    if host.driver:
+        yield from unknown("driver.issues", host.driver.issues, the_issues()[0])
     for number, wants in enumerate(host.wants):
         yield from unknown(f"wants.{number}.stack", [wants.stack], catalog.stacks)
     for number, link in enumerate(host.link):

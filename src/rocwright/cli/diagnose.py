@@ -41,6 +41,11 @@ MOST_KNOWN = 4
     is_flag=True,
     help="Look up which packages of --base have a missing header: its index of files is fetched.",
 )
+@click.option(
+    "--elsewhere",
+    is_flag=True,
+    help="The log is of another machine: what this one has says nothing of it.",
+)
 @click.option("--phase", type=click.Choice([one.value for one in Phase]), help="The phase that failed.")
 @json_option
 def command(
@@ -51,6 +56,7 @@ def command(
     base: str,
     good: Path | None,
     find_packages: bool,
+    elsewhere: bool,
     phase: str | None,
     as_json: bool,
 ) -> None:
@@ -74,6 +80,7 @@ def command(
         phase=phase or "",
         good=good,
         find_packages=find_packages,
+        elsewhere=elsewhere,
         say=say,
     )
     if as_json:
@@ -92,6 +99,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
                 "issue": one.issue.model_dump(mode="json", by_alias=True, exclude=issue),
                 "place": one.place.model_dump(mode="json"),
                 "packages": list(one.packages),
+                "here": list(one.here),
             }
             for one in found.known
         ],
@@ -99,6 +107,8 @@ def _data(found: Diagnosis) -> dict[str, Any]:
         "lines": found.lines,
         "size": found.size,
         "last": found.last,
+        "kernel": found.kernel,
+        "cards": list(found.cards),
         "new": found.new.model_dump(mode="json") if found.new else None,
     }
 
@@ -155,6 +165,8 @@ def _known(one: Known) -> None:
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
     click.echo(f"  {one.place.text}")
     _label("cause", issue.cause)
+    for told in one.here:
+        _label("here", told)
     _label("fix", issue.remedy)
     _label("source", f"{'; '.join(issue.source)} ({issue.confidence})")
 

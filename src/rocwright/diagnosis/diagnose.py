@@ -48,12 +48,13 @@ class LogLocation(Frozen):
 class Known(Frozen):
     """A known issue and the first line where it was seen; where it is a family, `slots` are what that line
     names, and the issue's words have them. `packages` of the base have what is missing, where that was
-    looked up."""
+    looked up. `here` is what the machine says for or against it."""
 
     issue: Issue
     place: LogLocation
     slots: dict[str, str] = {}
     packages: tuple[str, ...] = ()
+    here: tuple[str, ...] = ()
 
 
 class RuledOut(Frozen):
@@ -67,7 +68,7 @@ class RuledOut(Frozen):
 class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
     first, those ruled out, how much was read, in lines and bytes, its `last` line, and, where a good log was
-    there to compare it with, what is `new` in it."""
+    there to compare it with, what is `new` in it. `kernel` and `cards` are those that the log names."""
 
     first: LogLocation | None
     known: tuple[Known, ...]
@@ -76,6 +77,8 @@ class Diagnosis(Frozen):
     size: int
     last: str = ""
     new: Novelty | None = None
+    kernel: str = ""
+    cards: tuple[str, ...] = ()
 
     @property
     def cause(self) -> Known | None:
@@ -98,7 +101,7 @@ class Search:
         issues, lines = the_issues()
         self._where = where or Where()
         self._last = b""
-        self._facts = LogFacts(lines.days, lines.cards)
+        self._facts = LogFacts(lines.days, lines.cards, lines.kernels)
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
 
     def feed(self, piece: bytes) -> None:
@@ -132,6 +135,8 @@ class Search:
             ruled_out=tuple(out),
             lines=self._scan.lines,
             size=self._scan.size,
+            kernel=self._facts.kernel,
+            cards=self._facts.cards,
             last=self._last.rstrip().rpartition(b"\n")[2].decode(errors="replace")[:MOST_LAST],
         )
 

@@ -85,7 +85,7 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
     if found.cause is not None:
         issue = found.cause.issue
         error.issue, error.known_issue, error.remedy = issue.name, issue.means, issue.remedy
-        error.cause = issue.cause
+        error.cause = " ".join([issue.cause, *(f"Here {told}." for told in found.cause.here)])
 
 
 def issue_of(error: RocwrightError) -> Issue | None:

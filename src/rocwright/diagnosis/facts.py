@@ -51,9 +51,11 @@ class Advice(Concern):
 
 
 class Driver(Frozen):
-    """The kernel's driver of the cards, by the name of its module."""
+    """The kernel's driver of the cards, by the name of its module, and the known `issues` for which it, or
+    the kernel, is blamed."""
 
     module: Text
+    issues: tuple[str, ...] = ()
     source: Text
 
 
@@ -76,12 +78,64 @@ class Setting(Concern):
 
 
 class BadFirmware(Concern):
-    """A version, after `mask`, of one of the `blocks` of a target's firmware, that is known to be bad."""
+    """A version, after `mask`, of one of the `blocks` of a target's firmware, that is known to be bad.
+
+    `issues` are known issues that are blamed on it: whether it is there decides.
+    """
 
     targets: tuple[str, ...]
     blocks: tuple[str, ...]
     mask: int = 0xFFFFFFFF
     bad: tuple[int, ...]
+    issues: tuple[str, ...] = ()
+
+
+class Parameter(Concern):
+    """A setting of a kernel's module, as the command line has it (`amdgpu.mes`), with values as globs."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+\.[a-z0-9_]+$")]
+    values: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
+    grade: Grade = "note"
+
+
+class VendorKernel(Frozen):
+    """Kernels into which their `vendor` takes changes of newer ones: globs of their releases."""
+
+    vendor: Text
+    releases: Annotated[tuple[str, ...], Field(min_length=1)]
+    source: Text
+
+
+class KernelLog(Frozen):
+    """Where the kernel's log lies as text where the kernel itself does not give it, and how a boot begins."""
+
+    files: tuple[str, ...]
+    begins: Text
+    source: Text
+
+
+class Dkms(Frozen):
+    """Where modules that are built apart from the kernel lie, and the names of those that matter."""
+
+    folder: Text
+    modules: tuple[str, ...]
+    source: Text
+
+
+class SecureBoot(Frozen):
+    """The variable of the firmware whose last byte is 1 where only signed kernels and modules are loaded."""
+
+    file: Text
+    source: Text
+
+
+class Marker(Frozen):
+    """A file by which a container tells whose it is; `rootless` is the line of one without root's rights."""
+
+    engine: Text
+    file: Text
+    rootless: str = ""
+    source: Text
 
 
 class Leak(Concern):
@@ -146,6 +200,9 @@ class HostFile(Frozen):
 
     driver: Driver | None = None
     shares_memory: SharesMemory | None = None
+    kernel_log: KernelLog | None = None
+    dkms: Dkms | None = None
+    secure_boot: SecureBoot | None = None
     advice: tuple[Advice, ...] = ()
     setting: tuple[Setting, ...] = ()
     firmware: tuple[BadFirmware, ...] = ()
@@ -156,6 +213,9 @@ class HostFile(Frozen):
     tool: tuple[Tool, ...] = ()
     storage: tuple[Storage, ...] = ()
     link: tuple[Link, ...] = ()
+    parameter: tuple[Parameter, ...] = ()
+    vendor_kernel: tuple[VendorKernel, ...] = ()
+    container: tuple[Marker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +224,9 @@ class HostFacts:
 
     driver: Driver
     shares_memory: SharesMemory
+    kernel_log: KernelLog
+    dkms: Dkms
+    secure_boot: SecureBoot
     advice: Mapping[str, Advice]
     setting: Sequence[Setting]
     firmware: Sequence[BadFirmware]
@@ -174,6 +237,14 @@ class HostFacts:
     tool: Sequence[Tool]
     storage: Sequence[Storage]
     link: Sequence[Link]
+    parameter: Sequence[Parameter]
+    vendor_kernel: Sequence[VendorKernel]
+    container: Sequence[Marker]
+
+    def vendor_of(self, kernel: str) -> str:
+        """Who takes changes of newer kernels into this release, or ""."""
+        rules = (one for one in self.vendor_kernel if any(fnmatchcase(kernel, glob) for glob in one.releases))
+        return next((one.vendor for one in rules), "")
 
 
 def host_facts() -> HostFacts:
@@ -189,6 +260,9 @@ def load_host_facts(*folders: Path) -> HostFacts:
     return HostFacts(
         driver=next(one.driver for one in files if one.driver),
         shares_memory=next(one.shares_memory for one in files if one.shares_memory),
+        kernel_log=next(one.kernel_log for one in files if one.kernel_log),
+        dkms=next(one.dkms for one in files if one.dkms),
+        secure_boot=next(one.secure_boot for one in files if one.secure_boot),
         advice={advice.name: advice for one in reversed(files) for advice in one.advice},
         setting=[each for one in files for each in one.setting],
         firmware=[each for one in files for each in one.firmware],
@@ -199,4 +273,7 @@ def load_host_facts(*folders: Path) -> HostFacts:
         tool=[each for one in files for each in one.tool],
         storage=[each for one in files for each in one.storage],
         link=[each for one in files for each in one.link],
+        parameter=[each for one in files for each in one.parameter],
+        vendor_kernel=[each for one in files for each in one.vendor_kernel],
+        container=[each for one in files for each in one.container],
     )

@@ -1,4 +1,4 @@
-"""What a log tells of itself: its days and its cards, so that causes of others are ruled out."""
+"""What a log tells of itself: its days, its cards and its kernel, so that causes of others are ruled out."""
 
 from __future__ import annotations
 
@@ -15,21 +15,26 @@ END = 4 * 1024
 FIRST, EVERY = 64, 32
 """So many pieces at the begin are read, and of the others one in so many, and the last."""
 
+MOST_KERNEL = 80
+"""Characters of a kernel's release."""
+
 MOST_CARDS = 16
 """Cards that are kept."""
 
 
 class LogFacts:
-    """The newest day and the cards that a log names, from pieces of whole lines.
+    """The newest day, the cards and the last kernel that a log names, from pieces of whole lines.
 
-    `days` and `cards` are patterns with one group: a day as YYYY-MM-DD, and a target.
+    `days`, `cards` and `kernels` are patterns with one group: a day as YYYY-MM-DD, a target, a release.
     """
 
-    def __init__(self, days: Sequence[str], cards: Sequence[str]) -> None:
+    def __init__(self, days: Sequence[str], cards: Sequence[str], kernels: Sequence[str] = ()) -> None:
         self.newest: date | None = None
+        self.kernel = ""
         self.cards: tuple[str, ...] = ()
         self._pieces, self._last = 0, b""
         self._days, self._cards = any_in_lines(days), any_in_lines(cards)
+        self._kernels = any_in_lines(kernels)
 
     def feed(self, piece: bytes) -> None:
         """Take one more piece in."""
@@ -49,6 +54,8 @@ class LogFacts:
                 day = _day(text)
                 if day is not None and (self.newest is None or day > self.newest):
                     self.newest = day
+            for text in _found(self._kernels, part):
+                self.kernel = text[:MOST_KERNEL]
             for text in _found(self._cards, part):
                 if text not in self.cards and len(self.cards) < MOST_CARDS:
                     self.cards = (*self.cards, text)

@@ -14,6 +14,7 @@ from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.able import Able, able
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
+from rocwright.doctor.findings.kernel import kernel
 from rocwright.doctor.findings.model import ORDER, Finding
 from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
@@ -61,6 +62,7 @@ def examine(
     findings = [
         *devices(machine, facts, names),
         *driver(machine, catalog, facts, names),
+        *kernel(machine, catalog, facts, names),
         *room(machine, facts, needs),
         *surroundings(machine, catalog, facts, names),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.machine.kernel import read_settings_of_modules
 from rocwright.machine.model import Driver, PageLimit
 from rocwright.machine.tree import Tree, is_number
 
@@ -15,6 +16,7 @@ def read_driver(tree: Tree, facts: HostFacts) -> Driver:
         module=bool(tree.names(folder)),
         version=tree.text(f"{folder}/version") or "",
         command_line=tree.text("/proc/cmdline") or "",
+        settings=read_settings_of_modules(tree, facts),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from rocwheel.model import Frozen
 from rocwright.machine.tree import Unread
@@ -74,12 +76,42 @@ class User(Frozen):
 
 
 class Driver(Frozen):
-    """The kernel and its graphics driver. `version` is that of a driver built apart (DKMS), else empty."""
+    """The kernel and its graphics driver. `version` is that of a driver built apart (DKMS), else empty.
+
+    `settings` are what somebody set of modules, by `module.name`: on the kernel's command line, else in
+    modprobe's files.
+    """
 
     kernel: str
     module: bool
     version: str = ""
     command_line: str = ""
+    settings: dict[str, str] = {}
+
+
+class KernelLog(Frozen):
+    """The kernel's log since it was booted, and the file it is from; "" where this user may not read it."""
+
+    file: str
+    text: Annotated[str, Field(exclude=True)] = ""
+
+
+class DkmsModule(Frozen):
+    """A version of a module that is built apart from the kernel: the kernels it was built for, and what is
+    left of an attempt that failed."""
+
+    module: str
+    version: str
+    kernels: tuple[str, ...] = ()
+    failed_log: str = ""
+    failed_text: Annotated[str, Field(exclude=True)] = ""
+
+
+class Container(Frozen):
+    """The container that this runs in, and whether it is one without root's rights."""
+
+    engine: str
+    rootless: bool = False
 
 
 class PageLimit(Frozen):
@@ -119,7 +151,10 @@ class FreeSpace(Frozen):
 
 
 class Machine(Frozen):
-    """All of it. `emulator` is the library that makes up GPUs for this process: it has none then."""
+    """All of it. `emulator` is the library that makes up GPUs for this process: it has none then.
+
+    `nobodys_group` is the number that stands for each group which a container does not map.
+    """
 
     gpus: tuple[Gpu, ...]
     others: tuple[Graphics, ...] = ()
@@ -128,6 +163,11 @@ class Machine(Frozen):
     rights: tuple[Right, ...]
     driver: Driver
     page_limit: PageLimit | None = None
+    kernel_log: KernelLog | None = None
+    dkms: tuple[DkmsModule, ...] = ()
+    secure_boot: bool | None = None
+    container: Container | None = None
+    nobodys_group: int = 65534
     memory: Memory | None
     rooms: tuple[FreeSpace, ...] = ()
     processors: int = 1

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from rocwheel.wheels.emulators import emulator_in
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.machine.container import read_container, read_nobodys_group
 from rocwright.machine.driver import read_driver, read_iommu, read_page_limit, read_processors, read_settings
 from rocwright.machine.gpus import read_gpus
+from rocwright.machine.kernel import read_dkms, read_kernel_log, read_secure_boot
 from rocwright.machine.memory import read_memory
 from rocwright.machine.model import Machine
 from rocwright.machine.rights import has_sub_ids, read_rights, read_user
@@ -45,6 +47,11 @@ def read_machine(
         rights=read_rights(tree, user),
         driver=read_driver(tree, facts),
         page_limit=read_page_limit(tree, facts),
+        kernel_log=read_kernel_log(tree, facts),
+        dkms=read_dkms(tree, facts),
+        secure_boot=read_secure_boot(tree, facts),
+        container=read_container(tree, facts),
+        nobodys_group=read_nobodys_group(tree),
         memory=read_memory(tree),
         rooms=read_rooms(tree, facts, user, home, places),
         processors=read_processors(tree),

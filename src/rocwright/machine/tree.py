@@ -68,6 +68,11 @@ class Tree:
         found = self._ask("text", path)
         return found.strip() if isinstance(found, str) else None
 
+    def log(self, path: str) -> str | None:
+        """The end of a log, or all that the kernel's device has; empty where this user may not read it."""
+        found = self._ask("log", path)
+        return found if isinstance(found, str) else None
+
     def number(self, path: str) -> int | None:
         """A file that holds a number, in any of the kernel's spellings."""
         text = self.text(path)

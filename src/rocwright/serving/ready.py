@@ -63,6 +63,7 @@ def died(
     from rocwright.diagnosis.diagnose import Where, diagnose
     from rocwright.diagnosis.explain import add_known, excerpt
     from rocwright.diagnosis.read_log import open_log, pieces
+    from rocwright.doctor.this_machine import with_this_machine
 
     wait_until_written(log)
     where = Where(
@@ -70,7 +71,7 @@ def died(
     )
     with ExitStack() as stack:
         files = [stack.enter_context(open_log(one)) for one in files_of(log)]
-        found = diagnose(chain.from_iterable(map(pieces, files)), where)
+        found = with_this_machine(diagnose(chain.from_iterable(map(pieces, files)), where), state.gpu)
     plain = found.last if status is None else f"its exit status is {status}; its log tells of no error"
     known = found.cause.issue if found.cause else None
     error = CheckError(

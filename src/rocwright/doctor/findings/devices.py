@@ -73,10 +73,17 @@ def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
     groups = {one.group for one in closed if one.group is not None}
     if closed:
         told = ", ".join(f"{one.path} (group {_told(one)}, mode {one.mode:o})" for one in closed)
-        names = ",".join(sorted({group.name for group in groups if group.name and group.gid}))
+        nobodys = (0, machine.nobodys_group)
+        names = ",".join(sorted({one.name for one in groups if one.name and one.gid not in nobodys}))
         fits = bool(names) and all(one.mode >> 3 & 6 == 6 for one in closed)
         finding = say("rights", "error", f"you may not use {told}", groups=names, user=machine.user.name)
         yield finding if fits else finding.model_copy(update={"remedy": "", "safe": False})
+    unmapped = machine.nobodys_group
+    if machine.container is not None and unmapped in {group.gid for group in groups}:
+        told = f"{', '.join(one.path for one in closed)}: this container maps no group to theirs"
+        who = f" ({machine.container.engine}{', rootless' if machine.container.rootless else ''})"
+        yield say("unmapped-group", "error", f"{told}{who}")
+        groups = {group for group in groups if group.gid != unmapped}
     nameless = sorted({group.gid for group in groups if not group.name})
     if nameless:
         gids = " ".join(map(str, nameless))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from rocwheel.units import size
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.diagnosis.here import fits
 from rocwright.doctor.findings.devices import named
 from rocwright.doctor.findings.model import Finding, Say, found, speaker
 from rocwright.machine.model import Gpu, Machine
@@ -25,7 +22,7 @@ def driver(
     """What is known of these cards with this kernel, this firmware and these settings."""
     say = speaker(facts, stacks)
     for gpu in machine.gpus:
-        yield from _kernel(gpu, machine, catalog, say)
+        yield from _kernel(gpu, machine, catalog, facts, say)
         yield from _firmware(gpu, facts, stacks, say)
         yield from _link(gpu, catalog, facts, stacks)
         if gpu.shared:
@@ -34,27 +31,33 @@ def driver(
         yield say("iommu", "note", f"IOMMU in use: {', '.join(machine.iommu)}")
 
 
-def fits(kernel: str, wanted: str) -> bool:
-    """Whether a kernel's release is of a version (6.13 holds for 6.13.2 too) or in a range."""
-    release = re.match(r"[0-9]+(\.[0-9]+)*", kernel)
-    if release is None:
-        return False
-    words = wanted if wanted[0] in "<>=!~" else f"=={wanted}.*"
-    return Version(release[0]) in SpecifierSet(words)
-
-
-def _kernel(gpu: Gpu, machine: Machine, catalog: Catalog, say: Say) -> Iterator[Finding]:
+def _kernel(gpu: Gpu, machine: Machine, catalog: Catalog, facts: HostFacts, say: Say) -> Iterator[Finding]:
+    """A number tells little of a kernel with changes of newer ones, or of a driver that is built apart."""
     target, kernel = catalog.targets.get(gpu.target or ""), machine.driver.kernel
     if target is None or not kernel:
         return
     good, bad = target.host.kernel_ok, target.host.kernel_bad
-    if any(fits(kernel, one) for one in bad):
+    fails = any(fits(kernel, one) for one in bad)
+    unknown = bool(good) and not any(fits(kernel, one) for one in good)
+    apart = _apart(machine, facts)
+    if apart and (fails or unknown):
+        told = f"kernel {kernel}, {apart}; {named(gpu)} works with {', '.join(good)}"
+        yield say("kernel-vendor", "warning" if fails else "note", told)
+    elif fails:
         yield say("kernel-bad", "error", f"kernel {kernel} fails with {named(gpu)}; good: {', '.join(good)}")
-    elif good and not any(fits(kernel, one) for one in good):
+    elif unknown:
         yield say("kernel-unknown", "warning", f"kernel {kernel}; {named(gpu)} works with {', '.join(good)}")
     else:
         seen = "is known to work with it" if good else "no kernel is known to fail with it"
         yield Finding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {seen}")
+
+
+def _apart(machine: Machine, facts: HostFacts) -> str:
+    """Why the driver is not that of the kernel's number, or ""."""
+    if machine.driver.version:
+        return f"with a driver built apart ({facts.driver.module} {machine.driver.version})"
+    vendor = facts.vendor_of(machine.driver.kernel)
+    return f"a kernel of {vendor}" if vendor else ""
 
 
 def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> Iterator[Finding]:
