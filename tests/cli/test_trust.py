@@ -14,11 +14,13 @@ from tests.making import record_of
 from tests.store.servers import static_host
 from tests.store.sharers import Machine
 
+from rocwheel.errors import InputError
 from rocwright import api
 from rocwright.config import store_of
 from rocwright.flow import current_lock
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
+from rocwright.plan.decide import State
 from rocwright.resolve.files import lock_text
 from rocwright.signing.keys import fingerprint
 from rocwright.store.blobs import blob_name
@@ -120,6 +122,25 @@ def test_all_that_was_built_here_can_be_pushed_without_a_project(
     told = rocwright("store", "push", "--all", "--to", url, "--json")
     assert json.loads(told.stdout)["records"] == 1, told.stderr
     assert Bucket(url).get(blob_name(sha256), 100) == b"what was built"
+
+
+def test_a_push_sends_the_root_that_it_runs_on_and_none_that_it_was_built_in(
+    home: Home, lab: Machine, bucket: Bucket, engine: str, tiny_root: Path, tmp_path: Path
+) -> None:
+    make_sources(tmp_path)
+    built_there = open_project(tmp_path, tmp_path / "lab-home")
+    put_roots(built_there, tiny_root)
+    key, locked = lab.path / "lab.key", built_there.locked
+    with pytest.raises(InputError, match="nothing of tiny is built here"):
+        api.push(built_there, bucket.url, locked=locked, key=key)
+    assert not api.build(built_there, jobs=2, engine=engine).failures
+    api.push(built_there, bucket.url, locked=locked, key=key)
+
+    trusted = TrustedStore(name="lab-store", url=bucket.url)
+    write_trust(trust_file(), Trust(key=(lab.key,), store=(trusted,)))
+    here = open_project(tmp_path, home.path)
+    offered = {one.step.name for one in api.plan(here, here.locked) if one.state is State.CACHED}
+    assert offered == {"alpha", "beta", "image/alpha", "root/run"}
 
 
 def test_an_empty_home_takes_lock_and_artifacts_from_a_trusted_store_and_runs_no_step(

@@ -32,8 +32,9 @@ def push(
     key: str | Path | None = None,
     say: Say = silent,
 ) -> Pushed:
-    """Put into the shared store at a URL what the steps of a project's lock built here, signed, and the lock;
-    all that was built here, where no project is named.
+    """Put into the shared store at a URL what the steps of a project's lock built here, signed, the root file
+    system that it runs on, where there is one for that alone, and the lock; all that was built here, where no
+    project is named.
 
     The store is made where there is none, and called `name`, else as the last folder of the URL. `key` is the
     file of a private key, by default the one that `rocwright attest` signs with. Raises InputError without a
@@ -42,6 +43,7 @@ def push(
     from rocwright.api.projects import lock, plan
     from rocwright.config import store_of
     from rocwright.home import Home
+    from rocwright.plan.roots import RUN_ROOT
     from rocwright.resolve.files import lock_text
     from rocwright.store.bucket import Bucket
     from rocwright.store.damage import Damage
@@ -54,7 +56,10 @@ def push(
     else:
         locked = locked or lock(project, network=False, say=say)
         steps = [one.step for one in plan(project, locked)]
-        keys = [one.key for one in steps if one.kind in ("run", "image") and store.record(one.key)]
+        made = [one for one in steps if store.record(one.key)]
+        keys = [one.key for one in made if one.kind in ("run", "image")]
+        # who runs it makes no root of packages, which the archive may not carry any more
+        keys += [one.key for one in made if keys and one.name == RUN_ROOT]
     if not keys:
         raise InputError(
             f"nothing of {project.request.stack} is built here" if project else "nothing is built here",

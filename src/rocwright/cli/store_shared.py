@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
     """Put what was built here into a shared store, signed with your key (rocwright attest key).
 
-    Of a project: what its steps built, and its lock, so that who trusts you gets the same without a compiler.
+    Of a project: what its steps built, the root file system that a server runs on, and its lock, so that who
+    trusts you gets the same without a compiler.
     Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
     """
     from rocwheel.cli.tell import print_json

@@ -12,6 +12,10 @@ UNPACKED = 5
 """A root file system takes about this many times the size of its packages, archive and folder together."""
 
 
+RUN_ROOT = "root/run"
+"""The name of the step that makes the root file system in which a product runs, and nothing is built."""
+
+
 def root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
     """Fetch the packages of a root file system, and make it of them."""
     size = sum(pin.size for pin in root.packages)

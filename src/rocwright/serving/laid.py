@@ -23,6 +23,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import ImageAction, Plan, Step
 from rocwright.plan.decide import State
 from rocwright.plan.make import make_plan
+from rocwright.plan.roots import RUN_ROOT
 from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
@@ -30,8 +31,6 @@ from rocwright.serving.model import Place
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
-
-RUN_ROOT = "root/run"
 
 IMAGE = "image"
 """The kind of components that are images of others: such a server runs on the image's own root."""
