@@ -50,7 +50,7 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
 @pytest.mark.parametrize(
     ("file", "text", "place", "what"),
     [
-        ("targets.toml", f"[[target]]\n{TARGET}", "target.0.source", "Field required"),
+        ("targets.toml", f"[[target]]\n{TARGET}", "target.0.source", "it is missing"),
         (
             "targets.toml",
             f'[[target]]\n{TARGET}source = [" "]\n',
@@ -231,7 +231,7 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "patches/none.patch, which cannot be read",
         ),
         ("component/mine.toml", RECIPE, "", "nothing reads this file"),
-        ("host.toml", '[[leak]]\nvariable = "X"\nwhy = "w"\n', "leak.0.source", "Field required"),
+        ("host.toml", '[[leak]]\nvariable = "X"\nwhy = "w"\n', "leak.0.source", "it is missing"),
         (
             "host.toml",
             f"[[leak]]\n{LEAK}remedy = 'unset {{name}}'\n",
@@ -269,13 +269,13 @@ def test_no_fault_is_found_in_the_recipes_that_are_healed_for_real() -> None:
             "leftover.0",
             "does not match 'ac'",
         ),
-        ("libraries.toml", '[[never]]\nwhy = "w"\nsource = ["s"]\n', "never.0.libraries", "Field required"),
+        ("libraries.toml", '[[never]]\nwhy = "w"\nsource = ["s"]\n', "never.0.libraries", "it is missing"),
         ("generic_targets.toml", 'source = ["s"]\ncovers = { a = 3 }\n', "covers.a", "tuple"),
         ("elf_machines.toml", 'source = ["s"]\nmachines = { a = 300 }\n', "machines.a", "less than 256"),
-        ("machine_code.toml", 'source = ["s"]\n', "llvm", "Field required"),
-        ("isas.toml", "isa = []\n", "source", "Field required"),
+        ("machine_code.toml", 'source = ["s"]\n', "llvm", "it is missing"),
+        ("isas.toml", "isa = []\n", "source", "it is missing"),
         ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.stack", "nonesuch is not known"),
-        ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "Field required"),
+        ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "it is missing"),
         (
             "package_names.toml",
             '[[manager]]\nname = "apt"\ntype = "deb"\nasked = "(?P<name>x)"\nexample = "x"\nsource = "s"\n',

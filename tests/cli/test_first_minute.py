@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,18 @@ def built(home: Home) -> Path:
         under_way.note(StepRun(name="source/x", key="k", outcome="built", state="ended", log=path.name))
         under_way.ended("built")
     return path
+
+
+def test_a_run_that_goes_on_is_told_with_the_time_that_it_has_taken(rocwright: Command, home: Home) -> None:
+    with UnderWay("build", REQUEST, home, pytest.fail, run_id="mine") as under_way:
+        under_way.note(StepRun(name="source/x", key="k", outcome="", state="running"))
+        assert "running" in rocwright("history").stdout
+        begun = (datetime.now(UTC) - timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with closing(sqlite3.connect(home.records)) as records, records:
+            assert records.execute("update runs set started = ?", (begun,)).rowcount == 1
+        told = rocwright("history").stdout
+        under_way.ended("built")
+    assert "running" in told and "10 min" in told
 
 
 def test_a_log_is_told_as_json(rocwright: Command, built: Path) -> None:

@@ -488,7 +488,7 @@ def test_a_damaged_input_is_never_used(workshop: Workshop) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(DamagedBlobError):
         workshop.run(workshop.step("touch $OUT/result", tree=tree))
-    assert "sandbox bubblewrap, 1 jobs" not in workshop.lines
+    assert "sandbox bubblewrap, 1 job" not in workshop.lines
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["first byte", "middle", "last byte"])

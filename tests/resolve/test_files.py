@@ -196,6 +196,14 @@ def test_each_place_that_is_wrong_is_named(tmp_path: Path, text: str, place: str
     assert re.match(rf"(line \d+|the file): {place}\b", caught.value.cause)
 
 
+def test_what_is_wrong_is_told_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "rocwright.toml").write_text('base = "y"\ngpu = ["a"]\nstakc = "z"\nzzz = 1\n')
+    with pytest.raises(InputError) as caught:
+        read_request(tmp_path / "rocwright.toml")
+    told = "line 3: stakc: there is no such entry; stack?; line 4: zzz: there is no such entry"
+    assert caught.value.cause == told
+
+
 @pytest.mark.parametrize(
     "change", [{"gpu": ("gfx9999",)}, {"stack": "lama-vulkan"}, {"base": "debian:sidd"}, {"base": "arch"}]
 )

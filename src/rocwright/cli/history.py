@@ -119,13 +119,20 @@ def _show(found: list[Run], verbose: bool) -> None:
                 ",".join(run.gpu),
                 f"{run.base} {run.variant}".strip(),
                 run.outcome or run.state,
-                duration(run.seconds),
+                duration(_lasted(run)),
                 _steps(run, verbose),
             )
             for run in found
         ],
         right=(5,),
     )
+
+
+def _lasted(run: Run) -> float:
+    """Seconds that a run took; that it has taken, where it has not ended."""
+    if run.state != "running":
+        return run.seconds
+    return (datetime.now(UTC) - datetime.fromisoformat(run.started)).total_seconds()
 
 
 def _steps(run: Run, verbose: bool) -> str:
@@ -149,7 +156,7 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
         ("what", f"{run.command} {run.stack} {','.join(run.gpu)} {run.base} {run.variant}".rstrip()),
         ("asked by", run.origin),
         ("begun", f"{run.started} on {run.machine}" if run.machine else run.started),
-        ("outcome", f"{run.outcome or run.state} after {duration(run.seconds)}"),
+        ("outcome", f"{run.outcome or run.state} after {duration(_lasted(run))}"),
         ("versions", ", ".join(f"{name} {version}" for name, version in run.versions.items())),
         ("logs", logs),
     )

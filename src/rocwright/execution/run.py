@@ -22,7 +22,7 @@ from rocwheel.errors import (
     SandboxError,
     StepTimeoutError,
 )
-from rocwheel.units import size
+from rocwheel.units import count, size
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
@@ -176,7 +176,7 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
 def _run(action: RunAction, context: Context, cache: Lent, sharing: Sharing) -> ActionResult:
     job = prepare(action, context, cache)
     engine = sandbox.pick(context.engine, context.home.probes)
-    context.on_line(f"sandbox {engine.name}, {context.jobs} jobs")
+    context.on_line(f"sandbox {engine.name}, {count(context.jobs, 'job')}")
     job, kept = sharing.joined(engine, job), context.kept
     shard_caches.unpack(engine, job, context)
     if kept is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar
 
@@ -148,12 +149,28 @@ def _validated(model: type[Model], data: object, path: Path) -> Model:
 
 def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
     """What pydantic found, as an error that a user can act on."""
+    known = [field.alias or name for name, field in model.model_fields.items()]
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
     return InputError(
         f"{path} is not a valid {name}",
-        cause="; ".join(_told(path, one["loc"], one["msg"]) for one in error.errors()[:8]),
+        cause="; ".join(
+            # what stands below another entry is not the model's own
+            _told(path, at, _said(one["type"], at, one["msg"], known if len(at) == 1 else ()))
+            for one in error.errors()[:8]
+            for at in (one["loc"],)
+        ),
         next_step="correct the entries that are named",
     )
+
+
+def _said(kind: str, place: Sequence[str | int], message: str, known: Iterable[str] = ()) -> str:
+    """What is wrong with one entry, in words for one who never heard of pydantic; `known` are its like."""
+    if kind == "missing":
+        return "it is missing"
+    if kind != "extra_forbidden":
+        return message
+    near = get_close_matches(str(place[-1]), [*known])
+    return f"there is no such entry{f'; {near[0]}?' if near else ''}"
 
 
 def _told(path: Path, place: Sequence[str | int], what: str) -> str:
@@ -172,4 +189,7 @@ def _parts(place: str) -> tuple[str, ...]:
 
 def places(error: ValidationError) -> list[tuple[str, str]]:
     """Each place that pydantic found wrong, and what is wrong there."""
-    return [(".".join(str(part) for part in one["loc"]), one["msg"]) for one in error.errors()]
+    return [
+        (".".join(str(part) for part in one["loc"]), _said(one["type"], one["loc"], one["msg"]))
+        for one in error.errors()
+    ]
