@@ -17,7 +17,7 @@ def test_as_many_stacks_have_been_built_as_it_says() -> None:
     built = {
         one.stack for one in found for seen in one.evidence if SAID.index(seen.said) >= SAID.index("built")
     }
-    said = re.search(r"- (\d+) of (\d+) stacks have been built", README)
+    said = re.search(r"- (\d+) of (\d+) stacks \[have been built", README)
     assert said is not None
     assert [int(number) for number in said.groups()] == [len(built), len({one.stack for one in found})], built
 

@@ -1,11 +1,14 @@
 """The pictures of `rocwright serve` in docs/pictures, of what this machine really builds for it.
 
-    PYTHONPATH=. .venv/bin/python tools/pictures.py FOLDER
+    PYTHONPATH=. .venv/bin/python tools/pictures.py FOLDER [healed | matrix HOME]
 
-FOLDER is new, and keeps the home and the project: it takes half an hour. gfx-smoke is followed through two
-releases, of which the second uses an instruction that one of its four GPUs has not; two real parts of torch's
-third-party trees do not build as they are, and one is mended from the page. Nothing here runs on a GPU, and
-no picture says that it did.
+FOLDER is new, and keeps the home and the project: it takes half an hour. `healed` makes that one
+alone, in some minutes; `matrix` that of what is on record in another home, of which nothing is changed.
+
+gfx-smoke is followed through two releases, of which the second uses an instruction that one of its four
+GPUs has not; two real parts of torch's third-party trees do not build as they are, and one is mended from the
+page.
+Nothing here runs on a GPU, and no picture says that it did.
 """
 
 from __future__ import annotations
@@ -127,14 +130,17 @@ def release(repository: Repository, version: str, subject: str, more: str = "") 
     repository.git("tag", f"v{version}")
 
 
-def build(place: Place) -> None:
-    """What is on record in the pictures."""
+def build(place: Place, alone: str = "") -> None:
+    """What is on record in the pictures, or in the one that is made `alone`."""
     place.project.mkdir(parents=True)
     smoke = make_repository(place.folder / f"{SMOKE}.git")
     release(smoke, "0.1.0", "The first release")
     write_catalog(place, smoke)
     (place.project / "rocwright.toml").write_text(PROJECT)
     place.run("attest", "key")
+    if alone == "healed":
+        place.run("build", "psimd", "--base", BASE, "--gpu", "gfx1151")
+        return
     place.run("cycle")
     for stack, base in (("psimd", "debian:trixie"), ("gloo", BASE), ("psimd", BASE)):
         place.run("build", stack, "--base", base, "--gpu", "gfx1151")
@@ -158,8 +164,9 @@ def serving(place: Place) -> Iterator[tuple[str, str]]:
             child.terminate()
 
 
-def draw(place: Place) -> None:
-    """The pictures; psimd is mended meanwhile."""
+@contextmanager
+def pages(place: Place) -> Iterator[tuple[Page, Page]]:
+    """A browser's pages of the server, a light one and a dark one."""
     with serving(place) as (address, token), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -168,27 +175,47 @@ def draw(place: Place) -> None:
             page.set_viewport_size({"width": DESK, "height": 600})
             page.set_default_timeout(600_000)
             page.goto(f"/enter?token={token}")
+        yield light, dark
+        browser.close()
+
+
+def draw_matrix(place: Place, home: Path) -> None:
+    """The matrix of what is on record in that home, as it is read, not as it may be changed."""
+    place.home.path.mkdir(parents=True)
+    place.project.mkdir()
+    for one in home.glob("records.sqlite*"):
+        shutil.copy(one, place.home.path)
+    with pages(place) as (_, dark):
+        take(dark, "/", "matrix", 1262)
+
+
+def draw(place: Place, alone: str = "") -> None:
+    """The pictures; psimd is mended meanwhile."""
+    with pages(place) as (light, dark):
         with open_records(place.home) as records:
             newest = {
                 one.stack: one.id for one in reversed(records.runs(Which(outcome="failed"), steps=False))
             }
-            wheel = next(one for one in records.artifacts() if one.filename.endswith(".whl"))
-        take(light, f"/runs/{newest['psimd']}", "run")
-        take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}#first-error", "log", full=False)
-        take(light, "/gpu/gfx803", "gpu")
-        take(light, "/cycle", "cycle")
-        light.set_viewport_size({"width": PHONE, "height": 640})
-        take(light, f"/runs/{newest['psimd']}", "phone-run", 900, wide=PHONE)
-        take(light, "/queue", "phone-queue", 900, wide=PHONE)
-        light.set_viewport_size({"width": DESK, "height": 600})
-        take(light, f"/artifacts/{wheel.sha256}?check=yes", "artifact", 1000)
+            wheel = next((one.sha256 for one in records.artifacts() if one.filename.endswith(".whl")), "")
+        if not alone:
+            draw_builds(light, dark, newest, wheel)
         light.goto(f"/runs/{newest['psimd']}")
         light.get_by_role("button", name="Heal").click()
-        light.locator('tr[data-row="psimd"] .look.running').wait_for()
-        take(dark, "/", "matrix")
         light.get_by_role("button", name="Build again").wait_for()
         take(light, light.url, "healed")
-        browser.close()
+
+
+def draw_builds(light: Page, dark: Page, newest: dict[str, str], wheel: str) -> None:
+    """The pictures of builds that nothing changes while they are made."""
+    take(light, f"/runs/{newest['psimd']}", "run")
+    take(dark, f"/runs/{newest[SMOKE]}/log/{SMOKE}#first-error", "log", full=False)
+    take(light, "/gpu/gfx803", "gpu")
+    take(light, "/cycle", "cycle")
+    light.set_viewport_size({"width": PHONE, "height": 640})
+    take(light, f"/runs/{newest['psimd']}", "phone-run", 900, wide=PHONE)
+    take(light, "/queue", "phone-queue", 900, wide=PHONE)
+    light.set_viewport_size({"width": DESK, "height": 600})
+    take(light, f"/artifacts/{wheel}?check=yes", "artifact", 1000)
 
 
 def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True, wide: int = DESK) -> None:
@@ -210,8 +237,11 @@ def packed(page: Page, png: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    place = Place(Path(sys.argv[1]).absolute())
-    os.environ["ROCWRIGHT_CATALOG"] = str(place.catalog)
+    place, alone = Place(Path(sys.argv[1]).absolute()), "".join(sys.argv[2:3])
     os.environ["XDG_CONFIG_HOME"] = str(place.folder / "config")
-    build(place)
-    draw(place)
+    if alone == "matrix":
+        draw_matrix(place, Path(sys.argv[3]))
+    else:
+        os.environ["ROCWRIGHT_CATALOG"] = str(place.catalog)
+        build(place, alone)
+        draw(place, alone)
