@@ -177,7 +177,7 @@ def test_a_component_that_is_an_image_is_locked_likewise(
     component = builtin_catalog().component("gfx-smoke")
     found = online().component(component, "1.0", [ImagePlace(image=f"{NAME}:1")])
     [pin] = found.files
-    assert (found.commit, found.kind) == (ONE, "image")
+    assert (found.commit, found.kind, found.env) == (ONE, "image", {"GREETING": "hello"})
     assert store.verified(pin.sha256)
 
 

@@ -20,6 +20,7 @@ from samples.project import make_sources, open_project, put_roots
 from rocwright import sandbox
 from rocwright.api import project as project_for
 from rocwright.bases.roots import remove_tree
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
 from rocwright.home import Home
@@ -27,6 +28,7 @@ from rocwright.model.steps import FilePin, ImageOrigin, IndexOrigin
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.serving.service import Service
+from rocwright.serving.words import environment_for
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from tests.engines import must_work
@@ -55,6 +57,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         seen["models"] = sorted(one.name for one in models.glob("*"))
         seen["may write the program"] = os.access(__file__, os.W_OK)
         seen["set"] = os.environ.get("ALPHA_LISTENS", "")
+        seen["of the image"] = os.environ.get("ALPHA_HOME", "")
         self.say({"text": json.dumps(seen)})
     def say(self, told):
         self.send_response(200)
@@ -95,9 +98,26 @@ IMAGE: dict[str, dict[str, object]] = {
         "release": [{"version": "1.0", "places": [{"image": "docker.io/x/alpha:1"}], "source": "x"}],
         "server": {
             **{name: one for name, one in SERVER.items() if name not in ("models", "needs_model")},
-            "command": ["python3", "/usr/bin/alpha.py", "{host}", "{port}", "{data}"],
+            # found by the PATH that the image sets
+            "command": ["alpha.py", "{host}", "{port}", "{data}"],
             "env": {"ALPHA_LISTENS": "{listen}"},
         },
+    }
+}
+OF_THE_IMAGE = {
+    "PATH": "/opt/alpha:/usr/bin:/bin",
+    "ALPHA_HOME": "/opt/alpha",
+    "ALPHA_LISTENS": "0.0.0.0:1",
+    "HOME": "/root",
+    "-i": "what no environment can have",
+}
+SERVES_A_MODEL: dict[str, dict[str, object]] = {
+    "alpha": IMAGE["alpha"]
+    | {
+        "server": {
+            **{name: one for name, one in SERVER.items() if name != "needs_model"},
+            "command": ["alpha.py", "{host}", "{port}", "{data}", "{model}"],
+        }
     }
 }
 
@@ -136,12 +156,13 @@ def archive_of(folder: Path) -> Path:
 def image(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root file system of an image that has the program."""
     folder = tmp_path_factory.mktemp("image")
-    (folder / "alpha.py").write_text(PROGRAM)
+    (folder / "alpha.py").write_text(f"#!/usr/bin/python3\n{PROGRAM}")
+    (folder / "alpha.py").chmod(0o755)
     plain, path = folder / "image.tar", folder / "image.tar.zst"
     with root.open("rb") as packed, plain.open("wb") as file:
         zstandard.ZstdDecompressor().copy_stream(packed, file)
     with tarfile.open(plain, "a") as archive:
-        archive.add(folder / "alpha.py", "usr/bin/alpha.py")
+        archive.add(folder / "alpha.py", "opt/alpha/alpha.py")
     with plain.open("rb") as file, path.open("wb") as packed:
         zstandard.ZstdCompressor(level=1).copy_stream(file, packed)
     return path
@@ -155,7 +176,7 @@ def make_stack(
     make_sources(sources, recipes)
     made = {"alpha": archive_of(folder), "wheels": wheel(folder, "helper", "word = 'helped'\n")}
     origin: IndexOrigin | ImageOrigin = IndexOrigin(project="helper", version="1.0")
-    if recipes is IMAGE:
+    if recipes["alpha"]["kind"] == "image":
         made = {"alpha": image}
         origin = ImageOrigin(reference="docker.io/x/alpha:1", digest=f"sha256:{digest('x')}")
     outputs = {}
@@ -168,7 +189,8 @@ def make_stack(
         if recipes[one.name]["kind"] in ("wheels", "image"):
             told = outputs[one.name]
             pin = FilePin(filename=told.filename, sha256=told.sha256, size=told.size, origin=origin)
-            components[at] = one.model_copy(update={"files": (pin,), "pending": ""})
+            env = OF_THE_IMAGE if recipes[one.name]["kind"] == "image" else {}
+            components[at] = one.model_copy(update={"files": (pin,), "env": env, "pending": ""})
     write_lock(sources / "rocwright.lock", lock.model_copy(update={"components": tuple(components)}))
     project = open_project(sources, home.path)
     put_roots(project, root)
@@ -233,6 +255,7 @@ def test_an_application_runs_on_its_wheels_and_keeps_what_is_its_users(run: Run,
         "models": [],
         "may write the program": False,
         "set": "",
+        "of the image": "",
     }
     assert run("restart", "mine").returncode == 0
     assert run("stop", "mine").returncode == 0
@@ -246,10 +269,15 @@ def test_an_application_runs_on_its_wheels_and_keeps_what_is_its_users(run: Run,
     assert (home.data / "tiny" / "models" / "checkpoints").is_dir()
 
 
-def test_an_application_sees_the_model_that_is_named(run: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
     head = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
-    model = tmp_path / "a model.safetensors"
-    model.write_bytes(len(head).to_bytes(8, "little") + head + b"0000")
+    path = tmp_path / "a model.safetensors"
+    path.write_bytes(len(head).to_bytes(8, "little") + head + b"0000")
+    return path
+
+
+def test_an_application_sees_the_model_that_is_named(run: Run, model: Path) -> None:
     seen, _ = asked(run, "--model", str(model))
     assert seen["models"] == ["a model.safetensors"]
 
@@ -273,11 +301,36 @@ def test_an_image_runs_on_its_own_root_and_keeps_what_is_its_users(run: Run, hom
             "models": [],
             "may write the program": False,
             "set": f"127.0.0.1:{port}",
+            "of the image": "/opt/alpha",
         }
         assert run("stop", "mine").returncode == 0
     assert list(home.servers.glob("*")) == []
     refused = run("--model", "x")
     assert refused.returncode == 2 and "loads what its clients name" in refused.stderr
+
+
+@pytest.mark.parametrize("recipes", [SERVES_A_MODEL], ids=["image"])
+def test_an_image_sees_the_model_that_is_named(run: Run, model: Path) -> None:
+    refused = run("--detach")
+    assert refused.returncode == 2 and "no model named" in refused.stderr
+    seen, _ = asked(run, "--model", str(model))
+    assert seen["models"] == [model.name]
+    assert seen["rest"] == [f"/models/{model.name}", "--cpu"]
+
+
+@pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
+def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
+    done = run("--dry-run")
+    assert done.returncode == 0 and "127.0.0.1" in done.stdout
+    store = LocalStore(home.store)
+    for one in store.records():
+        if one.step in ("alpha", "image/alpha"):
+            store.forget(one.key)
+    done = run("--dry-run")
+    assert done.returncode == 2
+    assert "--dry-run builds and fetches nothing" in done.stderr
+    assert "next   rocwright build tiny --gpu gfx1151 --base debian:sid" in done.stderr
+    assert json.loads(run("history", "--json").stdout) == []
 
 
 @pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
@@ -299,7 +352,7 @@ def words(component: str, host: str) -> tuple[tuple[str, ...], dict[str, str]]:
         server=server,
         on=Compute(name="gpu", summary="the GPU"),
     )
-    places = service.places(host, 8000, "/artifact")
+    places = service.places(host, 8000, "/artifact") | {"model": "/models/m"}
     return service.words(places, keyed=False), service.variables(places)
 
 
@@ -308,6 +361,35 @@ def test_ollama_listens_where_it_is_told_and_keeps_its_models() -> None:
     assert command == ("ollama", "serve")
     assert env == {"OLLAMA_HOST": "127.0.0.1:8000", "OLLAMA_MODELS": "/data/models"}
     assert words("ollama", "::1")[1]["OLLAMA_HOST"] == "[::1]:8000"
+
+
+def test_images_of_others_are_given_their_model_and_attention_that_the_card_has() -> None:
+    command, env = words("sglang-image", "127.0.0.1")
+    told = " ".join(command)
+    assert told.startswith("python3 -m sglang.launch_server --attention-backend triton --model-path")
+    assert "/models/m --host 127.0.0.1 --port 8000" in told and env["HF_HUB_OFFLINE"] == "1"
+    command, _ = words("vllm-image", "127.0.0.1")
+    assert command == ("vllm", "serve", "/models/m", "--host", "127.0.0.1", "--port", "8000")
+
+
+def test_the_card_s_variables_go_before_those_of_an_image() -> None:
+    catalog = the_catalog()
+    lock = read_lock(next((DATA / "locks" / "sglang").iterdir()))
+    image = {
+        "SGLANG_USE_AITER": "1",
+        "LD_LIBRARY_PATH": "/opt/rocm/lib",
+        "HOME": "/root",
+        "A\0B": "",
+        "C": "\0",
+    }
+    locked = lock.model_copy(update={"components": (lock.components[0].model_copy(update={"env": image}),)})
+    gpu = Compute(name="gpu", summary="the GPU")
+    env = environment_for(catalog.component("sglang-image"), catalog, locked, gpu)
+    assert env["LD_LIBRARY_PATH"] == "/opt/rocm/lib"
+    assert env["SGLANG_USE_AITER"] == "0"
+    # what its programs compile is kept, and nobody's home is theirs
+    assert env["HOME"] == env["XDG_CACHE_HOME"] == "/cache"
+    assert not {"C", "-"} & set(env)
 
 
 def test_comfyui_writes_to_the_folder_that_is_its_users_alone() -> None:

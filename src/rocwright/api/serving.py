@@ -70,8 +70,8 @@ def run_server(
     to it, by the names that the recipe has for them; pickled weights are refused unless `trust_model`.
     `place` is host (bubblewrap, with the base from the store), podman or docker; `on` says what it computes
     on: gpu, cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and asked
-    for, unless `key` is False. Without `detach` it ends with this process. With `dry` nothing is started:
-    the answer has the command.
+    for, unless `key` is False. Without `detach` it ends with this process. With `dry` nothing is built or
+    started: the answer has the command.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
@@ -175,13 +175,13 @@ def _run_chosen(
     if component.kind in in_environment.INSTALLED:
         fits()
         launch = in_environment.launch_of(
-            project, component, wanted, found, compute, told, engine=engine, stays=detach
+            project, component, wanted, found, compute, told, engine=engine, build=not dry, stays=detach
         )
         if dry:
             folder = state.folder_of(home, launch.state.name)
             return Running(server=launch.state, key=launch.key, request=launch.server.request, folder=folder)
         return started(launch, home, say)
-    product = laid.product_of(project, engine, told, contained=contained, before=fits)
+    product = laid.product_of(project, engine, told, contained=contained, build=not dry, before=fits)
     most = 0
     if found is not None:
         need = None if contained else own_need(product, found, compute, told)

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 @click.option("--on", default="", metavar="DEVICE", help="What to compute on: gpu, cpu, software.")
 @click.option("--no-auth", "key", flag_value=False, default=True, help="Ask nobody for a key.")
 @click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
-@click.option("--dry-run", "dry", is_flag=True, help="Print the exact command, and start nothing.")
+@click.option("--dry-run", "dry", is_flag=True, help="Print the exact command; build and start nothing.")
 @click.option("--try", "tries", is_flag=True, help="Ask it something, and print the answer.")
 @click.option("--shell", is_flag=True, help="A shell in the environment of STACK, a stack of wheels.")
 @click.option("--jupyter", is_flag=True, help="A Jupyter server in the environment of STACK.")

@@ -118,8 +118,8 @@ class LockedComponent(Frozen):
     """A component's exact source. `place` says which place was taken, `passed_over` why not another.
 
     `kind` is the kind of that place, `commit` the git commit or image digest of it, where it has one.
-    `downloads` are the files that its build wants beside its source. Where `pending` says something, the
-    files' hashes are not known yet.
+    `downloads` are the files that its build wants beside its source, `env` the variables that an image sets
+    for what runs in it. Where `pending` says something, the files' hashes are not known yet.
     """
 
     name: str
@@ -133,6 +133,7 @@ class LockedComponent(Frozen):
     packaging: tuple[str, ...] = ()
     files: tuple[FilePin, ...] = ()
     downloads: tuple[FilePin, ...] = ()
+    env: dict[str, str] = {}
     pending: str = ""
 
 

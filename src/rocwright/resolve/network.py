@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
@@ -91,12 +91,14 @@ class NetworkUpstream:
         same = (root.image.partition("@") for root in roots)
         return next((digest for image, _, digest in same if image and image == self.release.image), "")
 
-    def image(self, place: ImagePlace) -> FilePin:
-        """An image that a recipe names, in the store. Raises FetchError, NetworkError."""
+    def image(self, place: ImagePlace) -> tuple[FilePin, Mapping[str, str]]:
+        """An image that a recipe names, in the store, and the variables that it sets. Raises FetchError,
+        NetworkError."""
         components = self.before.components if self.before is not None else ()
         same = (one.commit for one in components if one.place == describe(place))
         known = place.digest or next(same, "")
-        return lock_image(place.image, known, self.store, self.home, self.on_line, self.architecture).pin
+        kept = lock_image(place.image, known, self.store, self.home, self.on_line, self.architecture)
+        return kept.pin, kept.env
 
     def wheels(self, place: WheelsPlace) -> tuple[FilePin, ...]:
         """Every file that published wheels come to. Raises ConflictError, FetchError, NetworkError."""
@@ -177,6 +179,7 @@ class NetworkUpstream:
             series=found.series,
             packaging=found.packaging,
             files=found.files,
+            env=dict(found.env),
             downloads=tuple(map(self._file, component.downloads(version))),
         )
 

@@ -92,8 +92,8 @@ def compute_for(component: Component, card: str, asked: str, *, dry: bool = Fals
         return server.compute[0]
     raise InputError(
         f"{component.name} has no GPU here",
-        cause=f"{', '.join(missing)} is not there"
-        if missing
-        else "no AMD GPU of that kind is in this machine",
-        next_step=f"--on {server.compute[0].name}" if server.compute else "rocwright doctor",
+        cause=f"not there: {', '.join(missing)}" if missing else "no AMD GPU of that kind is in this machine",
+        next_step=f"--on {server.compute[0].name}"
+        if server.compute
+        else "rocwright doctor tells why; rocwright run --model tiny takes a stack that needs no GPU",
     )

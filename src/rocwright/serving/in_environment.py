@@ -50,13 +50,14 @@ def launch_of(
     progress: Progress,
     *,
     engine: str | None,
+    build: bool,
     stays: bool,
 ) -> Launch:
-    """The server of a wheel stack, built and installed where it is not; nothing is started yet. Raises what a
-    build raises."""
+    """The server of a wheel stack, installed where it is not, and built with `build`; nothing is started yet.
+    Raises what a build raises."""
     server = component.server
     assert server is not None, "it was looked for by that"
-    lock = built_lock(project, engine, progress, progress.say)
+    lock = built_lock(project, engine, progress, progress.say, build=build)
     environment = environment_of(project, lock, progress.say, progress, engine=engine)
     service = Service(
         stack=environment.stack,

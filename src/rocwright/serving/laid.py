@@ -28,12 +28,11 @@ from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
 from rocwright.serving.model import Place
+from rocwright.serving.wheels import not_built
+from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
-
-IMAGE = "image"
-"""The kind of components that are images of others: such a server runs on the image's own root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +52,12 @@ def product_of(
     progress: Progress,
     *,
     contained: bool = False,
+    build: bool = True,
     before: Callable[[], None] = lambda: None,
 ) -> Product:
     """The artifact of a project, built or fetched where it is not here, and `before` that is called; its
-    image only where it is to run `contained`. Raises what a build raises, InputError where there is no image.
+    image only where it is to run `contained`. Raises what a build raises, InputError where there is no image,
+    and without `build` where something would have to be built.
     """
     component = served_component(project.catalog, project.request.stack)
     if component is None:
@@ -67,6 +68,8 @@ def product_of(
     _, decisions = flow.planned(project, locked, (needed,))
     if any(one.state is State.RUN for one in decisions):
         before()
+        if not build:
+            raise not_built(project)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
         built = flow.build(project, locked, Options(engine=engine), progress, wanted=(needed,))

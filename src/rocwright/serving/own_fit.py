@@ -16,7 +16,7 @@ from rocwright.serving.models.fit import SECONDS, Need, arguments, parse_answer
 from rocwright.serving.models.model import Model
 from rocwright.serving.service import ARTIFACT, MODELS
 from rocwright.serving.start import devices_for
-from rocwright.serving.words import environment_for
+from rocwright.serving.words import IMAGE, environment_for
 
 
 def own_need(product: Product, model: Model, on: Compute, progress: Progress) -> Need | None:
@@ -24,6 +24,8 @@ def own_need(product: Product, model: Model, on: Compute, progress: Progress) ->
     server's, or it does not answer."""
     server, facts = product.component.server, model_facts()
     assert server is not None, "it was looked for by that"
+    if product.component.kind == IMAGE:
+        return None
     beside = PurePosixPath(server.command[0].format_map({"artifact": "."})).parent
     folder = program_of(product, progress.say)
     if not (folder / beside / facts.fit.program).is_file():

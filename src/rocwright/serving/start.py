@@ -13,13 +13,13 @@ from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.execution.progress import Progress
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving import container, state
-from rocwright.serving.laid import IMAGE, Product, image_of, program_of, root_of
+from rocwright.serving.laid import Product, image_of, program_of, root_of
 from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState, Wanted
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
-from rocwright.serving.words import CACHE, environment_for
+from rocwright.serving.words import CACHE, IMAGE, environment_for
 
 ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is published
 

@@ -28,14 +28,31 @@ def check_makes_wheels(project: Project) -> None:
         )
 
 
+def not_built(project: Project) -> InputError:
+    """The refusal of a dry run: which files the command names is known once they are there."""
+    asked = project.request
+    return InputError(
+        f"{asked.stack} is not built here yet, and --dry-run builds and fetches nothing",
+        cause="the command names files by their content, which a build makes, or a trusted store has",
+        next_step=f"rocwright build {asked.stack} --gpu {','.join(asked.gpu)} --base {asked.base}",
+    )
+
+
 def _makes_wheels(catalog: Catalog, stack: str) -> bool:
     kinds = {catalog.component(name).kind for name in catalog.stack(stack).components}
     return not kinds.isdisjoint({"wheel", PUBLISHED_WHEELS})
 
 
-def built_lock(project: Project, engine: str | None, progress: Progress, say: Callable[[str], None]) -> Lock:
+def built_lock(
+    project: Project,
+    engine: str | None,
+    progress: Progress,
+    say: Callable[[str], None],
+    *,
+    build: bool = True,
+) -> Lock:
     """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
-    does.
+    does; InputError without `build`, where something would have to be built.
 
     A lock that was made before such stacks had a root file system to run in gets one; all else in it stays.
     """
@@ -45,6 +62,8 @@ def built_lock(project: Project, engine: str | None, progress: Progress, say: Ca
         write_lock(project.lock_path, locked)
     _, decisions = flow.planned(project, locked)
     if any(one.state is State.RUN for one in decisions):
+        if not build:
+            raise not_built(project)
         say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
         built = flow.build(project, locked, Options(engine=engine), progress, lay=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -13,11 +14,22 @@ from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.plan.values import chosen_values, present
 from rocwright.resolve.model import Lock
 
+IMAGE = "image"
+"""The kind of components that are images of others: such a server runs on the image's own root."""
+
 CACHE = "/cache"
 """Where a server keeps what it compiles for a GPU, as it sees it."""
 
 _WITH_KEY = 'IFS= read -r key < "$2" || [ -n "$key" ]; export "$1=$key"; unset key; shift 2; exec "$@"'
 """Sets a variable to the key in a file: in a command all users of the machine could read it."""
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _usable(env: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an image that can be set at all: they are its maker's words, and may be anything."""
+    return {name: text for name, text in env.items() if _NAME.fullmatch(name) and "\0" not in text}
 
 
 def compute_named(server: Server, name: str) -> Compute:
@@ -57,15 +69,16 @@ def words_of(
 
 
 def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:
-    """The environment of a server's programs, without its own variables: what the card wants, what the recipe
-    says of each run, a place for caches."""
+    """The environment of a server's programs, without its own variables: what an image of others says of
+    itself, what the card wants, what the recipe says of each run, a place for caches."""
     assert component.server is not None
-    found = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    image = next((one.env for one in lock.components if one.name == component.name and one.env), {})
+    found = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"} | _usable(image)
+    found |= {
+        # the sandbox's own; what others made keeps what it compiles in its home, each program its own way
+        "HOME": CACHE if component.kind == IMAGE else "/tmp",  # noqa: S108
         "TMPDIR": "/tmp",  # noqa: S108
         "XDG_CACHE_HOME": CACHE,
-        "LANG": "C.UTF-8",
     }
     if on.name == GPU:
         for gpu in lock.request.gpu:

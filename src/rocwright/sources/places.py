@@ -41,9 +41,10 @@ class Located:
     series: tuple[str, ...] = ()
     packaging: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
-def no_image(place: ImagePlace) -> FilePin:
+def no_image(place: ImagePlace) -> tuple[FilePin, Mapping[str, str]]:
     """Refuse: what looks for trees of sources finds none in an image."""
     raise FetchError(
         f"{describe(place)} is not a source tree",
@@ -64,13 +65,13 @@ def no_wheels(place: WheelsPlace) -> tuple[FilePin, ...]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     """What looking for sources needs: the store for what is fetched on the way, the archive of a suite (the
-    base's own for ""), who pulls images, who asks an index for wheels, and the sha256 that an earlier lock
-    knows of an address."""
+    base's own for ""), who pulls images and tells the variables that they set, who asks an index for wheels,
+    and the sha256 that an earlier lock knows of an address."""
 
     store: Store
     archive: Callable[[str], DebianArchive]
     carried: Callable[[str], Path]
-    image: Callable[[ImagePlace], FilePin] = no_image
+    image: Callable[[ImagePlace], tuple[FilePin, Mapping[str, str]]] = no_image
     wheels: Callable[[WheelsPlace], tuple[FilePin, ...]] = no_wheels
     known: Mapping[str, str] = field(default_factory=dict)
 
@@ -159,9 +160,9 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
             pin = web.find_file(place, reach.store, reach.known.get(place.url, ""))
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)
         case ImagePlace():
-            pin = reach.image(place)
+            pin, env = reach.image(place)
             assert isinstance(pin.origin, ImageOrigin)
-            return Located(files=(pin,), place=describe(place), commit=pin.origin.digest)
+            return Located(files=(pin,), place=describe(place), commit=pin.origin.digest, env=env)
         case WheelsPlace():
             return Located(files=reach.wheels(place), place=describe(place))
         case BuiltinPlace():

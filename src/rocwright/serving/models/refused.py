@@ -34,7 +34,7 @@ def cut_short(path: Path, missing: int, what: str = "its tensors") -> CheckError
     told = f"{missing:,} bytes" + (f" ({size(missing)})" if missing >= BYTES else "")
     return CheckError(
         f"{path.name} is cut short: at least {told} are missing",
-        cause=f"{what} reach beyond its end; the download was probably interrupted",
+        cause=f"it ends within {what}; the download was probably interrupted",
         next_step="bring the file again: hf: addresses are taken up where they stopped",
         subject=str(path),
     )
