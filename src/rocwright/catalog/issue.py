@@ -99,12 +99,14 @@ class Filled(Frozen):
     """What to say when the line is there: `{name}` is what the pattern's group of that name matched.
 
     `indexed` is the remedy where the base's index of files tells which packages have the `header`: it has
-    {packages} and {base} too.
+    {packages} and {base} too. A `wide` family says little more than its line: any other that fits the line
+    goes before it, and one near by too.
     """
 
     means: Text
     remedy: str = ""
     indexed: str = ""
+    wide: bool = False
 
 
 class Issue(WithOldKeys, Signature):

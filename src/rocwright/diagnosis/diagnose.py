@@ -22,6 +22,9 @@ MOST_LAST = 500
 MOST_SLOT = 120
 """Characters of what a line names."""
 
+NEAR = 2
+"""Lines behind the first error in which a wide family still explains it: what is further down follows."""
+
 _ROLES = ("cause", "follows", "warns")
 
 
@@ -126,11 +129,18 @@ class Search:
                     out.append(RuledOut(issue=hit.signature.name, line=hit.line, why=why))
                 else:
                     known.append(_known(hit.signature, hit))
-        taken = {one.place.line for one in known if one.issue.filled is None}
-        known = [one for one in known if one.issue.filled is None or one.place.line not in taken]
+        narrow: dict[int, int] = {}
+        for one in known:
+            narrow[one.place.line] = min(_width(one.issue), narrow.get(one.place.line, 2))
+        first = _first(self._scan.hits, {one.issue for one in out})
+        known = [
+            one
+            for one in known
+            if _width(one.issue) == narrow[one.place.line] and not (first and _follows(one, first))
+        ]
         known.sort(key=lambda one: _rank(one, self._where))
         return Diagnosis(
-            first=_first(self._scan.hits, {one.issue for one in out}),
+            first=first,
             known=tuple(known),
             ruled_out=tuple(out),
             lines=self._scan.lines,
@@ -189,12 +199,25 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
 def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
     """What is a cause first, then what was seen in this component, then by line, the particular first.
 
-    A family waits for the lines that belong to its own: one of them may say more.
+    A family waits for the lines that belong to its own, and a wide one longer: one of them may say more.
     """
     issue = known.issue
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
-    line = known.place.line + (MOST_LINES if issue.filled is not None else 0)
+    line = known.place.line + _width(issue) * MOST_LINES
     return (_ROLES.index(issue.role), elsewhere, line, not issue.components, issue.name)
+
+
+def _width(issue: Issue) -> int:
+    """How much an issue stands for: one thing, a family of things, or all that a line may mean."""
+    if issue.filled is None:
+        return 0
+    return 2 if issue.filled.wide else 1
+
+
+def _follows(known: Known, first: LogLocation) -> bool:
+    """Whether a wide family is too far behind the first error to explain it."""
+    wide = _width(known.issue) == 2 and known.issue.role == "cause"
+    return wide and known.place.line > first.line + NEAR
 
 
 def _not_here(issue: Issue, where: Where) -> str:
