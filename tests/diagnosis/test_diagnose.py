@@ -267,3 +267,20 @@ def test_the_cards_that_a_log_names_rule_out_issues_of_others() -> None:
     assert names(told("  Name:                    gfx1151    ", GCVM)) == ["gcvm-l2-fault"]
     asked = told("  Name:                    gfx1100  ", GCVM, where=Where(targets=("gfx1151",)))
     assert names(asked) == ["gcvm-l2-fault"]
+
+
+def test_a_wide_family_goes_behind_any_other_that_fits_its_line() -> None:
+    line = "a.cu:1:1: error: use of undeclared identifier 'cudaStreamIsCapturing'"
+    assert names(told(line)) == ["cuda-name-left"]
+    assert names(told("a.cpp:1:1: error: use of undeclared identifier 'foo'")) == ["name-unknown"]
+
+
+def test_a_wide_family_behind_the_first_error_explains_nothing() -> None:
+    late = "du: cannot access 'build/dist/rocm': No such file or directory"
+    assert names(told("ValueError: no", late)) == ["file-missing"]
+    assert names(told("ValueError: no", "", "", late)) == []
+
+
+def test_a_wide_family_waits_for_what_says_more_near_by() -> None:
+    found = told("a.cpp:1:1: error: no type named 'x' in namespace 'y'", "ROCk module is NOT loaded")
+    assert names(found) == ["rock-not-loaded", "name-unknown"]
