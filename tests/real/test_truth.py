@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.real.independent import Seen, code_in_wheel
-from tests.real.real_wheels import real_wheel
+from tests.real.independent import Compared, Seen, Tools, code_in_package, code_in_wheel
+from tests.real.real_wheels import debian_package, real_wheel
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.wheels.devicecode.code_objects import code_objects
@@ -20,13 +20,23 @@ from rocwheel_samples.hip_compiler import llvm
 
 LIST = Path(__file__).with_name("truth.toml")
 WANTED = os.environ.get("TRUTH", "").split()
-"""Names of wheels, where not all are wanted."""
+"""Names of wheels and packages, where not all are wanted."""
 
-ALL: list[dict[str, Any]] = tomllib.loads(LIST.read_text())["wheel"]
-WHEELS = [one for one in ALL if not WANTED or one["name"] in WANTED]
+ALL: dict[str, list[dict[str, Any]]] = tomllib.loads(LIST.read_text())
+WHEELS, PACKAGES = (
+    [one for one in ALL[kind] if not WANTED or one["name"] in WANTED] for kind in ("wheel", "package")
+)
 
 NEW_LLVM = "22"
 """A release that knows the newest targets."""
+
+
+def tools() -> Tools:
+    return Tools(
+        readelf=llvm("llvm-readelf", NEW_LLVM),
+        bundler=llvm("clang-offload-bundler"),
+        objdump=llvm("llvm-objdump", NEW_LLVM),
+    )
 
 
 def ours(path: Path) -> Seen:
@@ -55,7 +65,10 @@ def test_the_independent_reader_sees_code_of_every_form_that_there_is(tmp_path: 
             "x/k.hsaco": alone,
         },
     )
-    found = code_in_wheel(path, tmp_path, llvm("llvm-readelf", NEW_LLVM))
+    compared = Compared()
+    found = code_in_wheel(path, tmp_path, tools(), compared)
+    # the plain bundle, in its section as it is, and the compressed ones of version 2
+    assert compared == Compared(bundles=3, code_objects=2)
     assert Counter(target for _, target, _ in found.elements()) == {
         "gfx1100": 7,
         "gfx90a:sramecc+:xnack-": 7,
@@ -67,8 +80,8 @@ def test_the_independent_reader_sees_code_of_every_form_that_there_is(tmp_path: 
     }
 
 
-def test_every_wheel_that_is_asked_for_is_on_the_list() -> None:
-    assert {one["name"] for one in WHEELS} >= set(WANTED)
+def test_all_that_is_asked_for_is_on_the_list() -> None:
+    assert {one["name"] for one in (*WHEELS, *PACKAGES)} >= set(WANTED)
 
 
 @pytest.mark.real
@@ -76,8 +89,23 @@ def test_every_wheel_that_is_asked_for_is_on_the_list() -> None:
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda one: f"{one['name']}-{one['version']}")
 def test_a_wheel_holds_what_an_independent_reader_sees(wheel: dict[str, Any], tmp_path: Path) -> None:
     path = real_wheel(wheel["name"], wheel["version"])
-    theirs, found = code_in_wheel(path, tmp_path, llvm("llvm-readelf", NEW_LLVM)), ours(path)
+    compared = Compared()
+    _compare(path, code_in_wheel(path, tmp_path, tools(), compared), wheel["objects"], compared)
+
+
+@pytest.mark.real
+@pytest.mark.nightly
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda one: f"{one['suite']}-{one['name']}")
+def test_a_package_holds_what_an_independent_reader_sees(package: dict[str, Any], tmp_path: Path) -> None:
+    path = debian_package(package["name"], package["suite"])
+    compared = Compared()
+    _compare(path, code_in_package(path, tmp_path, tools(), compared), package["objects"], compared)
+
+
+def _compare(path: Path, theirs: Seen, objects: int, compared: Compared) -> None:
+    found = ours(path)
     print(f"{path.name}: {theirs.total():,} code objects, targets {sorted({key[1] for key in theirs})}")
+    print(f"LLVM listed {compared.bundles:,} of the bundles, took out {compared.code_objects:,} code objects")
     assert sorted((theirs - found).items())[:5] == []
     assert sorted((found - theirs).items())[:5] == []
-    assert found.total() >= wheel["objects"]
+    assert found.total() >= objects
