@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import CheckError
+from rocwheel.wheels import marks
 from rocwheel.wheels.elf import FRONT
 from rocwheel.wheels.inspection import inspect
 from rocwheel.wheels.marks import MOST
@@ -40,11 +41,11 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield seen
 
 
-def large_library(count: int) -> bytes:
+def large_library(count: int, *, body: int = 3 * BLOCK) -> bytes:
     """A library whose section names lie far before its end, with compressed bundles of many targets."""
-    noise = random.Random(1).randbytes(3 * BLOCK)
+    chance = random.Random(1)
     targets = {"gfx1100": 0x41, "gfx1151": 0x4A, "gfx803": 0x2A}
-    code = [(entry_id(name), gpu_elf(flags, body=noise)) for name, flags in targets.items()]
+    code = [(entry_id(name), gpu_elf(flags, body=chance.randbytes(body))) for name, flags in targets.items()]
     bundle = compressed_bundle(plain_bundle(code), version=3, method=1)
     library = bytearray(linked_elf([bundle] * count))
     (table_at,) = struct.unpack_from("<Q", library, 40)
@@ -66,11 +67,16 @@ def test_the_targets_of_a_large_library_take_one_pass(tmp_path: Path, passes: li
     assert passes == []
 
 
-def test_all_of_it_takes_two(tmp_path: Path, passes: list[int]) -> None:
-    wheel = write_wheel(tmp_path / "x.whl", {"x.so": large_library(3)})
-    found = inspect(wheel)
-    assert {one.target_id: one.count for one in found.totals} == {"gfx1100": 3, "gfx1151": 3, "gfx803": 3}
-    assert len(passes) <= 1
+@pytest.mark.parametrize(("room", "count"), [(marks.WHOLE_BUNDLES, 0), (4 * 1024**2, 1)])
+def test_all_of_it_takes_one_too_where_its_packed_bundles_can_be_kept(
+    tmp_path: Path, passes: list[int], monkeypatch: pytest.MonkeyPatch, room: int, count: int
+) -> None:
+    monkeypatch.setattr(marks, "WHOLE_BUNDLES", room)
+    # more than is kept of the front of any library
+    library = large_library(4, body=FRONT // 6)
+    found = inspect(write_wheel(tmp_path / "x.whl", {"x.so": library}))
+    assert {one.target_id: one.count for one in found.totals} == {"gfx1100": 4, "gfx1151": 4, "gfx803": 4}
+    assert len(passes) == count
 
 
 def test_wrappers_far_from_both_ends_take_no_second_pass(tmp_path: Path, passes: list[int]) -> None:

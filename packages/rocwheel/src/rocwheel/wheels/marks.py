@@ -27,6 +27,9 @@ PACKED_HEADS = 32 * 1024 * 1024
 """What is kept besides of the beginning of a compressed bundle, where the list of its entries is; and of all
 of them together."""
 
+WHOLE_BUNDLES = 48 * 1024 * 1024
+"""The same of all together where compressed bundles are kept whole."""
+
 MOST = 200_000
 """Places in a file that are remembered, and of which the beginning is kept."""
 
@@ -59,8 +62,14 @@ class Passing:
         self._kept: list[bytearray] = []
         self._growing: list[tuple[bytearray, int]] = []
         self._room = PACKED_HEADS
+        self._whole = False
         self._behind = 0
         self._tail = b""
+
+    def keep_whole(self) -> None:
+        """From now on, compressed bundles are kept whole, as far as there is room."""
+        self._whole = True
+        self._room += WHOLE_BUNDLES - PACKED_HEADS
 
     def see(self, at: int, data: bytes) -> None:
         """The next piece, which begins at byte `at`."""
@@ -92,7 +101,7 @@ class Passing:
             return None
         skip = offset - self._starts[number]
         held = self._kept[number]
-        return bytes(held[skip : skip + count]) if skip + count <= len(held) else None
+        return bytes(memoryview(held)[skip : skip + count]) if skip + count <= len(held) else None
 
     def _searched(self, at: int, data: bytes, begin: int, end: int) -> list[int]:
         """The places in bytes `begin` to `end`, and those that begin in the piece before and end here."""
@@ -111,9 +120,12 @@ class Passing:
         if len(self._starts) >= MOST or (self._starts and begin <= self._starts[-1]):
             return
         size = KEPT.get(bytes(data[:4]), 0)
-        if data.startswith(COMPRESSED) and self._room >= PACKED_HEAD:
-            size = PACKED_HEAD
-            self._room -= size
+        if data.startswith(COMPRESSED):
+            told = _bundle_size(data[:PAGE]) or PACKED_HEAD
+            wanted = told if self._whole else min(told, PACKED_HEAD)
+            if wanted <= self._room:
+                size = max(size, wanted)
+                self._room -= size
         if size:
             kept = bytearray(data[:size])
             self._starts.append(begin)

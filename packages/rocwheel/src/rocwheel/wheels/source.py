@@ -109,6 +109,9 @@ class Source(io.RawIOBase):
         Nothing depends on it but how long that takes.
         """
 
+    def expect_bundles(self) -> None:
+        """Hear that compressed bundles will be read whole; the same holds."""
+
     def window(self, offset: int, size: int) -> Source:
         """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
         if offset < 0 or size < 0 or offset + size > self.size:
@@ -219,6 +222,9 @@ class Inflated(Source):
         self._names_behind = names_behind
         for number in self._expected & self._blocks.keys():
             self._pin(number, self._blocks[number])
+
+    def expect_bundles(self) -> None:
+        self._passing.keep_whole()
 
     def _pin(self, number: int, data: bytes) -> None:
         if len(self._pinned) < BLOCKS_EXPECTED:

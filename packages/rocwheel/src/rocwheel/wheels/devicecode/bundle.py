@@ -12,17 +12,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwheel.wheels.devicecode.in_turn import Job, in_turn
-from rocwheel.wheels.devicecode.unpacking import Unpacking, unpacker_of_thread, unsound, window_size
+from rocwheel.wheels.devicecode.unpacking import Rooms, Unpacking, told_size, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.source import CHUNK, Held, Source
-
-if TYPE_CHECKING:
-    from zstandard import ZstdDecompressor
+from rocwheel.wheels.source import CHUNK, Source
 
 MAGIC = BUNDLE
 COMPRESSED_MAGIC = COMPRESSED
@@ -33,8 +30,9 @@ ALIGNMENT = 4096
 AT_ONCE = 2
 """Compressed bundles that are unpacked beside one another: AMD's take some 80 MB of memory each."""
 
-LARGEST_HELD, ROOM = 16 * 1024 * 1024, 160 * 1024 * 1024
-"""Bytes of a compressed bundle that is unpacked beside others, and what all these may take meanwhile."""
+LARGEST_HELD, LARGEST_PLAIN, ROOM = 16 * 1024 * 1024, 128 * 1024 * 1024, 160 * 1024 * 1024
+"""Bytes of a compressed bundle that is unpacked whole beside others, of it unpacked, and what all these may
+take meanwhile."""
 
 MOST_ENTRIES = 4096
 LONGEST_ID = 1024
@@ -124,9 +122,10 @@ def read_bundles(
 
 
 def _readings(source: Source, begin: int, end: int, hashes: bool, heads: bool) -> Iterator[Job[Bundle]]:
+    rooms = Rooms()
     position = _next_bundle(source, begin, begin, end)
     while position is not None:
-        job = None if heads else _beside_others(source, position, end, hashes)
+        job = None if heads else _beside_others(source, position, end, hashes, rooms)
         if job is None:
             bundle = read_bundle(source, position, end, hashes=hashes, heads=heads)
             job = Job(0, bundle.end, partial(replace, bundle))
@@ -134,23 +133,28 @@ def _readings(source: Source, begin: int, end: int, hashes: bool, heads: bool) -
         position = _next_bundle(source, begin, job.end, end)
 
 
-def _beside_others(source: Source, offset: int, end: int, hashes: bool) -> Job[Bundle] | None:
-    """The reading of a compressed bundle from memory; None for what is none, or is large."""
+def _beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Rooms) -> Job[Bundle] | None:
+    """The reading of a compressed bundle from memory; None for what is none, is large, or does not say so."""
     if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) != COMPRESSED_MAGIC:
         return None
-    bundle, _ = _read_packed_header(source, offset, end)
-    if bundle.version == 1 or bundle.compression != "zstd" or bundle.size > LARGEST_HELD:
+    bundle, expected = _read_packed_header(source, offset, end)
+    size = bundle.unpacked_size
+    if bundle.version == 1 or bundle.compression != "zstd":
         return None
-    data = source.read_at(offset, bundle.size)
-    held = Held(data, source.budget, source.subject)
-    window = window_size(data[bundle.header_size :])
+    if bundle.size > LARGEST_HELD or size > LARGEST_PLAIN:
+        return None
+    frame = source.read_at(offset + bundle.header_size, bundle.size - bundle.header_size)
+    if told_size(frame) != size:
+        return None
 
     def read() -> Bundle:
-        with unpacker_of_thread(keep=window <= ROOM // AT_ONCE) as zstd:
-            found = _read_compressed(held, 0, held.size, hashes, heads=False, zstd=zstd)
-        return replace(found, offset=offset)
+        with rooms.unpacked(frame, size, source) as plain:
+            entries, _ = _entries(lambda: plain.read_at, size, source.subject)
+            if hashes:
+                plain.check_hash(expected)
+        return replace(bundle, entries=entries)
 
-    return Job(bundle.size + window, bundle.end, read)
+    return Job(bundle.size + size, bundle.end, read)
 
 
 def read_bundle(
@@ -343,9 +347,7 @@ def _read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, 
     return bundle, expected
 
 
-def _read_compressed(
-    source: Source, offset: int, end: int, hashes: bool, heads: bool, zstd: ZstdDecompressor | None = None
-) -> Bundle:
+def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
     subject = source.subject
     bundle, expected = _read_packed_header(source, offset, end)
     unpacked_size = bundle.unpacked_size
@@ -357,7 +359,7 @@ def _read_compressed(
     last: list[Unpacking] = []
 
     def opened() -> _ReadAt:
-        last[:] = [_unpacking(source, bundle, hashes=hashes, zstd=zstd)]
+        last[:] = [_unpacking(source, bundle, hashes=hashes)]
         return last[0].read_at
 
     entries, _ = _entries(opened, unpacked_size, subject)
@@ -365,19 +367,12 @@ def _read_compressed(
     return replace(bundle, entries=entries)
 
 
-def _unpacking(
-    source: Source,
-    bundle: Bundle,
-    *,
-    hashes: bool = False,
-    heads: bool = False,
-    zstd: ZstdDecompressor | None = None,
-) -> Unpacking:
+def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:
     packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
     # version 1 does not say where its data end: padding may follow
     padded = bundle.version == 1
     return Unpacking(
-        packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes, heads=heads, zstd=zstd
+        packed, bundle.compression, bundle.unpacked_size, padded=padded, hashes=hashes, heads=heads
     )
 
 

@@ -119,6 +119,8 @@ def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> 
     tells the targets.
     """
     reading = _Reading(hashes=hashes, heads=heads)
+    if not heads:
+        source.expect_bundles()
     head = source.read_at(0, min(source.size, HEADER_SIZE))
     if is_unnamed(head):
         return FatBinary(size=source.size, lone=_of_version_2(source))

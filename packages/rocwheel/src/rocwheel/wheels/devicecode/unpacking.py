@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Protocol, cast
@@ -18,17 +17,18 @@ if TYPE_CHECKING:
 LARGEST_WINDOW = 1 << 27
 """Bytes of memory that a zstd frame may ask for."""
 
+ROOM_STEP = 16 * 1024 * 1024
+"""Bytes in steps of which memory is taken for what is unpacked whole; what is not used takes none."""
+
 HEAD_CHUNK = 16 * 1024
 """Packed bytes read at a time where only the beginning is wanted."""
-
-_of_thread = threading.local()
 
 
 class Unpacking:
     """Bytes of the plain bundle of `size` bytes that is packed in `packed`.
 
     `padded` says that other bytes may follow the packed data; `hashes` that their hash will be checked;
-    `heads` that little is wanted, so that little is read at a time; `zstd` unpacks nothing else meanwhile.
+    `heads` that little is wanted, so that little is read at a time.
     """
 
     def __init__(
@@ -40,13 +40,12 @@ class Unpacking:
         padded: bool,
         hashes: bool,
         heads: bool = False,
-        zstd: ZstdDecompressor | None = None,
     ) -> None:
         step = HEAD_CHUNK if heads else CHUNK
         if compression == "zlib":
             self._stream: _Stream = _Inflating(packed, step)
         else:
-            self._stream = _unpacking_zstd(packed, step, zstd or unpacker())
+            self._stream = _unpacking_zstd(packed, step)
         self._size = size
         self._padded = padded
         self._budget = packed.budget
@@ -66,13 +65,13 @@ class Unpacking:
         """Raises CheckError where there is more or less than the header says, or its hash is another."""
         self._skip(self._size - self._position)
         if not self._padded and self._some(1):
-            raise self._wrong_size()
-        if self._md5 is not None and int.from_bytes(self._md5.digest()[:8], "little") != expected_hash:
-            raise unsound(self._subject, "the hash of a compressed bundle does not match its content")
+            raise _wrong_size(self._subject, self._size)
+        if self._md5 is not None and expected_hash is not None:
+            _check_hash(self._md5, expected_hash, self._subject)
 
     def _skip(self, count: int) -> None:
         if sum(map(len, self._read(count))) != count:
-            raise self._wrong_size()
+            raise _wrong_size(self._subject, self._size)
 
     def _read(self, count: int) -> Iterator[bytes]:
         while count and (data := self._some(count)):
@@ -85,21 +84,31 @@ class Unpacking:
         except CheckError:
             raise
         except Exception as error:  # zlib.error, ZstdError
-            raise unsound(self._subject, f"a compressed bundle cannot be decompressed: {error}") from error
+            raise _cannot(self._subject, error) from error
         self._budget.spend(len(data))
         self._position += len(data)
         if self._md5 is not None:
             self._md5.update(data)
         return data
 
-    def _wrong_size(self) -> CheckError:
-        return unsound(self._subject, f"a compressed bundle does not decompress to {self._size:,} bytes")
-
 
 def _md5() -> hashlib._Hash:
     import hashlib
 
     return hashlib.md5(usedforsecurity=False)
+
+
+def _check_hash(md5: hashlib._Hash, expected: int, subject: str) -> None:
+    if int.from_bytes(md5.digest()[:8], "little") != expected:
+        raise unsound(subject, "the hash of a compressed bundle does not match its content")
+
+
+def _cannot(subject: str, error: Exception) -> CheckError:
+    return unsound(subject, f"a compressed bundle cannot be decompressed: {error}")
+
+
+def _wrong_size(subject: str, size: int) -> CheckError:
+    return unsound(subject, f"a compressed bundle does not decompress to {size:,} bytes")
 
 
 class _Stream(Protocol):
@@ -128,38 +137,84 @@ class _Inflating:
 
 
 def unpacker() -> ZstdDecompressor:
-    """What unpacks zstd data, one frame after another; it keeps its memory from one to the next."""
+    """What unpacks zstd data."""
     import zstandard
 
     return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
 
 
-@contextmanager
-def unpacker_of_thread(*, keep: bool) -> Iterator[ZstdDecompressor]:
-    """The one of this thread; with `keep` the next in it takes it over.
+class Rooms:
+    """Memory into which data are unpacked whole; who comes later takes over what others need no more.
 
+    Where there is room for all of them, zstd needs no window of its own and copies nothing: half the time.
     Memory that the system has to clear anew for each bundle takes as long as to unpack it.
     """
-    zstd = getattr(_of_thread, "zstd", None) or unpacker()
-    _of_thread.zstd = None
-    yield zstd
-    if keep:
-        _of_thread.zstd = zstd
+
+    def __init__(self) -> None:
+        self._free: list[bytearray] = []
+
+    @contextmanager
+    def unpacked(self, frame: bytes, size: int, source: Source) -> Iterator[Plain]:
+        """What a zstd frame unpacks to, which says itself that it is `size` bytes; gone afterwards."""
+        room = self._room(size)
+        try:
+            with memoryview(room) as whole, whole[:size] as plain:
+                try:
+                    count = unpacker().stream_reader(frame).readinto(plain)
+                except Exception as error:  # ZstdError
+                    raise _cannot(source.subject, error) from error
+                source.budget.spend(count)
+                if count != size:
+                    raise _wrong_size(source.subject, size)
+                yield Plain(plain, source.subject)
+        finally:
+            self._free.append(room)
+
+    def _room(self, size: int) -> bytearray:
+        fitting = [one for one in self._free if len(one) >= size]
+        if fitting:
+            room = min(fitting, key=len)
+            self._free = [one for one in self._free if one is not room]
+            return room
+        # what is too small is not kept beside what is large enough
+        self._free = []
+        return bytearray(-(-size // ROOM_STEP) * ROOM_STEP)
 
 
-def _unpacking_zstd(packed: Source, step: int, zstd: ZstdDecompressor) -> _Stream:
+class Plain:
+    """The plain bundle, in memory."""
+
+    def __init__(self, data: memoryview, subject: str) -> None:
+        self._data = data
+        self._subject = subject
+
+    def read_at(self, offset: int, count: int) -> bytes:
+        """Exactly so many bytes."""
+        data = bytes(self._data[offset : offset + count])
+        if len(data) != count:
+            raise unsound(self._subject, "a bundle is truncated")
+        return data
+
+    def check_hash(self, expected: int) -> None:
+        """Raises CheckError where the hash is another."""
+        md5 = _md5()
+        md5.update(self._data)
+        _check_hash(md5, expected, self._subject)
+
+
+def _unpacking_zstd(packed: Source, step: int) -> _Stream:
     """zstd data, unpacked as they are read."""
-    return zstd.stream_reader(cast("IO[bytes]", packed), read_size=step)
+    return unpacker().stream_reader(cast("IO[bytes]", packed), read_size=step)
 
 
-def window_size(frame: bytes) -> int:
-    """Bytes of memory that a zstd frame asks for; the most that one may where it says nothing sound."""
+def told_size(frame: bytes) -> int:
+    """Bytes to which a zstd frame unpacks, as it says itself; -1 where it does not, or says nothing sound."""
     import zstandard
 
     try:
-        return min(zstandard.get_frame_parameters(frame).window_size, LARGEST_WINDOW)
+        return zstandard.frame_content_size(frame)
     except zstandard.ZstdError:
-        return LARGEST_WINDOW
+        return -1
 
 
 def unsound(subject: str, why: str) -> CheckError:
