@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import click
+from rocwheel.cli import quick
+from rocwheel.cli.start import start
 
-from rocwheel.cli.run import run
-from rocwheel.cli.verbs import Verbs
+if TYPE_CHECKING:
+    import click
+
+    from rocwright.cli.group import cli as cli
 
 SECTIONS = {
     "Begin": {
@@ -83,39 +88,26 @@ MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
 """Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""
 
 
-@click.group(
-    cls=Verbs,
-    verbs=VERBS,
-    sections=SECTIONS,
-    package="rocwright.cli",
-    modules=MODULES,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.version_option(package_name="rocwright", prog_name="rocwright")
-@click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
-@click.option(
-    "--stop-with",
-    type=int,
-    metavar="PID",
-    hidden=True,
-    help="The program that starts this one; it ends when that ends.",
-)
-@click.pass_context
-def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
-    """The ROCm machine-learning stack for AMD GPUs, built reproducibly.
-
-    A GPU, a stack, a base: rocwright gives a lock, a plan, and artifacts that it has checked.
-    """
-    context.obj = {"debug": debug}
-    if stop_with is not None:
-        from rocwheel.processes.parent import stop_with as stop
-
-        stop(stop_with)
-
-
 def main() -> None:
     """Run the command line; every failure ends with its class's exit code, and no traceback."""
-    run(cli, _failed)
+    start(_group, _failed, _answered)
+
+
+def _answered(words: Sequence[str]) -> bool:
+    return words[:1] == ["wheel"] and quick.answered(words[1:])
+
+
+def _group() -> click.Command:
+    from rocwright.cli.group import cli
+
+    return cli
+
+
+def __getattr__(name: str) -> object:
+    # what is answered quickly does without it
+    if name == "cli":
+        return _group()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _failed(error: Exception) -> int:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rocwheel.cli.caller import paths
+from rocwheel.cli.sboms import paths
 from rocwheel.errors import RocwrightError
 
 

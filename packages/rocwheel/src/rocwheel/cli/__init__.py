@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-import click
+from rocwheel.cli import quick
+from rocwheel.cli.start import start
 
-from rocwheel.cli.run import run
-from rocwheel.cli.verbs import Verbs
+if TYPE_CHECKING:
+    import click
+
+    from rocwheel.cli.group import cli as cli
 
 VERBS = {
     "inspect": "List the GPU code in a wheel, library, folder or environment, by target.",
@@ -32,22 +36,22 @@ PACKAGE = "rocwheel.cli"
 """Where their modules lie."""
 
 
-@click.group(
-    cls=Verbs,
-    verbs=VERBS,
-    aliases=ALIASES,
-    package=PACKAGE,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-@click.version_option(package_name="rocwheel", prog_name="rocwheel")
-@click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
-def cli(debug: bool) -> None:
-    """Inspect, check, shrink and serve wheels with machine code for AMD GPUs."""
-
-
 def main() -> None:
     """Run the command line; every failure ends with its class's exit code, and no traceback."""
-    run(cli, _failed)
+    start(_group, _failed, quick.answered)
+
+
+def _group() -> click.Command:
+    from rocwheel.cli.group import cli
+
+    return cli
+
+
+def __getattr__(name: str) -> object:
+    # what is answered quickly does without it
+    if name == "cli":
+        return _group()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _failed(error: Exception) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 
 import click
 
-from rocwheel.errors import RocwheelError
+from rocwheel.cli.sboms import paths
 from rocwheel.units import printable
 
 _SBOMS, _GPUS = "rocwheel.sboms", "rocwheel.gpus"
@@ -69,17 +69,3 @@ def gpus() -> Gpus:
     """What knows names of GPUs for the command that runs."""
     module = click.get_current_context().meta.get(_GPUS, "rocwheel.wheels.asked")
     return cast("Gpus", importlib.import_module(module))
-
-
-def paths(wheel: Path) -> list[str]:
-    """The files of a wheel that lie where SBOMs do (PEP 770)."""
-    if wheel.suffix != ".whl" or not wheel.is_file():
-        return []
-    from rocwheel.wheels.source import FileSource
-    from rocwheel.wheels.zips import zip_members
-
-    try:
-        return [one.path for one in zip_members(FileSource(wheel)) if ".dist-info/sboms/" in one.path]
-    except RocwheelError:
-        # no whole wheel: what is wrong with it is told by who judges it
-        return []

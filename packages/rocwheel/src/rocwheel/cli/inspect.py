@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +11,7 @@ from rocwheel.cli.common import json_option
 from rocwheel.units import count
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.devicecode.code_objects import CodeObject
-    from rocwheel.wheels.inspection import Inspection, Library, TargetCode
+    from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.lint.model import Finding
 
 LONGEST_NAME = 72
@@ -147,84 +146,14 @@ def _judged(path: Path) -> list[Finding]:
 
 
 def _tell(found: Inspection) -> None:
+    from rocwheel.cli.listing import listing
     from rocwheel.cli.tell import print_table
 
-    if found.loose:
-        print_table(
-            ("folder", "files of", "target", "files", "bytes"),
-            [(one.folder, one.kind, one.target, f"{one.count:,}", f"{one.size:,}") for one in found.loose],
-            right=(3, 4),
-        )
-        click.echo()
-    if not found.libraries:
-        click.echo(f"no {'other ' if found.loose else ''}GPU code in {found.path}")
-        return
-    rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
-    rows += _lone(found)
-    print_table(("file", "target", "code objects", "bytes", ""), rows, right=(2, 3))
-    if len(found.libraries) > 1:
-        click.echo()
-        total = [("all files", *_cells(one)) for one in found.totals]
-        print_table(("", "target", "code objects", "bytes", ""), total, right=(2, 3))
-
-
-def _rows(library: Library) -> list[tuple[str, ...]]:
-    owner = f" ({library.distribution})" if library.distribution else ""
-    head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
-    notes = [("", "", "", "", f"cannot be read: {why}") for why in library.unread]
-    return [head, *(("", *_cells(one)) for one in library.targets), *notes]
-
-
-def _lone(found: Inspection) -> list[tuple[str, ...]]:
-    """Files that are one code object each, counted by folder, ending and target."""
-    from rocwheel.wheels.inspection import by_target
-
-    groups: dict[str, list[CodeObject]] = {}
-    for library in found.libraries:
-        if library.kind == "code object":
-            path = PurePosixPath(library.path)
-            owner = f" ({library.distribution})" if library.distribution else ""
-            groups.setdefault(f"{path.parent / ('*' + path.suffix)}{owner}", []).extend(library.code)
-    rows: list[tuple[str, ...]] = []
-    for name, code in groups.items():
-        alone = len(code) == 1
-        told = "a code object" if alone else f"{len(code):,} files, a code object each"
-        rows.append((code[0].path if alone else name, "", "", f"{sum(one.size for one in code):,}", told))
-        rows += [("", *_cells(one)) for one in by_target(code)]
-    return rows
-
-
-def _cells(one: TargetCode) -> tuple[str, str, str, str]:
-    covers = f"covers {', '.join(one.covers)}" if one.covers else ""
-    return one.target_id, f"{one.count:,}", f"{one.size:,}", covers
-
-
-def _form(library: Library) -> str:
-    told = []
-    for form in library.bundles:
-        bundles = count(form.count, "bundle")
-        if form.compression:
-            told.append(
-                f"{bundles}, {form.compression} (CCOB {form.version}): "
-                f"{form.size:,} bytes for {form.unpacked_size:,}"
-            )
+    for one in listing(found):
+        if isinstance(one, str):
+            click.echo(one)
         else:
-            told.append(bundles)
-    for embedded in library.embedded:
-        parts = [count(embedded.bundles, "bundle")] if embedded.bundles else []
-        parts += [count(embedded.code_objects, "code object")] if embedded.code_objects else []
-        told.append(f"embedded in {embedded.section}: {', '.join(parts)}")
-    if library.kind == "kpack archive":
-        told.append("a kpack archive")
-    if (elsewhere := library.kpacked) is not None:
-        there = f"here for {', '.join(elsewhere.targets)}" if elsewhere.targets else "here for no target"
-        told.append(
-            f"code in kpack archives {', '.join(elsewhere.search)}: "
-            f"{there if elsewhere.archives else 'not here'}"
-        )
-    if library.unreached:
-        told.append(f"{library.unreached:,} not reached by any wrapper")
-    return "; ".join(told)
+            print_table(one.header, one.rows, right=one.right)
 
 
 def _kernels(path: Path, as_json: bool) -> None:

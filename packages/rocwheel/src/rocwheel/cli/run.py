@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -11,25 +10,26 @@ from typing import Any
 
 import click
 
-from rocwheel.processes import startup
+from rocwheel.cli.start import settle
 from rocwheel.terminal import colours
 
 
-def run(command: click.Command, failed: Callable[[Exception], int]) -> None:
+def run(
+    command: click.Command, failed: Callable[[Exception], int], problem: BaseException | None = None
+) -> None:
     """Run the command line; every failure ends with its class's exit code.
 
-    `failed` prints what no verb foresaw, and gives the exit code.
+    `failed` prints what no verb foresaw, and gives the exit code. With `problem` nothing is run any
+    more: that is the failure.
     """
     debug = "--debug" in sys.argv
-    # asked to end, or with its terminal closed, it ends what it runs, as with Ctrl-C
-    for asked in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(asked, signal.default_int_handler)
-    startup.settle()
+    settle()
     _warn_in_a_line()
     # around the command's own context, so that errors are printed by it too
     with click.Context(command, color=None if colours() else False).scope(cleanup=False):
         try:
+            if problem is not None:
+                raise problem
             code = command.main(standalone_mode=False, color=None if colours() else False)
             sys.exit(code if isinstance(code, int) else 0)
         except click.exceptions.Abort:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
-from textwrap import wrap
 from typing import Any
 
 import click
 
+from rocwheel.cli.table import BROKEN, lines, wrapped
 from rocwheel.errors import RocwheelError
 from rocwheel.terminal import columns
-
-LONGEST_WORD = 24
-"""Columns up to which a word is not broken in a narrow terminal."""
-
-
-BROKEN = 6
-"""Columns that a cell keeps where words must be broken all the same."""
 
 
 def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
@@ -55,7 +47,7 @@ def print_rows(rows: Iterable[tuple[str, str]], *, indent: str = "", width: int 
     for label, text in told:
         room = columns() - len(indent) - width - 2
         shown = "" if label == before else label
-        for number, line in enumerate(_wrapped(text, room) if room >= BROKEN else [text]):
+        for number, line in enumerate(wrapped(text, room) if room >= BROKEN else [text]):
             head = click.style(f"{shown if number == 0 else '':<{width}}", bold=True)
             click.echo(f"{indent}{head}  {line}".rstrip())
         before = label
@@ -66,46 +58,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
 
     In a terminal that is too narrow the widest cells take several lines.
     """
-    texts = [[str(cell) for cell in row] for row in rows]
-    natural = [max((len(row[i]) for row in [list(header), *texts]), default=0) for i in range(len(header))]
-    least = [
-        natural[i] if i in right else _least([header[i], *(row[i] for row in texts)])
-        for i in range(len(header))
-    ]
-    # what a row is called stays whole, as long as any other word can be broken
-    broken = [*least[:1], *(min(one, BROKEN) for one in least[1:])]
-    widths = _narrowed(_narrowed(natural, least, columns()), broken, columns())
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.rjust(width) if i in right else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(padded).rstrip()
-
-    click.echo(click.style(line(header), bold=True))
-    for row in texts:
-        wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
-        for cells in zip_longest(*wrapped, fillvalue=""):
-            click.echo(line(cells))
-
-
-def _narrowed(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widths that fit into so many columns of a terminal (0: any number), the widest narrowed first, and
-    none below its `least`."""
-    widths = list(natural)
-    while room and sum(widths) + 2 * (len(widths) - 1) > room:
-        able = [i for i, width in enumerate(widths) if width > least[i]]
-        if not able:
-            break
-        widths[max(able, key=lambda i: widths[i])] -= 1
-    return widths
-
-
-def _least(cells: Iterable[str]) -> int:
-    """How narrow a column may become: as its longest word."""
-    return max((min(len(word), LONGEST_WORD) for cell in cells for word in cell.split()), default=0)
-
-
-def _wrapped(cell: str, width: int) -> list[str]:
-    return wrap(cell, width, break_on_hyphens=False) if len(cell) > width else [cell]
+    head, *others = lines(header, rows, right)
+    click.echo(click.style(head, bold=True))
+    for one in others:
+        click.echo(one)

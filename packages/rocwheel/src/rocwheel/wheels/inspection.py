@@ -12,13 +12,13 @@ from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import generic
 from rocwheel.wheels.devicecode.code_objects import CodeObject, fat_binaries, objects_in, read_code
 from rocwheel.wheels.devicecode.fatbin import FatBinary
-from rocwheel.wheels.devicecode.kpack import Archive
-from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 from rocwheel.wheels.marks import CODE
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kernels import Kernel
+    from rocwheel.wheels.devicecode.kpack import Archive
+    from rocwheel.wheels.devicecode.kpack_reference import Reference
     from rocwheel.wheels.members import Member
 
 Kind = Literal["library", "bundle", "code object", "kpack archive"]

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.devicecode.kpack import Archive, Packed
-from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.members import Member
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+
+    from rocwheel.wheels.devicecode.kpack import Archive, Packed
+    from rocwheel.wheels.devicecode.kpack_reference import Reference
 
 LARGEST_METADATA = 4 * 1024**2
 LARGEST_RECORD = 64 * 1024**2

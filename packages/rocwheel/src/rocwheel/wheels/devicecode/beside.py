@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -86,6 +85,8 @@ def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> lis
 
 
 def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[Source], T]) -> _Beside:
+    import pickle  # small files do without, and a copy of this process has it then
+
     ours, its = os.pipe()
     try:
         pid = os.fork()
@@ -114,6 +115,8 @@ def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[So
 
 def _told(one: _Beside) -> dict[int, tuple[Any, int]]:
     """What a process found; nothing where it ended early."""
+    import pickle
+
     with open(one.pipe, "rb", closefd=False) as pipe:
         data = pipe.read()
     try:

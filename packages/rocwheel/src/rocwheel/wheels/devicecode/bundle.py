@@ -49,7 +49,6 @@ Compression = Literal["", "zlib", "zstd"]
 _COMPRESSED_HEADERS = {1: "<IQ", 2: "<IIQ", 3: "<QQQ"}
 """After magic, version and method: [size of the whole,] size unpacked, hash."""
 
-
 _COMPRESSED_BEGINNING = re.compile(rb"CCOB[\x01-\x03]\x00[\x00\x01]\x00")
 
 _PACKED_MAGIC: dict[Compression, bytes] = {"zlib": b"\x78", "zstd": b"\x28\xb5\x2f\xfd"}
@@ -77,6 +76,13 @@ class Entry:
     def target_id(self) -> str:
         """As compilers take it: gfx90a:sramecc+:xnack-."""
         return ":".join((self.target, *self.features))
+
+    def with_header(self, header: GpuHeader | None) -> Entry:
+        """The same, with what the code object says; `replace` takes three times as long."""
+        id_, target, features = self.id, self.target, self.features
+        return Entry(
+            id=id_, target=target, features=features, offset=self.offset, size=self.size, header=header
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +253,7 @@ def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tu
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
         if entry.target:
             headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
-    return tuple(replace(one, header=headers.get(one.id)) for one in entries), header_size
+    return tuple(one.with_header(headers.get(one.id)) for one in entries), header_size
 
 
 def _check_order(entries: Sequence[Entry], header_size: int, size: int, subject: str) -> None:

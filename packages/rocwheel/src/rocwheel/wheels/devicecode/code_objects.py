@@ -7,16 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
-from rocwheel.wheels.devicecode import kpack
 from rocwheel.wheels.devicecode.beside import read_beside
 from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
-from rocwheel.wheels.devicecode.kpack import Archive, Packed
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.source import Source
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.devicecode.kpack import Archive, Packed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,8 @@ def read_code(
             if wanted(one):
                 yield one, source.read_at(place.offset, place.size)
         if binary.archive is not None:
+            from rocwheel.wheels.devicecode import kpack
+
             by_place = dict(_of_archive(member.path, binary.archive))
             for packed, code in kpack.contents(source, binary.archive, _wanted(by_place, wanted)):
                 yield by_place[packed], code

@@ -12,11 +12,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.wheels import elf, pe
 from rocwheel.wheels.devicecode import bundle as offload
-from rocwheel.wheels.devicecode import kpack, kpack_reference
+from rocwheel.wheels.devicecode import kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.embedded import Embedded, embedded
 from rocwheel.wheels.devicecode.gpu import (
@@ -27,11 +27,14 @@ from rocwheel.wheels.devicecode.gpu import (
     is_gpu_elf,
     is_unnamed,
 )
-from rocwheel.wheels.devicecode.kpack import Archive
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.elf import Elf, Pointer
+from rocwheel.wheels.marks import KPACK
 from rocwheel.wheels.pe import Pe
 from rocwheel.wheels.source import Source
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.devicecode.kpack import Archive
 
 BUNDLES = ".hip_fatbin"
 WRAPPERS = ".hipFatBinSegment"
@@ -108,7 +111,7 @@ class _Reading(NamedTuple):
 
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
-    return head.startswith((elf.MAGIC, pe.MAGIC, kpack.MAGIC)) or offload.is_bundle(head)
+    return head.startswith((elf.MAGIC, pe.MAGIC, KPACK)) or offload.is_bundle(head)
 
 
 def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
@@ -128,7 +131,9 @@ def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> 
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
     if offload.is_bundle(head):
         return _with_bundles(source, ((0, source.size),), reading)
-    if kpack.is_archive(head):
+    if head.startswith(KPACK):
+        from rocwheel.wheels.devicecode import kpack  # few files are one
+
         return FatBinary(size=source.size, archive=kpack.read_archive(source, heads=heads))
     file = _host_file(source, head)
     return _of_host(file, reading) if file else None

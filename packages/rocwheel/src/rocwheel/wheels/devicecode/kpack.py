@@ -19,9 +19,10 @@ from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
 from rocwheel.wheels.devicecode.unpacking import Unpacking
+from rocwheel.wheels.marks import KPACK
 from rocwheel.wheels.source import Source
 
-MAGIC = b"KPAK"
+MAGIC = KPACK
 VERSION = 1
 HEADER = struct.Struct("<4sIQ")
 """Magic, version, where the table begins."""

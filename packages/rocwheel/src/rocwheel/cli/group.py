@@ -1,0 +1,21 @@
+"""The command `rocwheel` itself, with its verbs."""
+
+from __future__ import annotations
+
+import click
+
+from rocwheel.cli import ALIASES, PACKAGE, VERBS
+from rocwheel.cli.verbs import Verbs
+
+
+@click.group(
+    cls=Verbs,
+    verbs=VERBS,
+    aliases=ALIASES,
+    package=PACKAGE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="rocwheel", prog_name="rocwheel")
+@click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
+def cli(debug: bool) -> None:
+    """Inspect, check, shrink and serve wheels with machine code for AMD GPUs."""

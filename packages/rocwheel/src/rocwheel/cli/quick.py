@@ -1,0 +1,54 @@
+"""`inspect [--targets] PATH` answered without the library of command lines: that is most of its time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rocwheel.terminal import colours
+
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def answered(words: Sequence[str]) -> bool:
+    """Whether these words were answered, as the command would have; all others are left to it, unanswered.
+
+    Raises what reading the file raises.
+    """
+    heads = "--targets" in words
+    rest = [one for one in words if one != "--targets"]
+    if len(rest) != 2 or len(words) > 3 or rest[0] != "inspect" or os.name != "posix":
+        return False
+    path = Path(rest[1])
+    if rest[1].startswith("-") or not os.access(path, os.R_OK):
+        return False
+    from rocwheel.cli.sboms import paths
+
+    if paths(path):
+        return False
+    return _print(path, heads)
+
+
+def _print(path: Path, heads: bool) -> bool:
+    from rocwheel.cli.listing import listing
+    from rocwheel.cli.table import lines
+    from rocwheel.wheels.inspection import inspect
+
+    bold = sys.stdout.isatty() and colours()
+    told: list[str] = []
+    for one in listing(inspect(path, heads=heads)):
+        if isinstance(one, str):
+            told.append(one)
+            continue
+        head, *others = lines(one.header, one.rows, one.right)
+        told += [f"{_BOLD}{head}{_PLAIN}" if bold else head, *others]
+    text = "".join(f"{one}\n" for one in told)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeError:
+        return False
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return True

@@ -1,0 +1,54 @@
+"""How a command line begins: signals, then the quick answer, else the library of command lines."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from rocwheel.processes import startup
+
+if TYPE_CHECKING:
+    import click
+
+
+def start(
+    load: Callable[[], click.Command],
+    failed: Callable[[Exception], int],
+    quick: Callable[[Sequence[str]], bool],
+) -> None:
+    """Run the command line; every failure ends with its class's exit code.
+
+    `quick` answers some words without the library of command lines, which takes longer to import than many an
+    answer; False says that it has said nothing. `load` gives the command for all others, `failed` prints what
+    no verb foresaw, and gives the exit code.
+    """
+    settle()
+    problem: BaseException | None = None
+    try:
+        if quick(sys.argv[1:]):
+            _leave()
+    except (Exception, KeyboardInterrupt) as error:
+        problem = error
+    from rocwheel.cli.run import run
+
+    run(load(), failed, problem)
+
+
+def _leave() -> NoReturn:
+    """End well, without taking apart what was imported: that takes as long as to list a small file."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def settle() -> None:
+    """Asked to end, or with its terminal closed, the program ends what it runs, as with Ctrl-C."""
+    for asked in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(asked, signal.default_int_handler)
+    startup.settle()

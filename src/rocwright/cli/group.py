@@ -1,0 +1,38 @@
+"""The command `rocwright` itself, with its verbs."""
+
+from __future__ import annotations
+
+import click
+
+from rocwheel.cli.verbs import Verbs
+from rocwright.cli import MODULES, SECTIONS, VERBS
+
+
+@click.group(
+    cls=Verbs,
+    verbs=VERBS,
+    sections=SECTIONS,
+    package="rocwright.cli",
+    modules=MODULES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="rocwright", prog_name="rocwright")
+@click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
+@click.option(
+    "--stop-with",
+    type=int,
+    metavar="PID",
+    hidden=True,
+    help="The program that starts this one; it ends when that ends.",
+)
+@click.pass_context
+def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
+    """The ROCm machine-learning stack for AMD GPUs, built reproducibly.
+
+    A GPU, a stack, a base: rocwright gives a lock, a plan, and artifacts that it has checked.
+    """
+    context.obj = {"debug": debug}
+    if stop_with is not None:
+        from rocwheel.processes.parent import stop_with as stop
+
+        stop(stop_with)
