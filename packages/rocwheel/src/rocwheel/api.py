@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import Report as SlimReport
     from rocwheel.wheels.split.merge import Merged
-    from rocwheel.wheels.split.wheel import Split
+    from rocwheel.wheels.split.walk import Split
 
 
 def target(gpu: str) -> str:
