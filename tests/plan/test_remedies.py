@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from tests.making import lock_of
 
 from rocwheel.errors import InputError
@@ -15,7 +16,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.remedy import RemedyAction
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
-from rocwright.plan.remedies import assigned, remedied_commands, remedied_environment
+from rocwright.plan.remedies import WRAPPERS, assigned, remedied_commands, remedied_environment
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock, Remedy
 
@@ -174,3 +175,59 @@ def test_a_step_goes_on_with_the_same_command_of_its_recipe_whatever_comes_befor
     prepared = steps["prepare/pytorch"]
     assert isinstance(prepared, RunAction)
     assert (prepared.resume, prepared.split) == (0, 0)
+
+
+def test_a_wrapper_gives_flags_behind_all_others_and_the_cache_finds_the_compilers(tmp_path: Path) -> None:
+    """`one` and `two` are compilers that print what they are given, `none` is not there."""
+    real = tmp_path / "real"
+    real.mkdir()
+    for name in ("one", "two"):
+        (real / name).write_text(f'#!/bin/sh\necho {name} "$@" cache=$CCACHE_PATH\n')
+        (real / name).chmod(0o755)
+    wraps = [
+        action(kind="flags", programs=["one", "none"], flags=["-Wno-error=a", "-x"]),
+        action(kind="flags", programs=["one"], flags=["-y"]),
+    ]
+    commands = remedied_commands(("one -c a.c -Werror; two; command -v none || echo no", "one"), wraps)
+    assert len(commands) == 4
+    script = "\n".join(commands).replace(WRAPPERS, str(tmp_path / "wrappers"))
+    path = f"{real}:/usr/bin:/bin"
+    said = subprocess.run(
+        ["sh", "-eu", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
+    ).stdout
+    assert said.splitlines() == [
+        f"one -c a.c -Werror -y -Wno-error=a -x cache={path}",
+        f"two cache={path}",
+        "no",
+        f"one -y -Wno-error=a -x cache={path}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        {"kind": "flags", "programs": ["a b"], "flags": ["-x"]},
+        {"kind": "flags", "programs": ["../cc"], "flags": ["-x"]},
+        {"kind": "flags", "programs": ["cc"], "flags": ["-x; rm"]},
+        {"kind": "flags", "programs": ["cc"], "flags": ["$(x)"]},
+        {"kind": "flags", "programs": ["cc"], "flags": ["-x\n"]},
+    ],
+)
+def test_flags_and_compilers_of_a_strangers_lock_are_plain_words(done: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        action(**done)
+
+
+def test_a_flag_whose_place_nothing_filled_in_is_refused() -> None:
+    done = action(kind="flags", programs=["cc"], flags=["-Wno-error={warning}"])
+    lock = mended(lock_of("llama-vulkan", "gfx1151"), remedy("llama.cpp", done))
+    with pytest.raises(InputError, match="cannot be part of a build"):
+        make_plan(lock, builtin_catalog())
+
+
+def test_a_wrapper_changes_the_key_of_its_step_and_no_other() -> None:
+    lock = lock_of("llama-vulkan", "gfx1151")
+    done = action(kind="flags", programs=["cc"], flags=["-Wno-error=x"])
+    before, after = step(lock, "llama.cpp"), step(mended(lock, remedy("llama.cpp", done)), "llama.cpp")
+    assert before.key != after.key
+    assert {one.key for one in before.inputs} == {one.key for one in after.inputs}

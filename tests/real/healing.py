@@ -67,12 +67,14 @@ class Case:
         tries = sum(one["name"] == self.stack for one in told["run"]["steps"])
         return {**failure, "tries": tries}
 
-    def heals(self, *issues: str) -> Path:
-        """Build with --heal; gives the artifact, with the remedies of these issues kept in the lock."""
+    def heals(self, *issues: str, useless: tuple[str, ...] = ()) -> Path:
+        """Build with --heal; gives the artifact, with the remedies of these issues kept in the lock, and
+        those of `useless` ones tried for nothing."""
         code, told = self._build(self.folder, "--heal")
         assert code == 0, told
-        kept = [(one.issue, one.outcome) for one in self.lock.remedies]
-        assert kept == [(issue, "helped") for issue in issues], self.lock.remedies
+        tried = sorted((one.outcome, one.issue) for one in self.lock.remedies)
+        expected = [("helped", one) for one in issues] + [("useless", one) for one in useless]
+        assert tried == sorted(expected), self.lock.remedies
         trail = rocwright(self.home, self.folder, "heal", "--explain")
         assert all(f"{issue} · {self.stack}" in trail for issue in issues), trail
         (artifact,) = told["artifacts"]

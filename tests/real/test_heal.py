@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.real.healing import CATALOG, Case
+from tests.real.stacks import rocwright
 
-from rocwright.catalog.remedy import AddPackages
+from rocwright.catalog.remedy import AddPackages, CompilerFlags
 from rocwright.home import Home
 
 pytestmark = pytest.mark.real
@@ -54,6 +55,40 @@ def test_a_header_is_brought_by_the_package_that_the_archives_index_names(home: 
     assert remedy.action.names == ("png",)
     symbols = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
     assert "T picture_version" in symbols
+    case.builds_elsewhere()
+
+
+def test_a_warning_that_new_compilers_take_for_an_error_is_let_pass_by_a_wrapper(
+    home: Home, tmp_path: Path
+) -> None:
+    """Its build takes in no variable: those are tried first, and change nothing."""
+    case = Case(home=home, folder=tmp_path / "strict", stack="strict")
+    case.begin()
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "warning-is-error")
+    assert "-Wno-error=incompatible-pointer-types to CFLAGS" in failure["heal"]
+    made = case.heals("warning-is-error", useless=("warning-is-error",))
+    (kept,) = case.lock.in_force
+    assert isinstance(kept.action, CompilerFlags)
+    assert kept.action.flags == ("-Wno-error=incompatible-pointer-types",)
+    assert "by a wrapper" in rocwright(home, case.folder, "heal", "--explain")
+    symbols = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+    assert "T strict_bytes" in symbols
+    case.builds_elsewhere()
+
+
+def test_a_tool_that_is_too_new_is_taken_in_an_older_version(home: Home, tmp_path: Path) -> None:
+    case = Case(home=home, folder=tmp_path / "policy", stack="policy")
+    case.begin()
+    assert case.lock.python is not None
+    assert "cmake==4.4.4" in case.lock.python.wanted
+    failure = case.fails()
+    assert (failure["class"], failure["issue"]) == ("compile", "cmake-policy-old")
+    made = case.heals("cmake-policy-old")
+    assert case.lock.python is not None
+    assert "cmake==3.31.10" in case.lock.python.wanted
+    symbols = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+    assert "T policy_answer" in symbols
     case.builds_elsewhere()
 
 

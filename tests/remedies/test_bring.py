@@ -7,8 +7,8 @@ import pytest
 from rocwheel.errors import CompileError
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.remedy import AddPackages
-from rocwright.remedies.bring import bringing
+from rocwright.catalog.remedy import AddPackages, texts_of
+from rocwright.remedies.bring import fitted, none_known
 from tests.making import lock_of
 
 LOCK = lock_of("llama-vulkan", "gfx1151")
@@ -26,7 +26,7 @@ def names(issue: str, line: str, packages: tuple[str, ...]) -> tuple[list[tuple[
         asked.append(header)
         return packages
 
-    found = bringing(the_issues()[0][issue], failure(line), LOCK, builtin_catalog(), packages_with)
+    found = fitted(the_issues()[0][issue], failure(line), LOCK, builtin_catalog(), packages_with)
     return [one.names for one in found.remedies if isinstance(one, AddPackages)], asked
 
 
@@ -48,3 +48,40 @@ def test_where_no_line_names_a_header_nothing_is_asked(line: str) -> None:
 
 def test_of_another_family_nothing_is_asked() -> None:
     assert names("missing-library", "ld: cannot find -lpng: No such file", ("libpng-dev",)) == ([], [])
+
+
+# flags for the warning that a line names
+
+
+WARNED = "a.c:6:19: error: initialization of 'char *' from 'int *' [-Wincompatible-pointer-types]"
+
+
+def flags(line: str) -> list[str]:
+    """What is offered for a warning that stops a build."""
+    found = fitted(the_issues()[0]["warning-is-error"], failure(line), LOCK, builtin_catalog(), none_known)
+    return [text for one in found.remedies for text in texts_of(one)]
+
+
+@pytest.mark.parametrize(
+    ("line", "warning"),
+    [
+        (WARNED, "incompatible-pointer-types"),
+        ("a.c:1:1: error: unused variable 'x' [-Werror=unused-variable]", "unused-variable"),
+        ("a.c:1:1: error: unused variable 'x' [-Werror,-Wunused-variable]", "unused-variable"),
+        ("a.cpp:1:1: error: comparison [-Werror=c++20-compat]", "c++20-compat"),
+    ],
+)
+def test_the_warning_that_a_line_names_is_let_pass_by_variables_then_by_a_wrapper(
+    line: str, warning: str
+) -> None:
+    assert flags(line) == [f"-Wno-error={warning}"] * 3
+
+
+def test_where_no_line_names_a_warning_nothing_is_offered() -> None:
+    assert flags("a.c:1:1: error: expected ';'") == []
+
+
+def test_what_is_no_plain_name_is_put_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("x y", "-x", "x;y", "$(x)", "", "x" * 99, "x\n"):
+        monkeypatch.setattr("rocwright.remedies.bring.named_in", lambda *_, text=text: {"warning": text})
+        assert flags(WARNED) == []

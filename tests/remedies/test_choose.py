@@ -170,3 +170,24 @@ def test_a_trial_is_settled_by_what_became_of_its_step(
     (remedy,) = settled(lock, Went(plan=plan_of(lock), failed=failures, skipped=skipped)).remedies
     assert remedy.outcome == outcome
     assert bool(remedy.told) == (outcome != "trial")
+
+
+def test_a_family_that_fails_for_another_thing_was_got_past() -> None:
+    def line(header: str) -> str:
+        return f"a.cpp:1:10: fatal error: {header}: No such file or directory"
+
+    def verdict(now: str) -> tuple[str, str]:
+        lock = lock_of("llama-vulkan", "gfx1151")
+        remedy = offer({"kind": "set", "variables": {"A": "1"}}).remedy
+        assert remedy is not None
+        remedy = remedy.model_copy(update={"issue": "missing-header", "failed": line("png.h")})
+        error = CompileError("it broke", detail=now)
+        error.issue = "missing-header"
+        went = Went(plan=plan_of(lock), failed={STEP: error})
+        (found,) = settled(lock.model_copy(update={"remedies": (remedy,)}), went).remedies
+        return found.outcome, found.told
+
+    assert verdict(line("png.h"))[0] == "useless"
+    assert verdict("no line that is one")[0] == "useless"
+    told = verdict(line("jpeglib.h"))
+    assert told == ("helped", f"{STEP} got past missing-header, then failed with it for jpeglib.h")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from rocwright.catalog.load import Catalog, kept_from_builds
-from rocwright.catalog.remedy import RemedyAction, SetVariables, UnsetVariables
+from rocwright.catalog.remedy import CompilerFlags, RemedyAction, SetVariables, UnsetVariables
 from rocwright.model.step_environment import FIXED
 
 
 def refused(action: RemedyAction, catalog: Catalog) -> str:
     """Why an action may be in no build, or ""."""
+    if isinstance(action, CompilerFlags) and any("{" in flag for flag in action.flags):
+        return f"{' '.join(action.flags)} has a place that nothing filled in"
     if not isinstance(action, SetVariables | UnsetVariables):
         return ""
     if action.scope != "build":

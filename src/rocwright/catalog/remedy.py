@@ -11,6 +11,8 @@ from rocwright.model.edits import Edit, Range
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]*$")]
+Program = Annotated[str, Field(pattern=r"^[a-z][a-z0-9+_.-]*$")]
+Flag = Annotated[str, Field(pattern=r"^-[A-Za-z][A-Za-z0-9+=_.,:/{}-]*$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -32,6 +34,15 @@ class UnsetVariables(Frozen):
     kind: Literal["unset"]
     variables: Annotated[tuple[Variable, ...], Field(min_length=1)]
     scope: Literal["build", "run"] = "build"
+
+
+class CompilerFlags(Frozen):
+    """Give flags to compilers, behind all others: by a program of the same name before each in the path, for
+    builds that take in no variable, or that say something else behind it."""
+
+    kind: Literal["flags"]
+    programs: Annotated[tuple[Program, ...], Field(min_length=1)]
+    flags: Annotated[tuple[Flag, ...], Field(min_length=1)]
 
 
 class TakeEdit(Frozen):
@@ -65,7 +76,18 @@ class AddPackages(Frozen):
 
 
 RemedyAction = Annotated[
-    SetVariables | UnsetVariables | TakeEdit | BoundJobs | PickVersion | AddPackages,
+    SetVariables | UnsetVariables | CompilerFlags | TakeEdit | BoundJobs | PickVersion | AddPackages,
     Field(discriminator="kind"),
 ]
 """What a machine can do about a failure."""
+
+
+def texts_of(action: RemedyAction) -> tuple[str, ...]:
+    """The texts of an action into which `{name}` puts what a family's line names."""
+    match action:
+        case SetVariables():
+            return tuple(action.variables.values())
+        case CompilerFlags():
+            return action.flags
+        case _:
+            return ()

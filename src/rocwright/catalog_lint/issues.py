@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from string import Formatter
 
@@ -28,6 +29,7 @@ from rocwright.catalog.remedy import (
     SetVariables,
     TakeEdit,
     UnsetVariables,
+    texts_of,
 )
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
@@ -117,7 +119,11 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
     for name in issue.versions:
         if name not in issue.components:
             yield "versions", f"{name} is not among the components"
+    patterns = issue.patterns if issue.filled else ()
+    named = {name for pattern in patterns for name in groups_of(pattern)}
     for number, action in enumerate(issue.remedies):
+        places = set(re.findall(r"{(\w+)}", " ".join(texts_of(action))))
+        yield from ((f"remedies.{number}", f"no pattern names {name}") for name in sorted(places - named))
         yield from ((f"remedies.{number}.{where}", what) for where, what in _action(action, issue, catalog))
 
 

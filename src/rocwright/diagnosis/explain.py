@@ -98,6 +98,19 @@ def issue_of(error: RocwrightError) -> Issue | None:
     )
 
 
+def named_in(error: RocwrightError, issue: str) -> dict[str, str]:
+    """What the lines that are kept of a failure name of a known issue that is a family."""
+    return named_by(f"{error.detail}\n{error.cause}", issue)
+
+
+def named_by(text: str, issue: str) -> dict[str, str]:
+    """What the first line of a known issue names, in a text; nothing where no line is one."""
+    from rocwright.diagnosis.diagnose import diagnose
+
+    found = diagnose([f"{text}\n".encode(errors="replace")])
+    return next((one.slots for one in found.known if one.issue.name == issue), {})
+
+
 def first_line(error: RocwrightError) -> str:
     """What an error looks like, in a line: the first one that is worth seeing."""
     lines = [line.strip() for line in error.detail.splitlines() if line.strip()]

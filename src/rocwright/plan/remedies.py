@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from rocwheel.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.refuse import refused
-from rocwright.catalog.remedy import RemedyAction, SetVariables, TakeEdit, UnsetVariables
+from rocwright.catalog.remedy import CompilerFlags, RemedyAction, SetVariables, TakeEdit, UnsetVariables
 from rocwright.model.edits import Edit
+from rocwright.model.step_environment import BUILD
 from rocwright.resolve.model import Lock
+
+WRAPPERS = f"{BUILD}/compilers"
+"""Where a step's programs lie that add flags to those of compilers."""
 
 
 def actions_for(lock: Lock, component: str) -> tuple[RemedyAction, ...]:
@@ -50,12 +54,13 @@ def remedied_environment(env: Mapping[str, str], actions: Iterable[RemedyAction]
 
 
 def remedied_commands(commands: Sequence[str], actions: Iterable[RemedyAction]) -> tuple[str, ...]:
-    """A recipe's commands, with the remedies' words after each that does nothing but set variables of
-    theirs, or takes in a file that may."""
+    """A recipe's commands behind the remedies' wrappers of compilers, with the remedies' words after each
+    that does nothing but set variables of theirs, or takes in a file that may."""
+    actions = tuple(actions)
     said = [word for action in actions for word in _words(action)]
+    found = [_wrapped(one, at) for at, one in enumerate(a for a in actions if isinstance(a, CompilerFlags))]
     if not said:
-        return tuple(commands)
-    found = []
+        return (*found, *commands)
     for command in commands:
         names = assigned(command)
         found += [
@@ -72,6 +77,21 @@ class _Word:
     name: str
     text: str
     again: bool = True
+
+
+def _wrapped(action: CompilerFlags, at: int) -> str:
+    """A command that puts a program before each compiler which adds flags behind all others.
+
+    The compiler cache looks for the compilers where they were before: else it would find this program.
+    """
+    folder, flags = f"{WRAPPERS}/{at}", shlex.quote(shlex.join(action.flags))
+    return f"""mkdir -p {folder}
+for rocwright_name in {" ".join(action.programs)}; do
+  rocwright_real="$(command -v "$rocwright_name")" || continue
+  printf '#!/bin/sh\\nexec "%s" "$@" %s\\n' "$rocwright_real" {flags} > {folder}/"$rocwright_name"
+  chmod 755 {folder}/"$rocwright_name"
+done
+export CCACHE_PATH="${{CCACHE_PATH-$PATH}}" PATH="{folder}:$PATH\""""
 
 
 def _words(action: RemedyAction) -> Iterator[_Word]:

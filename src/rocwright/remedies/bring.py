@@ -1,14 +1,19 @@
-"""The catalog's names of system packages that have a header which a failed step misses."""
+"""The actions of a family for what a failed step names: a header that it misses, a warning that stops it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 from rocwheel.errors import InputError, RocwrightError
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.remedy import AddPackages
+from rocwright.catalog.remedy import AddPackages, CompilerFlags, RemedyAction, SetVariables, texts_of
+from rocwright.diagnosis.explain import named_in
+from rocwright.diagnosis.missing import HEADER
 from rocwright.resolve.model import Lock
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=_.-]{0,79}")
 
 PackagesWith = Callable[[str], tuple[str, ...]]
 """The packages of a base that have a header, the likeliest first. May raise NetworkError."""
@@ -19,26 +24,46 @@ def none_known(header: str) -> tuple[str, ...]:
     return ()
 
 
-def bringing(
+def fitted(
     issue: Issue, error: RocwrightError, lock: Lock, catalog: Catalog, packages_with: PackagesWith
 ) -> Issue:
-    """A family of missing headers with one action more for each name of the catalog that brings this one."""
-    if issue.filled is None or not issue.filled.indexed:
+    """A family with its actions for what this failure names: its name filled into variables and flags, and,
+    of a header that is missing, an action more for each name of the catalog that brings it."""
+    if issue.filled is None or not (issue.filled.indexed or any(map(_places, issue.remedies))):
         return issue
-    header = _header(issue, error)
+    named = named_in(error, issue.name)
+    actions = [one for action in issue.remedies if (one := _filled(action, named)) is not None]
+    header = named.get(HEADER, "") if issue.filled.indexed else ""
     packages = packages_with(header) if header else ()
     names = [name for package in packages for name in _names(package, lock, catalog)]
-    actions = [AddPackages(kind="packages", names=(name,)) for name in dict.fromkeys(names)]
-    return issue.model_copy(update={"remedies": (*issue.remedies, *actions)})
+    actions += [AddPackages(kind="packages", names=(name,)) for name in dict.fromkeys(names)]
+    return issue.model_copy(update={"remedies": tuple(actions)})
 
 
-def _header(issue: Issue, error: RocwrightError) -> str:
-    """What the line of a failure names; what is kept of the failure has that line."""
-    from rocwright.diagnosis.diagnose import diagnose
-    from rocwright.diagnosis.missing import HEADER
+def _places(action: RemedyAction) -> bool:
+    return any("{" in text for text in texts_of(action))
 
-    found = diagnose([f"{error.detail}\n{error.cause}\n".encode(errors="replace")])
-    return next((one.slots.get(HEADER, "") for one in found.known if one.issue.name == issue.name), "")
+
+def _filled(action: RemedyAction, named: Mapping[str, str]) -> RemedyAction | None:
+    """An action with what a line names in its places; None where that is no plain name, or not known.
+
+    A line is not to be trusted: a name has letters, digits and few other signs, and begins no option.
+    """
+    if not _places(action):
+        return action
+    plain = {name: text for name, text in named.items() if _NAME.fullmatch(text)}
+    try:
+        match action:
+            case SetVariables():
+                variables = {name: text.format_map(plain) for name, text in action.variables.items()}
+                return action.model_copy(update={"variables": variables})
+            case CompilerFlags():
+                return action.model_copy(
+                    update={"flags": tuple(one.format_map(plain) for one in action.flags)}
+                )
+    except KeyError:
+        return None
+    return action
 
 
 def _names(package: str, lock: Lock, catalog: Catalog) -> list[str]:

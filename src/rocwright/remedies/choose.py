@@ -14,6 +14,7 @@ from rocwright.catalog.refuse import refused
 from rocwright.catalog.remedy import (
     AddPackages,
     BoundJobs,
+    CompilerFlags,
     PickVersion,
     RemedyAction,
     SetVariables,
@@ -114,7 +115,7 @@ def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
 
 def _kind(action: RemedyAction, case: Case, catalog: Catalog) -> str:
     match action:
-        case SetVariables() | UnsetVariables() | TakeEdit():
+        case SetVariables() | UnsetVariables() | CompilerFlags() | TakeEdit():
             return ""
         case BoundJobs():
             return "it already ran with one job" if case.jobs == 1 else ""
@@ -172,7 +173,7 @@ def _for_one(action: RemedyAction, case: Case) -> int:
 
 def _without_effect(remedy: Remedy, case: Case, planner: Planner) -> str:
     """Why a remedy of the plan itself would be for nothing, or ""."""
-    if not isinstance(remedy.action, SetVariables | UnsetVariables | TakeEdit):
+    if not isinstance(remedy.action, SetVariables | UnsetVariables | CompilerFlags | TakeEdit):
         return ""
     after = next(
         (one for one in planner(added(case.lock, remedy)).steps if one.name == case.step.name), case.step

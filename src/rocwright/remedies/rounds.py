@@ -12,7 +12,7 @@ from rocwright.diagnosis.explain import first_line, issue_of
 from rocwright.execution.built import Built
 from rocwright.model.steps import Plan
 from rocwright.remedies.aside import LockSnapshots
-from rocwright.remedies.bring import PackagesWith, bringing, none_known
+from rocwright.remedies.bring import PackagesWith, fitted, none_known
 from rocwright.remedies.choose import Case, Offer, added, choose
 from rocwright.remedies.settle import Went, settled
 from rocwright.remedies.words import does
@@ -122,7 +122,7 @@ def offers(
     for name, error in built.failures:
         issue = issue_of(error)
         if issue is not None:
-            issue = bringing(issue, error, lock, catalog, packages_with)
+            issue = fitted(issue, error, lock, catalog, packages_with)
         # a failure may say by itself why nothing can be done
         if issue is not None and issue.remedies and name in steps and not error.remedy_unavailable:
             case = Case(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rocwheel.errors import FailureClass, RocwrightError
-from rocwright.diagnosis.explain import first_line, issue_of
+from rocwright.diagnosis.explain import first_line, issue_of, named_by, named_in
 from rocwright.model.steps import Plan
 from rocwright.resolve.model import Lock, Remedy
 
@@ -55,6 +55,9 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
             return None
         known = issue_of(error)
         if known is not None and known.name == remedy.issue:
+            other = _another(remedy, error)
+            if other:
+                return "helped", f"{remedy.step} got past {remedy.issue}, then failed with it for {other}"
             return "useless", f"{remedy.step} failed in the same way"
         then = known.name if known is not None else f"an unknown failure: {first_line(error)}"
         return "helped", f"{remedy.step} got past {remedy.issue}, then failed with {then}"
@@ -64,6 +67,12 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     if remedy.step not in names:
         return "useless", f"the plan no longer has the step {remedy.step}"
     return "helped", f"{remedy.step} was built"
+
+
+def _another(remedy: Remedy, error: RocwrightError) -> str:
+    """What a failure of the same family is of, where it is another thing than before; else ""."""
+    before, now = named_by(remedy.failed, remedy.issue), named_in(error, remedy.issue)
+    return ", ".join(now.values()) if before and now and before != now else ""
 
 
 def _before_it(remedy: Remedy, went: Went) -> tuple[str, str] | None:

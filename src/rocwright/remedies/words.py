@@ -9,6 +9,7 @@ from rocwheel.units import printable
 from rocwright.catalog.remedy import (
     AddPackages,
     BoundJobs,
+    CompilerFlags,
     PickVersion,
     RemedyAction,
     SetVariables,
@@ -33,6 +34,9 @@ def _does(action: RemedyAction, component: str) -> str:
             return f"sets {put} for {component}"
         case UnsetVariables():
             return f"removes {listed(action.variables)} from the environment of {component}"
+        case CompilerFlags():
+            compilers = f"{listed(action.programs)} by a wrapper"
+            return f"gives {' '.join(action.flags)} to {compilers} for {component}, whatever its build says"
         case TakeEdit():
             return f"edits {action.edit.subject} of {action.component} ({action.edit.why})"
         case BoundJobs():

@@ -1,0 +1,1 @@
+int policy_answer(void) { return 42; }
