@@ -10,12 +10,12 @@ LEAST = {
     "once": (26, 26, 25),
     "second": (31, 31, 24),
     "third": (21, 21, 16),
-    "fourth": (44, 44, 33),
+    "fourth": (57, 57, 43),
 }
 """First errors found, those among three lines, right causes; threads.toml has what each half had at its
 first look."""
 
-MOST_WRONG = {"written": 0, "once": 0, "second": 0, "third": 0, "fourth": 1}
+MOST_WRONG = {"written": 0, "once": 0, "second": 0, "third": 0, "fourth": 0}
 
 
 @pytest.fixture(params=HALVES)

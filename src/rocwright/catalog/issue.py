@@ -20,8 +20,9 @@ from rocwright.catalog.phase import Phase
 from rocwright.catalog.remedy import Name, RemedyAction, Text
 from rocwright.model.edits import Range
 
-Role = Literal["cause", "follows", "warns"]
-"""What a line is: a cause, what follows from one told elsewhere, or a warning that breaks nothing."""
+Role = Literal["cause", "likely", "follows", "warns"]
+"""What a line is: a cause, the words of one where no line is plainer, what follows from one told elsewhere,
+or a warning that breaks nothing."""
 
 
 def options() -> re2.Options:

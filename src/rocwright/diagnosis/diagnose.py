@@ -25,7 +25,8 @@ MOST_SLOT = 120
 NEAR = 2
 """Lines behind the first error in which a wide family still explains it: what is further down follows."""
 
-_ROLES = ("cause", "follows", "warns")
+_ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
+"""Which is told first; of those alike, the first in the log."""
 
 
 class Where(Frozen):
@@ -162,7 +163,7 @@ def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
 def _first(hits: Iterable[Hit], ruled_out: set[str]) -> LogLocation | None:
     """The first line that is an error by itself, else the first that follows from one."""
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
-    best = min(errors, key=lambda hit: (_ROLES.index(hit.signature.role), hit.line), default=None)
+    best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line), default=None)
     return _place(best) if best else None
 
 
@@ -204,7 +205,7 @@ def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
     issue = known.issue
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
     line = known.place.line + _width(issue) * MOST_LINES
-    return (_ROLES.index(issue.role), elsewhere, line, not issue.components, issue.name)
+    return (_ROLES[issue.role], elsewhere, line, not issue.components, issue.name)
 
 
 def _width(issue: Issue) -> int:

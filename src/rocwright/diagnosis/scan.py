@@ -30,7 +30,8 @@ LONGEST = 16 * 1024
 AGAIN = 64
 """Matching lines after which signatures already found are looked for no more."""
 
-MEMORY = 16 * 1024 * 1024
+MEMORY = 64 * 1024 * 1024
+"""Bytes for what RE2 remembers of its way through a log: with a quarter, it forgets and begins anew all the time."""
 
 
 @dataclass(slots=True)
@@ -118,7 +119,7 @@ class Scan:
         found = {self._each[index].name: self._each[index] for index in sorted(indices)}.values()
         follows = any(one.role == "follows" for one in found)
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
-        return [one for one in found if not ((follows or calm) and _general(one) and one.role == "cause")]
+        return [one for one in found if not ((follows or calm) and _general(one) and one.role in _SILENCED)]
 
     def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int) -> None:
         above = (
@@ -145,6 +146,10 @@ class Scan:
         text = bare(line[:LONGEST], self._stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
         text = printable(text, keep="\t")
         return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
+
+
+_SILENCED = ("cause", "likely")
+"""Roles that a calm line, or one that follows from another, takes from what is only general."""
 
 
 def _general(one: Signature) -> bool:
