@@ -42,14 +42,18 @@ def false_alarms() -> list[str]:
 
 def first_look(half: str) -> str:
     """What was found in a half that was unseen until then; "" where it never was."""
-    look = tomllib.loads(THREADS.read_text())["first_look"].get(half)
+    all_of_it = _read()
+    look, old = all_of_it["first_look"].get(half), all_of_it["old"].get(half)
     if look is None:
         return ""
-    return (
+    said = (
         f"; at the first look, {look['day']}, it was unseen: first error {look['first']} of "
         f"{look['of']}, right cause {look['right']} (of {look['known']} that the catalog knew), "
         f"wrong {look['wrong']}; it was read since"
     )
+    if old is not None:
+        said += f"; knowledge without wide families found {old['first']}, {old['right']} and {old['wrong']}"
+    return said
 
 
 def measure(runs: int | None) -> Sequence[Measured]:
@@ -80,7 +84,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
     return rows
 
 
-def _read() -> dict[str, list[dict[str, Any]]]:
+def _read() -> dict[str, Any]:
     return tomllib.loads(THREADS.read_text())
 
 

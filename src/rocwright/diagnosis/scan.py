@@ -31,7 +31,7 @@ AGAIN = 64
 """Matching lines after which signatures already found are looked for no more."""
 
 MEMORY = 64 * 1024 * 1024
-"""Bytes for what RE2 remembers of its way through a log: with a quarter, it forgets and begins anew all the time."""
+"""Bytes for what RE2 remembers of its way: with a quarter of it, it forgets and begins anew all the time."""
 
 
 @dataclass(slots=True)
