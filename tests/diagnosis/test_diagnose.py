@@ -284,3 +284,32 @@ def test_a_wide_family_behind_the_first_error_explains_nothing() -> None:
 def test_a_wide_family_waits_for_what_says_more_near_by() -> None:
     found = told("a.cpp:1:1: error: no type named 'x' in namespace 'y'", "ROCk module is NOT loaded")
     assert names(found) == ["rock-not-loaded", "name-unknown"]
+
+
+LIKELY = "llama_init: failed to start the back end"
+
+
+def first_of(*lines: str) -> str:
+    found = told(*lines).first
+    return found.text if found else ""
+
+
+def test_words_of_a_failure_are_the_first_error_where_no_line_is_plainer() -> None:
+    assert first_of("fine so far", LIKELY) == LIKELY
+    assert first_of(LIKELY, "ValueError: no") == "ValueError: no"
+
+
+def test_of_words_of_a_failure_and_what_follows_from_one_the_earlier_is_told() -> None:
+    follows = "make: *** [Makefile:10: all] Error 2"
+    assert first_of(LIKELY, follows) == LIKELY
+    assert first_of(follows, LIKELY) == follows
+
+
+def test_a_calm_line_has_no_words_of_a_failure() -> None:
+    for before in ("[INFO] ", "WARNING: ", "-- ", "I0201 20:55:23.414112 18988 device.cpp:53] "):
+        assert first_of(f"{before}{LIKELY}") == ""
+
+
+def test_an_assertion_that_repeats_the_error_above_it_explains_nothing() -> None:
+    found = told("CUDA error: x", 'GGML_ASSERT: ggml-cuda.cu:255: !"CUDA error"')
+    assert "assertion-failed" not in names(found)
