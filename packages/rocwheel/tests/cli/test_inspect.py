@@ -42,6 +42,28 @@ def test_files_that_are_one_code_object_each_are_told_together(wheel: Path) -> N
     assert ["y/k.co", "68", "a", "code", "object"] in lines
 
 
+def test_files_that_are_alone_in_their_folders_are_told_by_the_folder_above(tmp_path: Path) -> None:
+    code, other = gpu_elf(0x4A), gpu_elf(0x2A)
+    files = {
+        **{f"x/tuned/n={number}/k.hsaco": code if number % 2 else other for number in range(5)},
+        "x/tuned/n=0/k.co": code,  # the only one of its ending
+        "x/tuned/two/a.hsaco": code,
+        "x/tuned/two/b.hsaco": code,
+        "k.hsaco": code,
+        "y/k.hsaco": code,
+    }
+    lines = shown(write_wheel(tmp_path / "x-1-py3-none-any.whl", files)).splitlines()
+    told = [line.split() for line in lines if not line.startswith((" ", "file", "all"))]
+    size = str(len(code))
+    assert [one for one in told if one] == [
+        ["k.hsaco", size, "a", "code", "object"],
+        ["x/tuned/n=0/k.co", size, "a", "code", "object"],
+        ["x/tuned/*/*.hsaco", str(5 * len(code)), "5", "files,", "a", "code", "object", "each"],
+        ["x/tuned/two/*.hsaco", str(2 * len(code)), "2", "files,", "a", "code", "object", "each"],
+        ["y/k.hsaco", size, "a", "code", "object"],
+    ]
+
+
 def test_the_same_is_there_as_json(wheel: Path) -> None:
     told = json.loads(shown(wheel, "--json"))
     lone = [f"x/k{number}.hsaco" for number in range(3)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -49,19 +50,34 @@ def _rows(library: Library) -> list[tuple[str, ...]]:
 
 def _lone(found: Inspection) -> list[tuple[str, ...]]:
     """Files that are one code object each, counted by folder, ending and target."""
-    groups: dict[str, list[CodeObject]] = {}
-    for library in found.libraries:
-        if library.kind == "code object":
-            path = PurePosixPath(library.path)
-            owner = f" ({library.distribution})" if library.distribution else ""
-            groups.setdefault(f"{path.parent / ('*' + path.suffix)}{owner}", []).extend(library.code)
     rows: list[tuple[str, ...]] = []
-    for name, code in groups.items():
+    for name, code in _grouped(found).items():
         alone = len(code) == 1
         told = "a code object" if alone else f"{len(code):,} files, a code object each"
         rows.append((code[0].path if alone else name, "", "", f"{sum(one.size for one in code):,}", told))
         rows += [("", *_cells(one)) for one in by_target(code)]
     return rows
+
+
+def _grouped(found: Inspection) -> Mapping[str, Sequence[CodeObject]]:
+    """Code objects that are files, by folder and ending; where folders have one each, by the folder above."""
+    owners = {one.path: one.distribution for one in found.libraries if one.kind == "code object"}
+    code = [one for library in found.libraries if library.kind == "code object" for one in library.code]
+
+    def name(one: CodeObject, levels: int) -> str:
+        path = PurePosixPath(one.path)
+        owner = f" ({owners[one.path]})" if owners[one.path] else ""
+        stars = ["*"] * levels
+        return f"{PurePosixPath(*path.parts[: -levels - 1], *stars, '*' + path.suffix)}{owner}"
+
+    in_folder = Counter(name(one, 0) for one in code)
+    alone = [one for one in code if "/" in one.path and in_folder[name(one, 0)] == 1]
+    above = Counter(name(one, 1) for one in alone)
+    told = {one.path for one in alone if above[name(one, 1)] > 1}
+    groups: dict[str, list[CodeObject]] = {}
+    for one in code:
+        groups.setdefault(name(one, int(one.path in told)), []).append(one)
+    return groups
 
 
 def _cells(one: TargetCode) -> tuple[str, str, str, str]:
