@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+from collections.abc import Iterator
+from threading import Thread
 
 import pytest
 import zstandard
@@ -94,3 +96,23 @@ def test_memory_taken_over_from_a_larger_bundle_shows_nothing_of_it() -> None:
             with pytest.raises(CheckError, match="truncated"):
                 plain.read_at(len(one) - 1, 2)
     assert [one.unpacked_size for one in read_bundles(source, 0, len(data))] == list(map(len, contents))
+
+
+def test_no_two_threads_get_the_same_memory() -> None:
+    rooms, room, got = Rooms(), bytearray(100), []
+
+    class Free(list[bytearray]):
+        """What is free; while one looks through it, another comes."""
+
+        def __iter__(self) -> Iterator[bytearray]:
+            if not others:
+                others.append(Thread(target=lambda: got.append(rooms._room(100))))
+                others[0].start()
+                others[0].join(0.5)
+            return super().__iter__()
+
+    others: list[Thread] = []
+    rooms._free = Free([room])
+    got.append(rooms._room(100))
+    others[0].join()
+    assert [one is room for one in got].count(True) == 1

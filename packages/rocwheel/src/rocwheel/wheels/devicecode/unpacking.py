@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Protocol, cast
@@ -152,6 +153,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self._free: list[bytearray] = []
+        self._lock = threading.Lock()
 
     @contextmanager
     def unpacked(self, frame: bytes, size: int, source: Source) -> Iterator[Plain]:
@@ -168,16 +170,18 @@ class Rooms:
                     raise _wrong_size(source.subject, size)
                 yield Plain(plain, source.subject)
         finally:
-            self._free.append(room)
+            with self._lock:
+                self._free.append(room)
 
     def _room(self, size: int) -> bytearray:
-        fitting = [one for one in self._free if len(one) >= size]
-        if fitting:
-            room = min(fitting, key=len)
-            self._free = [one for one in self._free if one is not room]
-            return room
-        # what is too small is not kept beside what is large enough
-        self._free = []
+        with self._lock:
+            fitting = [one for one in self._free if len(one) >= size]
+            if fitting:
+                room = min(fitting, key=len)
+                self._free = [one for one in self._free if one is not room]
+                return room
+            # what is too small is not kept beside what is large enough
+            self._free = []
         return bytearray(-(-size // ROOM_STEP) * ROOM_STEP)
 
 
