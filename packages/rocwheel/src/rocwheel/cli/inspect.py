@@ -163,6 +163,7 @@ def _kernels(path: Path, as_json: bool) -> None:
     from rocwheel.wheels.inspection import kernels_of
 
     found = [(one, kernel) for one, kernels in kernels_of(path) for kernel in kernels]
+    _tell_unseen(path)
     if as_json:
         print_json(
             [
@@ -198,6 +199,16 @@ def _kernels(path: Path, as_json: bool) -> None:
     )
 
 
+def _tell_unseen(path: Path) -> bool:
+    """Say of which code no kernels are shown; gives whether there is any."""
+    from rocwheel.wheels.devicecode.code_objects import unseen_in
+
+    unseen = unseen_in(path)
+    for one in unseen:
+        click.echo(f"not shown: {one}", err=True)
+    return bool(unseen)
+
+
 def _resources(path: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
@@ -205,11 +216,12 @@ def _resources(path: Path, as_json: bool) -> None:
     from rocwheel.wheels.audit.resources import resources
 
     found = resources(path)
+    seen = not _tell_unseen(path)
     if as_json:
         print_json([asdict(one) for one in found])
         return
     if not found:
-        click.echo(f"no kernels in {path}")
+        click.echo(f"no kernels {'' if seen else 'that can be read '}in {path}")
     for number, one in enumerate(found):
         click.echo("" if number else None, nl=bool(number))
         spill = f"{one.spilling:,} move registers to memory, {one.scratch:,} use scratch"

@@ -13,7 +13,7 @@ from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
 from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
-from rocwheel.wheels.devicecode.code_objects import CodeObject, code_objects, read_code
+from rocwheel.wheels.devicecode.code_objects import CodeObject, code_objects, read_code, unseen_in
 from rocwheel.wheels.overrides import the_overrides
 
 
@@ -163,6 +163,15 @@ def _known_target(name: str) -> str:
 
 def _no_code(path: Path, code: str, listed: Sequence[CodeObject]) -> InputError:
     there = sorted({one.target_id for one in listed})
+    unseen = [] if there else unseen_in(path)
+    if unseen:
+        return InputError(
+            f"{path.name} holds no code for {code} that can be read",
+            cause="it has GPU code that cannot be read, or that is in kpack archives which are not here",
+            next_step="give a folder or environment that has the archives too, or report what cannot be read",
+            detail="\n".join(unseen),
+            subject=str(path),
+        )
     return InputError(
         f"{path.name} holds no code for {code}",
         cause=f"it holds code for {', '.join(there)}" if there else "it holds no GPU code",

@@ -91,6 +91,13 @@ class FatBinary:
         return self.lone is not None or bool(self.bundles or self.embedded)
 
     @property
+    def unseen(self) -> tuple[str, ...]:
+        """Why there is, or may be, code of this file that is not told of here."""
+        where = ", ".join(self.reference.search) if self.reference else ""
+        elsewhere = (f"its code is in kpack archives ({where}), and not in the file",) if where else ()
+        return (*self.unread, *elsewhere)
+
+    @property
     def all_bundles(self) -> tuple[Bundle, ...]:
         """Its bundles, and behind them those that are embedded."""
         return (*self.bundles, *(one.bundle for one in self.embedded if one.bundle is not None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rocwheel.errors import CheckError
@@ -10,7 +10,7 @@ from rocwheel.wheels import elf
 from rocwheel.wheels.choose import Code, needed
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import is_bundle
-from rocwheel.wheels.devicecode.fatbin import BUNDLES
+from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.devicecode.kpack import Archive, is_archive, read_archive
 from rocwheel.wheels.scratch import Scratch
@@ -86,8 +86,16 @@ def work_through(
             "there is nothing to remove",
             cause=f"it has no removable code for other GPUs than {', '.join(map(str, wish.targets))}",
             next_step="use it as it is; `rocwheel inspect` shows what it contains",
+            detail="\n".join(_unseen(files)),
         )
     return work
+
+
+def _unseen(files: Sequence[Candidate]) -> Iterator[str]:
+    """Why code of some files stays as it is: it cannot be read, or lies elsewhere."""
+    for one in files:
+        found = fat_binary(one.open(), heads=True) if may_hold_code(one.head) else None
+        yield from (f"{one.path}: {why}" for why in (found.unseen if found else ()))
 
 
 def _more_targets(archive: Archive, wish: Wish) -> list[str]:

@@ -91,6 +91,8 @@ class Walk:
         part = self._originals.put(file.pieces())
         source = self._originals.window(part.offset, part.size)
         fat = fat_binary(source)
+        if fat and fat.unseen:
+            self.left[file.path] = "; ".join(fat.unseen)
         targets = _targets(fat, sorter.takes_archives) if fat else set()
         if fat and len(targets) == 1 and (fat.lone or fat.archive or is_bundle(head)):
             sorter.give(file, targets.pop())
