@@ -32,7 +32,7 @@ nightly: .venv/ready
 	@tools/prepare test
 	tools/pytest -q -n 2 $(tries) --dist loadfile --no-loadscope-reorder -m nightly --durations=20
 
-# real wheels as LLVM's tools and a second reader see them, 1.7 GB of downloads; TRUTH="NAME ..." for some of them
+# real wheels and packages as LLVM's tools and a second reader see them, 1.7 GB of downloads; TRUTH="NAME ..." for some of them
 truth: .venv/ready
 	@tools/prepare test
 	tools/pytest -q -rP -n 0 -m "real" tests/real/test_truth.py
