@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rocwheel.cli.start import settle
+from rocwheel.cli.signals import settle
 from rocwheel.terminal import colours
 
 

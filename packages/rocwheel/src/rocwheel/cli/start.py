@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from rocwheel.processes import startup
+from rocwheel.cli.signals import settle
 
 if TYPE_CHECKING:
     import click
@@ -44,11 +43,3 @@ def _leave() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-def settle() -> None:
-    """Asked to end, or with its terminal closed, the program ends what it runs, as with Ctrl-C."""
-    for asked in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(asked, signal.default_int_handler)
-    startup.settle()
