@@ -221,7 +221,7 @@ def test_the_policy_is_asked_with_what_may_run_and_the_processors_of_the_machine
     asked: list[tuple[Any, ...]] = []
 
     def decide(*words: Any) -> Decision:
-        asked.append(words[6:])
+        asked.append(words[6:8])
         return policy.decide(*words)
 
     monkeypatch.setattr(servers, "decide", decide)

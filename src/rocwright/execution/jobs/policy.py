@@ -7,9 +7,10 @@ can end, by what each may come to at most: the younger ones stop before they tak
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from rocwright.execution.jobs.beside import MOST_RUNNING, NOBODY, NOTHING, Beside, Claim, Running
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.order import Job, may_run, order
 from rocwright.execution.jobs.processes import Kind, Seen
@@ -79,7 +80,8 @@ class Decision:
     `tokens` is how many processes there may be in all, of all steps: each step's first one counted, and the
     `jobs` of steps that do not share. `pause` and `resume` are what to stop and to let go on. `why` is for
     people ("memory: 12 of 16 jobs"), "" where nothing holds the build back. `next` is when to look again,
-    in seconds. `hopeless` is a process that wants more by itself than there is for all.
+    in seconds. `hopeless` is a process that wants more by itself than there is for all. `claim` is what the
+    build has of the machine, for others.
     """
 
     tokens: int
@@ -88,6 +90,7 @@ class Decision:
     why: str = ""
     next: float = PERIOD
     hopeless: Seen | None = None
+    claim: Claim = NOTHING
     past: Past = Past()
 
 
@@ -100,12 +103,15 @@ def decide(
     before: Decision | None,
     most: int,
     cores: int | None = None,
+    beside: Beside = NOBODY,
 ) -> Decision:
     """What to do now, never more than `most` processes in all, on `cores` (None: as many as `most`).
 
+    `beside` are the other builds.
     `before` is the last decision, None at first; `now` is monotonic.
     """
-    past = _remember(now, room, seen, before)
+    past = _remember(now, room, seen, before, beside)
+    most = beside.most(most, max(cores or most, most))
     workers = sorted(
         (one for one in seen if one.kind is not Kind.OTHER), key=lambda one: (one.started, one.pid)
     )
@@ -113,21 +119,26 @@ def decide(
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
     prospects = Prospects(steps, learnt, workers, room.total)
     available = round((room.available - margin(room)) * past.calm)
-    goes = _going(available, room, active, prospects, past, min(cores or most, most))
+    others = beside.running if room.shared else ()
+    goes = _going(available, room, active, others, prospects, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
     pause = tuple(one for one in active if _name(one) in stays and not one.paused)
     # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
     # to drive others meanwhile
     resume = tuple(one for one in seen if _name(one) in past.stopped - stays)
-    tokens = 0 if stays else _admitted(available, workers, steps, prospects, past, most, cores or most)
+    promised = beside.promised if room.shared else 0
+    tokens = (
+        0 if stays else _admitted(available - promised, workers, steps, prospects, past, most, cores or most)
+    )
     tokens = min(most, max(tokens, len(steps), 1))
-    wait = _next(available, past.fastest, min(tokens, cores or most))
+    wait = _next(available, past.fastest, min(tokens + len(others), cores or most))
     return Decision(
         tokens=tokens,
         pause=pause,
         resume=resume,
         why=_words(tokens, most, len(stays)),
         next=wait,
+        claim=_claim(workers, active, stays, steps, prospects, past, tokens),
         hopeless=_hopeless(room, active, goes, past.others[room.bound]),
         past=replace(past, stopped=frozenset(stays), waits=wait),
     )
@@ -157,7 +168,9 @@ def _name(one: Seen) -> tuple[int, int]:
     return one.pid, one.started
 
 
-def _remember(now: float, room: MemoryBudget, seen: Sequence[Seen], before: Decision | None) -> Past:
+def _remember(
+    now: float, room: MemoryBudget, seen: Sequence[Seen], before: Decision | None, beside: Beside
+) -> Past:
     past = before.past if before is not None else Past()
     passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
     pairs = [(one, past.seen.get(_name(one))) for one in seen]
@@ -173,7 +186,12 @@ def _remember(now: float, room: MemoryBudget, seen: Sequence[Seen], before: Deci
         for one, old in pairs
     }
     stall = room.pressure
-    others = max(0, room.used - sum(one.memory for one in seen if one.kind is not Kind.OTHER))
+    others = max(
+        0,
+        room.used
+        - (beside.memory if room.shared else 0)
+        - sum(one.memory for one in seen if one.kind is not Kind.OTHER),
+    )
     return Past(
         time=now,
         fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *growth.values()),
@@ -208,33 +226,29 @@ def _going(
     available: int,
     room: MemoryBudget,
     active: Sequence[Seen],
+    others: Sequence[Running],
     prospects: Prospects,
     past: Past,
     cores: int,
 ) -> list[bool]:
-    """Which of the processes, the oldest first, may go on."""
-    jobs = [
-        Job(
-            one.memory,
-            prospects.wants(one, past.grew[_name(one)][1]),
-            margin(room) if _name(one) in past.stopped else 0,
-        )
-        for one in active
-    ]
-    if not jobs or sum(job.wants for job in jobs) <= available:
-        return [True] * len(jobs)
+    """Which of the processes, the oldest first, may go on, where those of other builds take their turns in
+    the same order."""
+    mine = [_told(one, prospects, past, stopped=_name(one) in past.stopped) for one in active]
+    jobs = sorted([*mine, *others], key=lambda one: one.started)
+    if not mine or sum(one.wants for one in jobs) <= available:
+        return [True] * len(mine)
     ahead = (2 * SHORTEST + _SIGNAL + past.late) * min(1.0, cores / len(jobs))
     # each goes on growing as it does, and one may begin to swell: not all in the same moment
     burst = round(past.fastest * ahead)
     again = burst + margin(room) // 2
     steps = [
-        min(burst, round(ahead * max(2 * past.growth.get(_name(one), 0.0), _SLOW)))
-        + (again if _name(one) in past.stopped else 0)
-        for one in active
+        min(burst, round(ahead * max(2 * one.grows, _SLOW))) + (again if one.stopped else 0) for one in jobs
     ]
-    places = order(available - burst, jobs)
+    held = [Job(one.holds, one.wants, margin(room) if one.stopped else 0) for one in jobs]
+    places = order(available - burst, held)
     found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
-    return [found[number] for number in range(len(jobs))]
+    numbers = {id(one): number for number, one in enumerate(jobs)}
+    return [found[numbers[id(one)]] for one in mine]
 
 
 def _admitted(
@@ -278,6 +292,41 @@ def _admitted(
         by_usual -= usual
         by_most -= at_most
     return total
+
+
+def _claim(
+    workers: Sequence[Seen],
+    active: Sequence[Seen],
+    stays: Set[tuple[int, int]],
+    steps: Sequence[StepNow],
+    prospects: Prospects,
+    past: Past,
+    tokens: int,
+) -> Claim:
+    """What runs, what it may still come to, and what may begin until the next look: no more than runs."""
+    running = [one for one in workers if not one.paused]
+    soon = min(max(0, tokens - len(workers)), len(running))
+    usual = max((prospects.new(step.name).usual for step in steps), default=0)
+    grows = sum(max(0, prospects.usual(one) - one.memory) for one in workers)
+    return Claim(
+        jobs=max(len(running), min(1, len(steps))),
+        memory=sum(one.memory for one in workers),
+        running=tuple(
+            _told(one, prospects, past, stopped=_name(one) in stays) for one in active[:MOST_RUNNING]
+        ),
+        promised=grows + soon * usual,
+    )
+
+
+def _told(one: Seen, prospects: Prospects, past: Past, *, stopped: bool) -> Running:
+    """A process as the order of all builds has it."""
+    return Running(
+        started=one.started,
+        holds=one.memory,
+        wants=max(0, prospects.wants(one, past.grew[_name(one)][1])),
+        grows=max(0, round(past.growth.get(_name(one), 0.0))),
+        stopped=stopped,
+    )
 
 
 def _next(available: int, fastest: float, running: int) -> float:

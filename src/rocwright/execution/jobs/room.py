@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocwright.execution.jobs.kernel import table, text
@@ -44,7 +44,7 @@ class MemoryBudget:
     `used` is what cannot be dropped under pressure: file cache is no use of memory. `available` is what can
     still be taken, `bound` what bounds it: "machine", "limit" (the user's), or a cgroup's folder. `limit` is
     the user's bound for the whole build, None for none. `pressure` is that of the same bound, None where the
-    kernel does not tell.
+    kernel does not tell. `shared` says that other builds are within that bound too.
     """
 
     total: int
@@ -53,6 +53,7 @@ class MemoryBudget:
     bound: str = "machine"
     limit: int | None = None
     pressure: Pressure | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class _Bound:
     total: int
     used: int
     pressure: Path | None = None
+    shared: bool = True
+    """Whether other builds are within it too."""
 
     @property
     def left(self) -> int:
@@ -77,12 +80,14 @@ def read_room(
     machine = _machine(text(MEMINFO))
     bounds = [machine, *_cgroups(group, below, machine.total)]
     if limit is not None:
-        bounds.append(_Bound("limit", limit, max(own, group.used() if group is not None else 0)))
+        used = max(own, group.used() if group is not None else 0)
+        bounds.append(_Bound("limit", limit, used, shared=False))
     tightest = min(bounds, key=lambda bound: bound.left)
     return MemoryBudget(
         total=tightest.total,
         used=tightest.used,
         available=tightest.left,
+        shared=tightest.shared,
         bound=tightest.name,
         limit=limit,
         pressure=pressure_of(text(tightest.pressure)) if tightest.pressure is not None else None,
@@ -130,7 +135,8 @@ def _cgroups(group: Cgroup | None, below: Sequence[Path], total: int) -> Iterato
         if folder.is_relative_to(cgroup.MOUNT):
             bound = _first(folder, total) or _second(folder, total)
             if bound is not None:
-                yield bound
+                mine = folder in below or (group is not None and folder.is_relative_to(group.folder))
+                yield replace(bound, shared=not mine)
 
 
 def _first(folder: Path, total: int) -> _Bound | None:

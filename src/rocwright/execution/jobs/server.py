@@ -18,6 +18,7 @@ from threading import Event, Lock, Thread
 
 from rocwheel.units import size
 from rocwright.execution.executor import Alone
+from rocwright.execution.jobs.beside import NOBODY, Board
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
@@ -129,6 +130,7 @@ class JobServer:
         self._wake = Event()
         self._stopped = False
         self._paused: dict[int, Seen] = {}
+        self._beside = NOBODY
         self._looked = time.monotonic()
         self._thread = Thread(target=self._serve, name="job server", daemon=True)
 
@@ -139,6 +141,7 @@ class JobServer:
         state.write_record(self.folder, (), self._group)
         if self._group is not None and self.limit is not None:
             self._group.limit(self.limit)
+        self._board = Board(self._home.path, self.folder.name)
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
         if self._learnt.set_aside is not None:
@@ -155,6 +158,7 @@ class JobServer:
             self._thread.join()
         self._circulation.tokens.close()
         self._learnt.save()
+        self._board.close()
         state.dispose(self.folder)
 
     @property
@@ -171,8 +175,10 @@ class JobServer:
         """
         with self._lock:
             taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
-            cap = min(most or self.allowed, self.allowed)
-            share = min((self.allowed - taken) // max(waiting, 1), step.resources.cores, cap)
+            self._beside = self._board.look()
+            allowed = self._beside.most(self.allowed, max(os.cpu_count() or 1, self.allowed))
+            cap = min(most or allowed, allowed)
+            share = min((allowed - taken) // max(waiting, 1), step.resources.cores, cap)
             fits = fitting(
                 self._look(), self._learnt, step.component, step.name, step.resources.memory, self.allowed
             )
@@ -237,10 +243,20 @@ class JobServer:
         sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
         self._learn(sight, {seat.name: seat.component for seat in seats})
         steps = [seat.now() for seat in seats]
-        room = self._look(sight)
-        self.decision = decide(
-            now, room, sight.seen, steps, self._learnt, self.decision, most, os.cpu_count()
-        )
+        with self._board.turn() as self._beside:
+            room = self._look(sight)
+            self.decision = decide(
+                now,
+                room,
+                sight.seen,
+                steps,
+                self._learnt,
+                self.decision,
+                most,
+                os.cpu_count(),
+                self._beside,
+            )
+            self._board.say(self.decision.claim)
         for seat in seats:
             mine = [one for one in sight.seen if one.step == seat.name]
             seat.note(mine, self.decision.tokens, now - self._looked)
