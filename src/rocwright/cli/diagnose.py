@@ -151,6 +151,8 @@ def _new(new: Novelty) -> None:
         click.echo(f"nothing in it is new: the good log has all its lines{left}\n")
         return
     click.echo(_bold(f"{count(new.count, 'line')} that the good log does not have{left}"))
+    if new.strange:
+        click.echo("  it has hardly a line of this one: is it of the same step?")
     width = max(len(f"{one.line:,}") for one in new.lines)
     for one in new.lines:
         click.echo(f"  {one.line:>{width},}  {one.text.strip()}")

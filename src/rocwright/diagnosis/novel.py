@@ -90,13 +90,24 @@ class NewLine(Frozen):
     weight: int
 
 
+FEW = 10
+"""From so many new lines on, a good log with not a tenth as many of the others is of something else."""
+
+
 class Novelty(Frozen):
     """How many lines of a log are new, and of these the ones that say most of a failure, the likeliest first;
-    `left_out` is how many bytes at the begin of the log were not looked at."""
+    `left_out` is how many bytes at the begin of the log were not looked at, `alike` how many kinds of its
+    lines the good log has too."""
 
     count: int
     lines: tuple[NewLine, ...]
     left_out: int = 0
+    alike: int = 0
+
+    @property
+    def strange(self) -> bool:
+        """Whether the good log has so little of this one that it is hardly of the same step."""
+        return self.count >= FEW and self.alike * FEW < self.count
 
 
 def template(line: bytes) -> bytes:
@@ -112,13 +123,15 @@ def novelty(
     `skipped` lines and `left_out` bytes of the failed one are not among its pieces.
     """
     known = {hash(b""), hash(b"#")}
-    known.update(hash(template(line)) for _, line in _different(good, 0))
+    good_ones = {hash(template(line)) for _, line in _different(good, 0)} - known
+    alike = 0
     telling: list[_Line] = []
     others: list[_Line] = []
     count, last = 0, skipped
     for last, line in _different(failed, skipped):
         mark = hash(template(line))
-        if mark in known:
+        alike += mark in good_ones
+        if mark in known or mark in good_ones:
             continue
         known.add(mark)
         count += 1
@@ -136,6 +149,7 @@ def novelty(
             for one in best[:MOST_TOLD]
         ),
         left_out=left_out,
+        alike=alike,
     )
 
 
