@@ -107,6 +107,15 @@ def test_what_is_wrong_in_an_issue_is_named(tmp_path: Path, old: str, new: str, 
     assert what in told(tmp_path, ISSUE.replace(old, new, 1))
 
 
+def test_a_flag_may_have_only_what_a_pattern_names(tmp_path: Path) -> None:
+    action = 'remedies = [{ kind = "flags", programs = ["cc"], flags = ["-x={what}"] }]'
+    named = ISSUE.replace("boom [0-9]+'", "boom (?P<what>[0-9]+)'") + 'filled = { means = "m {what}" }\n'
+    assert told(tmp_path / "right", f"{named}{action}\n") == ""
+    other = f"{named}{action}\n".replace('{what}"]', '{other}"]')
+    assert "no pattern names other" in told(tmp_path / "other", other)
+    assert "no pattern names what" in told(tmp_path / "none", f"{ISSUE}{action}\n")
+
+
 def test_a_line_that_a_program_printed_is_taken_with_its_times(tmp_path: Path) -> None:
     quote = 'quotes = [{ line = "[    7.02] boom 7", source = "https://a.example/1", made = true }]\nmeans'
     assert told(tmp_path, ISSUE.replace("means", quote, 1)) == ""
