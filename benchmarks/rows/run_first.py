@@ -34,8 +34,8 @@ def measure(runs: int | None) -> Sequence[Measured]:
             values=[one.wall for one in took],
             unit="s",
             most=60,
-            note="fetched from a bucket on this machine; the root file system is made of the base's "
-            f"packages; the server loads for {loads:.1f} s of it",
+            note="fetched from a bucket on this machine, with the root file system that it runs on; the server "
+            f"loads for {loads:.1f} s of it",
         ),
         Measured(
             name="run-first:rocwright",
@@ -43,7 +43,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
             values=[one.cpu for one in took],
             unit="s",
             most=5,
-            note=f"{seconds(took)} in all; the base's package manager and the unpacking are counted",
+            note=f"{seconds(took)} in all; the unpacking is counted",
         ),
     ]
 
