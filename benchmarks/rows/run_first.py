@@ -34,7 +34,7 @@ def measure(runs: int | None) -> Sequence[Measured]:
             values=[one.wall for one in took],
             unit="s",
             most=60,
-            note="fetched from a bucket on this machine, with the root file system that it runs on; the server "
+            note="fetched from a bucket on this machine, with the root that it runs on; the server "
             f"loads for {loads:.1f} s of it",
         ),
         Measured(
