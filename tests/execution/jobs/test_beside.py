@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,15 @@ def test_each_build_sees_what_the_others_say_and_not_itself(boards: tuple[Board,
         assert others == seen
     one.say(Claim())
     assert two.look() == NOBODY
+
+
+def test_without_the_folder_a_build_goes_on_by_itself(boards: tuple[Board, Board], runtime: Path) -> None:
+    """A user's runtime folder is emptied when they log out."""
+    one, two = boards
+    one.say(SOME)
+    shutil.rmtree(folder_of(runtime))
+    assert two.look() == NOBODY
+    two.say(SOME)
 
 
 def test_a_build_that_is_gone_says_nothing_any_more(boards: tuple[Board, Board], runtime: Path) -> None:

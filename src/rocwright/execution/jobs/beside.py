@@ -148,7 +148,11 @@ class Board:
                 return True
 
     def _others(self) -> Iterator[Claim]:
-        for path in self._folder.iterdir():
+        try:
+            there = list(self._folder.iterdir())
+        except OSError:
+            return  # a runtime folder is emptied when its user logs out: builds go on, each by itself
+        for path in there:
             if path == self._own or path.suffix != SUFFIX:
                 continue
             owner = state.owner_of(path.stem)
