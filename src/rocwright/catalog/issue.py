@@ -212,7 +212,40 @@ MOST_BEFORE = 4
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
-    return f"(?m:{unnamed(pattern).removeprefix('^')})"
+    return f"(?m:{_shortest(unnamed(pattern).removeprefix('^'))})"
+
+
+_ATOM = r"(?:\[\^?(?:\\.|[^\]\\])+\]|\\[wWsSdD]|\.| )"
+_AHEAD = (
+    (re.compile(rf"{_ATOM}(?:[*?]|\{{0,[0-9]+\}})(?![?+*])"), ""),
+    (re.compile(rf"({_ATOM})(?:\+|\{{1,[0-9]+\}})(?![?+*])"), r"\1"),
+    (re.compile(rf"\(\?:({_ATOM})(?:\+|\{{1,[0-9]+\}})\)(?![?+*{{])"), r"\1"),
+    (re.compile(r"\(\?:[^()]*\)[*?](?![?+*])"), ""),
+)
+_BEHIND = (
+    (re.compile(rf"(?<!\\)({_ATOM})(?:\+|\{{1,[0-9]+\}})$"), r"\1"),
+    (re.compile(rf"\(\?:({_ATOM})(?:\+|\{{1,[0-9]+\}})\)$"), r"\1"),
+    (re.compile(rf"(?<!\\){_ATOM}\*$"), ""),
+)
+
+
+def _shortest(pattern: str) -> str:
+    """A pattern found in the same lines, without what its begin and end only repeat or may have: RE2 would
+    have to remember at each place of a log how far it is in that."""
+    for trim, match in [(_AHEAD, re.Pattern.match), (_BEHIND, re.Pattern.search)]:
+        for one, kept in trim:
+            if match(one, pattern):
+                shorter = one.sub(kept, pattern, count=1)
+                return _shortest(shorter) if shorter and not _finds_nothing(shorter) else pattern
+    return pattern
+
+
+def _finds_nothing(pattern: str) -> bool:
+    """Whether it is found in an empty line, or is no pattern."""
+    try:
+        return re2.compile(pattern.encode(), options()).search(b"") is not None
+    except re2.error:
+        return True
 
 
 def unnamed(pattern: str) -> str:

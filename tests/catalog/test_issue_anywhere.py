@@ -1,0 +1,34 @@
+"""Patterns for whole logs: shorter than their own, found in the same lines."""
+
+from __future__ import annotations
+
+import pytest
+import re2
+
+from rocwright.catalog.issue import anywhere, options, the_issues, unnamed
+
+PAIRS = [
+    (r"^(?:[^ ]+: )?failed to [a-z]", "failed to [a-z]"),
+    (r"^ *CMake Error", "CMake Error"),
+    (r"cannot find (?P<what>.{1,80})", "cannot find ."),
+    (r"^\S+: fatal: ", r"\S: fatal: "),
+    (r"x\.+", r"x\.+"),
+    (r".*", r".*"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "short"), PAIRS)
+def test_begin_and_end_lose_what_only_repeats(pattern: str, short: str) -> None:
+    assert anywhere(pattern) == f"(?m:{short})"
+
+
+def test_every_pattern_is_found_in_the_same_lines_as_before() -> None:
+    issues, lines = the_issues()
+    signatures = (*issues.values(), *lines.error_line)
+    texts = [text.encode() for one in signatures for text in (*one.examples[:2], *one.no_match[:1])]
+    for one in signatures:
+        for pattern in one.patterns:
+            whole = re2.compile(f"(?m:{unnamed(pattern).removeprefix('^')})".encode(), options())
+            short = re2.compile(anywhere(pattern).encode(), options())
+            differ = [text for text in texts if bool(whole.search(text)) != bool(short.search(text))]
+            assert not differ, (pattern, differ)
