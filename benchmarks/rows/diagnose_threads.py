@@ -13,7 +13,7 @@ from rocwright.catalog.issue import plain
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
-HALVES = ("written", "once", "second", "third")
+HALVES = ("written", "once", "second", "third", "fourth", "fifth", "sixth")
 
 
 @dataclass(frozen=True)
