@@ -38,7 +38,14 @@ ELSEWHERE = {
     },
     "edits/*.toml": {"edit.*": "tests/patching/test_kinds.py"},
     "gpu_names.toml": {"fallback.*": "tests/resolve/test_gpus.py", "maker.*": "tests/resolve/test_gpus.py"},
-    "host.toml": {"tool.*": "tests/doctor/test_doctor.py"},
+    "host.toml": {
+        "tool.*": "tests/doctor/test_doctor.py",
+        "driver.issues": "tests/diagnosis/test_here.py",
+        "firmware.issues": "tests/diagnosis/test_here.py",
+        "kernel_log.*": "tests/doctor/test_kernel.py",
+        "dkms.*": "tests/doctor/test_kernel.py",
+        "secure_boot.file": "tests/doctor/test_kernel.py",
+    },
     "issues/*.toml": {
         "issue.remedies.*": "tests/remedies/test_choose.py",
         "issue.phases": "tests/diagnosis/test_diagnose.py",

@@ -141,6 +141,37 @@ def test_where_an_engine_keeps_images_is_found_by_its_row(tmp_path: Path, number
             assert found != list(storages(tree, rest("storage", number), 1000, "/home/grace")), folder
 
 
+@walks("host.toml", *(f"parameter.{one}" for one in ("stacks", "remedy", "safe", "values", "grade")))
+@pytest.mark.parametrize("number", rows("parameter"))
+def test_a_setting_of_the_driver_is_told_for_its_row(tmp_path: Path, number: int) -> None:
+    row = FACTS.parameter[number]
+    for value in row.values:
+        setting = f"{row.name}={value.replace('[1-9]', '1').replace('*', '0')}"
+        root = machine(tmp_path / setting, STRIX_HALO, more={"proc/cmdline": setting})
+        assert told(root, FACTS) != told(root, rest("parameter", number))
+
+
+@walks("host.toml", "vendor_kernel.vendor", "vendor_kernel.releases")
+@pytest.mark.parametrize("number", rows("vendor_kernel"))
+def test_the_kernel_of_a_vendor_is_judged_otherwise_for_its_row(tmp_path: Path, number: int) -> None:
+    for glob in FACTS.vendor_kernel[number].releases:
+        release = f"6.14.0-1{glob.lstrip('*').replace('[0-9]', '9').replace('*', '')}"
+        root = machine(tmp_path / release, POLARIS, kernel=release)
+        assert told(root, FACTS) != told(root, rest("vendor_kernel", number)), release
+
+
+@walks("host.toml", "container.engine", "container.file", "container.rootless")
+@pytest.mark.parametrize("number", rows("container"))
+def test_a_container_is_known_for_its_row(tmp_path: Path, number: int) -> None:
+    row = FACTS.container[number]
+    root = machine(tmp_path, POLARIS, more={row.file.lstrip("/"): f"{row.rootless}\n"})
+    with Tree(root) as tree:
+        found = here(tree, CATALOG, FACTS, Home(root / "home")).container
+        without = here(tree, CATALOG, rest("container", number), Home(root / "home")).container
+    assert without is None
+    assert found is not None and (found.engine, found.rootless) == (row.engine, bool(row.rootless))
+
+
 @walks("host.toml", *(f"advice.{one}" for one in ("name", "stacks", "remedy", "safe")))
 @pytest.mark.parametrize("name", FACTS.advice)
 def test_an_advice_is_given_by_a_finding_of_that_name(name: str) -> None:

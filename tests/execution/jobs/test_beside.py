@@ -14,7 +14,7 @@ from benchmarks.jobs_simulated import drawn
 from benchmarks.jobs_together import at_once
 from tests.making import small_plan
 
-from rocwright.execution.jobs.beside import FOLDER, NOBODY, TURN, Beside, Board, Claim, Running, together
+from rocwright.execution.jobs.beside import CLAIM, NOBODY, TURN, Beside, Board, Claim, Running, together
 from rocwright.execution.jobs.server import JobServer
 from rocwright.home import Home
 from rocwright.sandbox import state
@@ -28,17 +28,12 @@ SOME = Claim(
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ROCWRIGHT_RUNTIME_DIR", str(tmp_path / "run"))
-    return tmp_path / "run" / FOLDER
-
-
-def folder_of(runtime: Path) -> Path:
-    [folder] = runtime.iterdir()
-    return folder
+    return tmp_path / "run"
 
 
 @pytest.fixture
-def boards(runtime: Path) -> Iterator[tuple[Board, Board]]:
-    one, two = (Board(runtime / "home", state.new_folder().name) for _ in range(2))
+def boards(runtime: Path, tmp_path: Path) -> Iterator[tuple[Board, Board]]:
+    one, two = (Board(tmp_path / "home", state.new_folder()) for _ in range(2))
     yield one, two
     one.close()
     two.close()
@@ -59,7 +54,7 @@ def test_without_the_folder_a_build_goes_on_by_itself(boards: tuple[Board, Board
     """A user's runtime folder is emptied when they log out."""
     one, two = boards
     one.say(SOME)
-    shutil.rmtree(folder_of(runtime))
+    shutil.rmtree(runtime)
     assert two.look() == NOBODY
     two.say(SOME)
 
@@ -67,13 +62,25 @@ def test_without_the_folder_a_build_goes_on_by_itself(boards: tuple[Board, Board
 def test_a_build_that_is_gone_says_nothing_any_more(boards: tuple[Board, Board], runtime: Path) -> None:
     one, two = boards
     one.say(SOME)
-    [left] = folder_of(runtime).glob("*.json")
+    [left] = runtime.glob(f"*/{CLAIM}")
     # of a process that there never was, and of this one's number at another time
     for pid, start in ((2**22 + 1, 1), (os.getpid(), 1)):
-        name = left.name.replace(left.stem, "-".join([left.stem.split("-")[0], str(pid), str(start), "1"]))
-        (folder_of(runtime) / name).write_text(left.read_text())
+        words = left.parent.name.split("-")
+        gone = runtime / "-".join([words[0], str(pid), str(start), "1"])
+        gone.mkdir()
+        (gone / CLAIM).write_text(left.read_text())
     assert two.look().builds == 1
-    assert sorted(folder_of(runtime).glob("*.json")) == [left]
+
+
+def test_what_a_killed_build_said_goes_with_its_folder(runtime: Path, tmp_path: Path) -> None:
+    """Whoever outlives it removes that."""
+    folder = state.new_folder()
+    board = Board(tmp_path / "home", folder)
+    board.say(SOME)
+    assert [one.parent for one in runtime.glob(f"*/{CLAIM}")] == [folder]
+    state.dispose(folder)
+    assert [one.name for one in runtime.iterdir()] == [TURN]
+    board.close()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +99,7 @@ def test_a_build_that_is_gone_says_nothing_any_more(boards: tuple[Board, Board],
 def test_what_is_no_claim_counts_for_nothing(boards: tuple[Board, Board], runtime: Path, text: str) -> None:
     one, two = boards
     one.say(SOME)
-    [file] = folder_of(runtime).glob("*.json")
+    [file] = runtime.glob(f"*/{CLAIM}")
     file.write_text(text)
     assert two.look() == NOBODY
 
@@ -100,7 +107,7 @@ def test_what_is_no_claim_counts_for_nothing(boards: tuple[Board, Board], runtim
 def test_one_that_is_stopped_in_its_turn_holds_up_nobody(boards: tuple[Board, Board], runtime: Path) -> None:
     one, two = boards
     one.say(SOME)
-    stopped = os.open(folder_of(runtime) / TURN, os.O_RDWR)
+    stopped = os.open(runtime / TURN, os.O_RDWR)
     try:
         fcntl.flock(stopped, fcntl.LOCK_EX)
         with two.turn() as others:
@@ -111,13 +118,13 @@ def test_one_that_is_stopped_in_its_turn_holds_up_nobody(boards: tuple[Board, Bo
 
 def test_builds_with_another_home_are_not_seen(boards: tuple[Board, Board], tmp_path: Path) -> None:
     boards[0].say(SOME)
-    other = Board(tmp_path / "elsewhere", state.new_folder().name)
+    other = Board(tmp_path / "elsewhere", state.new_folder())
     assert other.look() == NOBODY
     other.close()
 
 
 def test_a_turn_is_one_builds_at_a_time(boards: tuple[Board, Board], runtime: Path) -> None:
-    other = os.open(folder_of(runtime) / TURN, os.O_RDWR)
+    other = os.open(runtime / TURN, os.O_RDWR)
     try:
         with boards[0].turn(), pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,7 +171,7 @@ def test_a_server_has_what_another_build_leaves_and_says_nothing_when_it_is_over
     runtime: Path, tmp_path: Path
 ) -> None:
     home = Home(tmp_path / "home")
-    other = Board(home.path, state.new_folder().name)
+    other = Board(home.path, state.new_folder())
     other.say(Claim(jobs=6))
     with JobServer(home, jobs=8) as server:
         step = small_plan().steps[-1]
@@ -179,4 +186,4 @@ def test_a_server_has_what_another_build_leaves_and_says_nothing_when_it_is_over
         assert other.look().jobs == 1
     assert other.look() == NOBODY
     other.close()
-    assert [path.name for path in folder_of(runtime).iterdir()] == [TURN]
+    assert [path.parent for path in runtime.glob(f"*/{CLAIM}")] == []

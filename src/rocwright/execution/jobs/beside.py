@@ -1,8 +1,8 @@
 """Builds with one home on one machine at the same time: together they stay within processors and memory.
 
 There is no server of all: each build says in a small file what it runs and may still want, and decides for
-itself by what the others say, one after the other. Of a build that is gone nothing counts. The folder is the
-user's own and in no sandbox: no build step can speak for a build.
+itself by what the others say, one after the other. The file is in the folder of its job server: of a build
+that is gone nothing counts, and nothing is left. No sandbox sees it: no build step can speak for a build.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from rocwheel.model import Frozen
 from rocwright.execution.jobs.kernel import text
 from rocwright.sandbox import state
 
-FOLDER, TURN = "builds", "turn"
-SUFFIX = ".json"
+CLAIM, TURN = "claim.json", "builds.turn"
 
 PATIENCE = 0.05
 """Seconds that a build waits for its turn; then it decides all the same: one that was stopped in its turn
@@ -49,10 +48,11 @@ class Running(Frozen):
 
 
 class Claim(Frozen):
-    """What one build has of the machine: `jobs` that run, the bytes that they hold (`memory`), and those
-    that they and what may begin until the next look usually still come to (`promised`). `running` are its
-    compilers, of which some may be paused."""
+    """What one build has of the machine: its `home` (a hash of its path), `jobs` that run, the bytes that
+    they hold (`memory`), and those that they and what may begin until the next look usually still come to
+    (`promised`). `running` are its compilers, of which some may be paused."""
 
+    home: str = ""
     jobs: _Count = 0
     memory: _Bytes = 0
     promised: _Bytes = 0
@@ -94,16 +94,16 @@ def together(claims: Iterable[Claim]) -> Beside:
 
 
 class Board:
-    """Where builds with the same home folder say what they have, on this machine and until it stops.
-    `name` is one of a sandbox, and tells its owner."""
+    """Where builds with the same home folder say what they have, on this machine and until it stops: each in
+    the folder of its job server, whose name tells its owner."""
 
-    def __init__(self, home: Path, name: str) -> None:
-        key = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
-        self._folder = state.home() / FOLDER / key
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._own = self._folder / f"{name}{SUFFIX}"
+    def __init__(self, home: Path, folder: Path) -> None:
+        self._home = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+        self._own = folder / CLAIM
         self._said: Claim | None = None
-        self._turn = os.open(self._folder / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._turn = os.open(
+            state.home() / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
 
     def look(self) -> Beside:
         """What the others have."""
@@ -126,7 +126,7 @@ class Board:
         new = self._own.with_suffix(".new")
         # a full disk is no reason to end a build: it goes on unseen
         with contextlib.suppress(OSError):
-            new.write_text(claim.model_dump_json())
+            new.write_text(claim.model_copy(update={"home": self._home}).model_dump_json())
             new.replace(self._own)
             self._said = claim
 
@@ -149,15 +149,14 @@ class Board:
 
     def _others(self) -> Iterator[Claim]:
         try:
-            there = list(self._folder.iterdir())
+            there = list(self._own.parent.parent.iterdir())
         except OSError:
             return  # a runtime folder is emptied when its user logs out: builds go on, each by itself
-        for path in there:
-            if path == self._own or path.suffix != SUFFIX:
-                continue
-            owner = state.owner_of(path.stem)
-            if owner is None or not owner.alive():
-                path.unlink(missing_ok=True)
+        for folder in there:
+            owner = state.owner_of(folder.name)
+            if folder == self._own.parent or owner is None or not owner.alive():
                 continue
             with contextlib.suppress(ValidationError):
-                yield Claim.model_validate_json(text(path))
+                claim = Claim.model_validate_json(text(folder / CLAIM))
+                if claim.home == self._home:
+                    yield claim

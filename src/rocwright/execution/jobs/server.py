@@ -141,7 +141,7 @@ class JobServer:
         state.write_record(self.folder, (), self._group)
         if self._group is not None and self.limit is not None:
             self._group.limit(self.limit)
-        self._board = Board(self._home.path, self.folder.name)
+        self._board = Board(self._home.path, self.folder)
         self._circulation = Circulation(Tokens.create(self.folder))
         self._learnt = Learnt.load(self._home)
         if self._learnt.set_aside is not None:
