@@ -43,6 +43,20 @@ def test_a_program_does_not_run_in_docker_and_is_told_of_the_image() -> None:
     assert done.exit_code == 2 and "--image FOLDER" in done.stderr
 
 
+def test_a_dry_run_builds_nothing_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def environment(*_: object, **how: object) -> None:
+        asked.append(how["build"])
+        raise InputError("as far as this", cause="", next_step="")
+
+    monkeypatch.setattr("rocwright.api.environments.known_environment", lambda *_, **__: None)
+    monkeypatch.setattr("rocwright.api.environments.environment", environment)
+    for words in (["--dry-run", "--", "true"], ["--", "true"]):
+        CliRunner().invoke(cli, ["run", "pytorch", *words])
+    assert asked == [False, True]
+
+
 @pytest.mark.parametrize("words", [["--", "true"], ["--model", "tiny"]])
 def test_pins_and_optional_components_are_those_of_a_build(
     words: list[str], monkeypatch: pytest.MonkeyPatch

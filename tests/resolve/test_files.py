@@ -200,7 +200,7 @@ def test_what_is_wrong_is_told_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "rocwright.toml").write_text('base = "y"\ngpu = ["a"]\nstakc = "z"\nzzz = 1\n')
     with pytest.raises(InputError) as caught:
         read_request(tmp_path / "rocwright.toml")
-    told = "line 3: stakc: there is no such entry; stack?; line 4: zzz: there is no such entry"
+    told = "line 3: stakc: there is no such entry, did you mean stack?; line 4: zzz: there is no such entry"
     assert caught.value.cause == told
 
 

@@ -329,7 +329,7 @@ def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
     done = run("--dry-run")
     assert done.returncode == 2
     assert "--dry-run builds and fetches nothing" in done.stderr
-    assert "next   rocwright build tiny --gpu gfx1151 --base debian:sid" in done.stderr
+    assert "next   rocwright build tiny --base debian:sid --gpu gfx1151" in done.stderr
     assert json.loads(run("history", "--json").stdout) == []
 
 

@@ -25,17 +25,18 @@ def environment(
     optional: Sequence[str] = (),
     extra: Sequence[str] = (),
     engine: str | None = None,
+    build: bool = True,
     home: str | Path | None = None,
     progress: Progress | None = None,
     say: Say = lambda line: None,
 ) -> Environment:
     """The environment of a wheel stack: its base, the wheels that were built, and what these require.
 
-    What is not there yet is fetched, built and installed. `versions` pins components of the stack, and
-    `optional` adds such as are not built otherwise. `extra` are requirements (PEP 508) of your own; they are
-    locked beside the stack's lock. Without a `stack` it is that of the project in this folder.
-    Raises InputError for a stack that makes no wheels, CheckError where they do not install, and what a build
-    raises.
+    What is not there yet is fetched, built and installed; without `build` it must be built. `versions` pins
+    components of the stack, and `optional` adds such as are not built otherwise. `extra` are requirements
+    (PEP 508) of your own; they are locked beside the stack's lock. Without a `stack` it is that of the
+    project in this folder. Raises InputError for a stack that makes no wheels, or without `build` for one
+    that is not built here, CheckError where they do not install, and what a build raises.
     """
     from rocwright.api.projects import project as project_for
     from rocwright.execution.progress import PlainProgress
@@ -51,7 +52,7 @@ def environment(
     )
     check_makes_wheels(project)
     told = progress or PlainProgress()
-    locked = built_lock(project, engine, told, say)
+    locked = built_lock(project, engine, told, say, build=build)
     made = prepare(project, locked, say, told, extra=extra, engine=engine)
     asked = asked_for(_words(stack, gpu, base, versions, optional, extra))
     remember(project.home, asked, project.lock_path, made)

@@ -156,7 +156,7 @@ def command(
             )
         if dry and place != "host":
             raise click.UsageError("--dry-run prints the command that runs a program in host.")
-        made = had(chosen, require, engine)
+        made = had(chosen, require, engine, build=not dry)
         if dry:
             show_program(made, context.meta[PROGRAM], env)
             return

@@ -114,8 +114,9 @@ class Chosen:
     optional: tuple[str, ...]
 
 
-def had(chosen: Chosen, require: Sequence[str], engine: str | None) -> Environment:
-    """The environment of a wheel stack; what is there already is had in milliseconds."""
+def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bool = True) -> Environment:
+    """The environment of a wheel stack; what is there already is had in milliseconds. Without `build` it is
+    refused for what is not built."""
     from rocwright.api import environments
 
     stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
@@ -135,6 +136,7 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None) -> Environme
         optional=optional,
         extra=require,
         engine=engine,
+        build=build,
         progress=choose_progress(),
         say=say,
     )

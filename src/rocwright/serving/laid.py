@@ -69,7 +69,7 @@ def product_of(
     if any(one.state is State.RUN for one in decisions):
         before()
         if not build:
-            raise not_built(project)
+            raise not_built(project.request)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
         built = flow.build(project, locked, Options(engine=engine), progress, wanted=(needed,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 from rocwheel.errors import InputError
@@ -12,7 +13,7 @@ from rocwright.execution.progress import Progress
 from rocwright.plan.decide import State
 from rocwright.project import Project
 from rocwright.resolve.files import write_lock
-from rocwright.resolve.model import Lock
+from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.validate import PUBLISHED_WHEELS, lacks_root_to_run_in
 
 
@@ -28,13 +29,12 @@ def check_makes_wheels(project: Project) -> None:
         )
 
 
-def not_built(project: Project) -> InputError:
+def not_built(asked: Request) -> InputError:
     """The refusal of a dry run: which files the command names is known once they are there."""
-    asked = project.request
     return InputError(
         f"{asked.stack} is not built here yet, and --dry-run builds and fetches nothing",
         cause="the command names files by their content, which a build makes, or a trusted store has",
-        next_step=f"rocwright build {asked.stack} --gpu {','.join(asked.gpu)} --base {asked.base}",
+        next_step=shlex.join(["rocwright", "build", *asked.words]),
     )
 
 
@@ -63,7 +63,7 @@ def built_lock(
     _, decisions = flow.planned(project, locked)
     if any(one.state is State.RUN for one in decisions):
         if not build:
-            raise not_built(project)
+            raise not_built(project.request)
         say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
         built = flow.build(project, locked, Options(engine=engine), progress, lay=False)

@@ -179,7 +179,8 @@ def test_a_server_has_what_another_build_leaves_and_says_nothing_when_it_is_over
         seat = server.seat(step.model_copy(update={"resources": resources}))
         cores = max(os.cpu_count() or 1, 8)
         assert seat is not None
-        assert seat.cap == min(8, max(-(-cores // 2), cores - 6))
+        assert seat.jobs <= min(8, max(-(-cores // 2), cores - 6))
+        assert seat.cap == 8  # once the other has ended it may have all
         end = time.monotonic() + 60
         while other.look().builds == 0 and time.monotonic() < end:
             time.sleep(0.05)

@@ -177,7 +177,8 @@ class JobServer:
             taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
             self._beside = self._board.look()
             allowed = self._beside.most(self.allowed, max(os.cpu_count() or 1, self.allowed))
-            cap = min(most or allowed, allowed)
+            # what other builds have now bounds its begin, and not what it may come to once they end
+            cap = min(most or self.allowed, self.allowed)
             share = min((allowed - taken) // max(waiting, 1), step.resources.cores, cap)
             fits = fitting(
                 self._look(), self._learnt, step.component, step.name, step.resources.memory, self.allowed

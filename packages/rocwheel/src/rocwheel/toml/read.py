@@ -170,7 +170,7 @@ def _said(kind: str, place: Sequence[str | int], message: str, known: Iterable[s
     if kind != "extra_forbidden":
         return message
     near = get_close_matches(str(place[-1]), [*known])
-    return f"there is no such entry{f'; {near[0]}?' if near else ''}"
+    return f"there is no such entry{f', did you mean {near[0]}?' if near else ''}"
 
 
 def _told(path: Path, place: Sequence[str | int], what: str) -> str:
