@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rocwright.diagnosis.novel import MOST_TOLD, novelty, template, weight
 from rocwright.diagnosis.read_log import pieces
 
+STAMP = b"2026-11-26T17:46:46.463Z "
 GOOD = b"""\
 -- The C compiler identification is GNU 14.2.0
 -- Looking for sgemm_ - not found
@@ -42,7 +43,11 @@ def of(bad: bytes, good: bytes) -> list[tuple[int, str]]:
 def test_the_cause_is_first_and_what_was_always_said_is_not_there() -> None:
     found = of(BAD, GOOD)
     assert found[0] == (6, "/tmp/other/src/b.cpp:3:10: fatal error: hip/hip_bf8.h: No such file or directory")
-    assert [number for number, _ in found] == [6, 8, 7]
+    assert [number for number, _ in found] == [6]
+
+
+def test_what_says_nothing_of_a_failure_is_told_where_no_other_line_does() -> None:
+    assert of(b"it stopped here\n", b"fine\n") == [(1, "it stopped here")]
 
 
 def test_a_log_has_nothing_new_against_itself_whatever_its_numbers_folders_and_hashes() -> None:
@@ -79,10 +84,17 @@ def test_the_names_of_files_are_one() -> None:
         (b"fatal error: x.h: No such file or directory", b"ninja: build stopped: subcommand failed."),
         (b"a.c:1:1: error: no", b"a.c:1:1: warning: error is unused"),
         (b"cannot find -lfoo", b"all went well"),
+        (b"a.c:1:1: error: no", b"TIP pass --env-dir, see how-to/troubleshooting.html#debug-a-failed-build"),
+        (STAMP + b"a.c:1:1: error: no", STAMP + b"ninja: build stopped: error in a subcommand"),
+        (STAMP + b"FAILED a test", STAMP + b"a try has failed"),
     ],
 )
 def test_what_tells_a_failure_weighs_more(more: bytes, less: bytes) -> None:
     assert weight(more) > weight(less)
+
+
+def test_a_line_is_told_without_the_time_that_stands_before_it() -> None:
+    assert of(STAMP + b"a.c:1:1: error: no\n", b"fine\n")[0][1] == "a.c:1:1: error: no"
 
 
 def test_of_equals_the_one_that_is_nearer_to_the_end_is_first() -> None:

@@ -124,6 +124,7 @@ def test_an_unknown_version_is_refused_with_the_nearest(catalog: Catalog) -> Non
         solve(catalog, ["alone"], {"alone": "1.8"}, {})
     assert "1.0, 1.10, 1.9, 2.0rc1" in caught.value.cause
     assert "use 1.9" in caught.value.next_step
+    assert caught.value.next_step.endswith("--set 'alone=1.8 like 1.9'")
 
 
 def test_a_pin_of_an_unknown_component_is_refused_with_the_nearest(catalog: Catalog) -> None:

@@ -83,6 +83,13 @@ def test_where_no_place_has_it_every_reason_is_told(
     ]  # fmt: skip
 
 
+def test_where_a_recipe_names_no_place_nothing_was_tried_and_no_network_is_blamed(reach: Reach) -> None:
+    with pytest.raises(FetchError, match="no source of hello 2 is known") as caught:
+        locate("hello", "2", [], reach)
+    assert "tried" not in caught.value.cause
+    assert "hello.toml" in caught.value.next_step
+
+
 def test_what_rocwright_carries_is_packed_to_the_same_bytes_every_time(reach: Reach) -> None:
     one, other = (locate("hello", "1", [BuiltinPlace(builtin="hello")], reach) for _ in range(2))
     assert one == other

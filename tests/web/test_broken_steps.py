@@ -58,6 +58,11 @@ def test_what_the_last_good_log_did_not_have_is_shown(served: Served, records: R
     )
     text = served.client().get(f"/runs/{run.id}").text
     assert "1 line that its last good log did not have" in text
+    log = served.client().get(f"/runs/{run.id}/log/alpha").text
+    assert "1 line that its last good log did not have" in log
+    assert re.findall(r'<div class="line new"[^>]*>(.*?)</div>', log) == [
+        '<span class="at"></span>the plug &lt;is&gt; missing, token=***'
+    ]
     assert "3  the plug &lt;is&gt; missing, token=***" in text
 
 

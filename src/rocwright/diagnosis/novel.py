@@ -11,7 +11,7 @@ import re2
 
 from rocwheel.model import Frozen
 from rocwheel.units import printable
-from rocwright.catalog.issue import any_of, the_issues
+from rocwright.catalog.issue import any_of, bare, stamps, the_issues
 
 MOST_TOLD = 12
 """New lines that are told."""
@@ -42,7 +42,16 @@ def _words(*words: str) -> re.Pattern[bytes]:
 
 # how much a word says of a failure
 _WORDS: tuple[tuple[int, re.Pattern[bytes]], ...] = (
-    (8, _words(r"\b(?:fatal )?error\b\s*[:\[]", r"^E:? ", r"\bFAILED\b", r"\bCMake Error\b", r"\*\*\* ")),
+    (
+        8,
+        _words(
+            r"\b(?:fatal )?error\b\s*[:\[]",
+            r"(?-i:^E:? )",
+            r"(?-i:\bFAILED\b)",
+            r"\bCMake Error\b",
+            r"\*\*\* ",
+        ),
+    ),
     (6, _words("undefined (?:reference|symbol)", "cannot find", "no such file", "not found", "unable to")),
     (6, _words("segmentation fault", "core dumped", r"\babort(?:ed)?\b", "terminate called")),
     (6, _words("out of memory", r"\bkilled\b")),
@@ -82,8 +91,14 @@ def _calm() -> re2.Pattern | None:
     return any_of(the_issues()[1].calm)
 
 
+@cache
+def _stamp() -> re2.Pattern | None:
+    """What finds the time, and who says it, at the begin of a line."""
+    return stamps(the_issues()[1].before)
+
+
 class NewLine(Frozen):
-    """A line that is new, numbered from 1, and how much its words say of a failure."""
+    """A line that is new, without its time, numbered from 1, and how much its words say of a failure."""
 
     line: int
     text: str
@@ -138,8 +153,9 @@ def novelty(
         points = weight(line[:_LONGEST])
         kept, most = (telling, _MOST_KEPT) if points else (others, MOST_TOLD)
         if len(kept) < most:
-            kept.append(_Line(points, last, line[: 4 * MOST_WIDE]))
-    best = sorted((*telling, *others), key=lambda one: (-one.weight, -(10 * one.at // max(last, 1)), one.at))
+            kept.append(_Line(points, last, bare(line[:_LONGEST], _stamp())[: 4 * MOST_WIDE]))
+    # a line that says nothing of a failure is told where no other does
+    best = sorted(telling or others, key=lambda one: (-one.weight, -(10 * one.at // max(last, 1)), one.at))
     return Novelty(
         count=count,
         lines=tuple(
@@ -160,10 +176,15 @@ class _Line(NamedTuple):
 
 
 def weight(line: bytes) -> int:
-    """How much the words of a line say of a failure; 0 for nothing."""
-    most = max((points for points, words in _WORDS if words.search(line)), default=0)
-    calm = _CALMED if most and (found := _calm()) is not None and found.search(line) else 0
-    follows = _FOLLOWED if most and _FOLLOWS.search(line) else 0
+    """How much the words of a line say of a failure, with and without what stands before them; 0 for
+    nothing."""
+    own = bare(line, _stamp())
+    says = (line, own) if own != line else (line,)
+    most = max((points for points, words in _WORDS if any(map(words.search, says))), default=0)
+    if not most:
+        return 0
+    calm = _CALMED if (found := _calm()) is not None and any(map(found.search, says)) else 0
+    follows = _FOLLOWED if any(map(_FOLLOWS.search, says)) else 0
     return max(0, most - calm - follows)
 
 

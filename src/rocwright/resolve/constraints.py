@@ -88,11 +88,12 @@ def _check_pin(
         return
     known = [release.version for release in catalog.component(name).release]
     if not any(Version(one) in SpecifierSet(f"=={version}") for one in known):
+        near = nearest_version(version, known)
         raise InputError(
             f"{name} {version} is not known",
             cause=f"the catalog has {name} {', '.join(known)}",
-            next_step=f"use {nearest_version(version, known)}, add the release to {name}.toml, or take over "
-            f"the facts of one: {like(version, nearest_version(version, known))!r}",
+            next_step=f"use {near}, add the release to {name}.toml, or take over the facts of one: "
+            f"--set '{name}={like(version, near)}'",
         )
 
 

@@ -78,7 +78,14 @@ class Reach:
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
     """The first of `places` that has the release. Raises FetchError that says why each of them does not,
-    NetworkError where none of them answers."""
+    or that there is none, NetworkError where none of them answers."""
+    if not places:
+        raise FetchError(
+            f"no source of {name} {version} is known",
+            cause="its recipe names no place for this release",
+            next_step=f"add a place to it in {name}.toml: rocwright catalog schema component shows how",
+            subject=name,
+        )
     reasons: list[str] = []
     errors: list[NetworkError | FetchError] = []
     for place in places:
@@ -89,7 +96,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
             reasons.append(f"{describe(place)}: {_why(error)}")
             continue
         return replace(found, kind=kind_of(place), passed_over=tuple(reasons))
-    silent = errors and all(isinstance(one, NetworkError) for one in errors)
+    silent = all(isinstance(one, NetworkError) for one in errors)
     raise (NetworkError if silent else FetchError)(
         f"no source of {name} {version} can be reached",
         cause="every source in the recipe was tried",

@@ -95,11 +95,14 @@ class BrokenSteps:
             issue=the_issues()[0].get(step.issue),
             marked=marked,
             at=first[1] if first else None,
-            new=self._new(run, step) if not killed and run.state == "ended" else None,
+            new=self.new_in(run, step),
         )
 
-    def _new(self, run: Run, step: StepRun) -> Novelty | None:
-        """What its last good log had not; kept, for neither log changes any more."""
+    def new_in(self, run: Run, step: StepRun) -> Novelty | None:
+        """What the log of a step that failed has and its last good one had not; kept, for neither log changes
+        any more. None of a step that did not fail, and of a run that goes on."""
+        if step.outcome != "failed" or run.state != "ended":
+            return None
         key = (run.id, step.name)
         if key not in self._compared:
             found = self.new(run, step.name)

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from rocwheel.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
+from rocwright.diagnosis.novel import MOST_WIDE
 from rocwright.diagnosis.search import search
 from rocwright.execution.good_log import new_lines
 from rocwright.records.model import Run, Sample, StepRun, Which
@@ -135,6 +136,7 @@ class Pages:
         start, at = (number(request.query_params.get(name, ""), -1) for name in ("from", "at"))
         begin, log = start if start >= 0 else -CHUNK, self.log_path(run, step.log)
         part, first = await asked(lambda: read_from(log, begin, at, self.site.hidden))
+        new = await asked(lambda: self._broken.new_in(run, step))
         return self.page(
             request,
             "log.html",
@@ -142,6 +144,9 @@ class Pages:
             step=step,
             part=part,
             first=first,
+            new=new,
+            told={one.text.strip() for one in new.lines} if new else (),
+            widest=MOST_WIDE,
             parts=list(phases(part.lines)),
             earlier=max(0, part.start - CHUNK),
             look=look_of(step),
