@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rocwright.cli.report import check_row
+from rocwheel.errors import CompileError, NetworkError
+from rocwright.cli.report import check_row, show_failures
 from rocwright.records.model import Finding
 
 
@@ -14,3 +15,16 @@ from rocwright.records.model import Finding
 def test_what_was_not_there_to_be_tried_is_no_pass(ok: bool, absent: bool, word: str) -> None:
     found = Finding(component="llama", check="runs", name="devices", ok=ok, absent=absent, detail="none")
     assert check_row(found) == ("llama: devices", word, "-", "none")
+
+
+def test_a_failed_step_is_named_in_what_to_type_next_and_once(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = CompileError("it ended", next_step="rocwright logs STEP shows it; rocwright shell STEP opens it")
+    assert show_failures([("torch", bad), ("audio", NetworkError("no answer", next_step="try again"))]) == 6
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        "error[compile] torch: it ended",
+        "  next   rocwright logs torch shows it; rocwright shell torch opens it",
+        "error[network] audio: no answer",
+        "  next   try again",
+        "  look   rocwright logs audio",
+    ]

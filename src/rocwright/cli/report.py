@@ -11,6 +11,7 @@ from rocwheel.cli.tell import print_table
 from rocwheel.errors import RocwrightError
 from rocwheel.units import count, duration, size
 from rocwright.cli.tell import tell
+from rocwright.diagnosis.explain import for_step
 from rocwright.diagnosis.novel import Novelty
 from rocwright.execution.built import Built
 from rocwright.execution.estimate import expected
@@ -88,9 +89,12 @@ def show_remedies(lock: Lock) -> None:
 def show_failures(failures: Sequence[tuple[str, RocwrightError]], new: NewLines = lambda step: None) -> int:
     """Every failure, together, each with what is `new` in its log; gives the exit code of the first."""
     for name, error in failures:
+        error.next_step = for_step(error.next_step, name)
         tell(error, name)
         _show_new(new(name), error.detail)
-        click.echo(f"  {click.style('look', bold=True)}   rocwright logs {name}", err=True)
+        look = f"rocwright logs {name}"
+        if look not in error.next_step:
+            click.echo(f"  {click.style('look', bold=True)}   {look}", err=True)
     return failures[0][1].failure.exit_code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,11 @@ _TOLD_BY_LOGS = frozenset(
 
 _PHASES = {"fetch": Phase.FETCH, "base": Phase.ROOT, "tree": Phase.PATCH, "image": Phase.IMAGE}
 """What a step does, by the kind of its action; one that runs commands prepares or builds."""
+
+
+def for_step(advice: str, step: str) -> str:
+    """Advice that names a step as `STEP`, with the name of the one that it is given for."""
+    return re.sub(r"\bSTEP\b", lambda _: step, advice)
 
 
 class Watch:

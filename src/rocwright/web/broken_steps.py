@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.diagnosis.diagnose import Where, diagnose
+from rocwright.diagnosis.explain import for_step
 from rocwright.diagnosis.masking import masked
 from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import open_log, pieces
@@ -91,7 +91,7 @@ class BrokenSteps:
             message="" if says == message else message,
             cause="" if cause == says or cause in lines else cause,
             lines=lines if lines != (says,) else (),
-            next_step=re.sub(r"\bSTEP\b", step.name, error.get("next", "")) or (AGAIN if killed else ""),
+            next_step=for_step(error.get("next", ""), step.name) or (AGAIN if killed else ""),
             issue=the_issues()[0].get(step.issue),
             marked=marked,
             at=first[1] if first else None,
