@@ -139,8 +139,9 @@ def test_ten_megabytes_of_tokens_make_no_more_jobs(shop: Workshop) -> None:
     assert max(at_once(shop, "flooded")) <= 5
 
 
-BUILD_NINJA = """rule cc
-  command = echo + >> /ccache/$log; ./cc1plus 0.3; echo - >> /ccache/$log
+BUILD_NINJA = """time = 0.3
+rule cc
+  command = echo + >> /ccache/$log; ./cc1plus $time; echo - >> /ccache/$log
 """
 
 
@@ -176,3 +177,17 @@ def test_new_make_and_ninja_take_tokens_by_the_path_of_the_fifo(shop: Workshop, 
     assert "shares jobs with the steps that run at the same time: make, ninja (here: make 4." in said(
         shop, "new"
     )
+
+
+def test_a_long_link_that_goes_on_alone_makes_no_more_jobs(shop: Workshop, sid_root: Path) -> None:
+    """ninja starts two, by the place that needs no token and by a token, and the first ends long before."""
+    shop.root = put_root(shop.store, sid_root, "sid")
+    alone = "".join(
+        f"build {name}: cc\n  log = link\n  time = {time}\n" for name, time in (("a", 0.3), ("b", 5))
+    )
+    after = "".join(f"build {number}: cc | a b\n  log = link\n  time = 1\n" for number in range(6))
+    tree = shop.tree("link", **{"build.ninja": BUILD_NINJA + alone + after})
+    commands = (COMPILER, "ninja --quiet $NINJAFLAGS", "touch $OUT/result")
+    run(shop, shop.step(*commands, name="link", tree=tree, resources=NEEDS), jobs=2)
+    assert at_once(shop, "link")[:3] == [1, 2, 1]
+    assert max(at_once(shop, "link")) == 2

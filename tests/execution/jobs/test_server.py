@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,13 @@ def test_threads_that_could_hold_a_token_are_those_of_whom_started_no_other_but_
     other = seen(pid=4, step="other", threads=5)
     assert servers._could_hold([make, first, second, other]) == (3 + 2 - 1) + (5 - 1)
     assert servers._could_hold([]) == 0
+
+
+def test_what_clients_started_is_theirs_as_is_what_that_started() -> None:
+    shell, make = seen(pid=1), replace(seen(pid=2, parent=1), program="make")
+    driver, compiler, sleep = seen(pid=3, parent=2), seen(pid=4, parent=3), seen(pid=5, parent=1)
+    assert servers._started([shell, make, driver, compiler, sleep], frozenset({"make"})) == {3, 4}
+    assert servers._started([replace(shell, parent=2), make], frozenset({"make"})) == {1, 2}
 
 
 def test_only_what_compiles_or_links_in_a_known_step_is_learnt(tmp_path: Path) -> None:

@@ -98,6 +98,9 @@ def test_a_look_at_a_fifo_that_nobody_floods_does_not_wait(
     assert (circulation.out(), waited) == (0, [])
 
 
+NOBODY: frozenset[int] = frozenset()
+
+
 def test_what_held_before_the_last_seconds_counts_no_more() -> None:
     lasting = Lasting()
     for now, value in ((0.0, 1), (1.0, 5), (1.0 + PATIENCE, 7)):
@@ -112,10 +115,38 @@ def test_tokens_that_nobody_can_hold_are_put_in_again_after_a_while(tokens: Toke
     circulation.settle(7)
     os.read(client, 5)
     for now, threads in ((10, 2), (11, 0), (11.9, 1), (10 + PATIENCE, 2)):
-        circulation.note(now, out=circulation.out(), threads=threads, surplus=0)
+        circulation.note(now, out=circulation.out(), threads=threads, surplus=0, started=NOBODY)
         circulation.settle(7)
         assert tokens.held() == (2 if now < 10 + PATIENCE else 5)
     assert circulation.out() == 2
+
+
+def test_a_token_of_the_last_process_of_a_step_is_not_lost_however_long_it_runs(
+    tokens: Tokens, client: int
+) -> None:
+    circulation = Circulation(tokens)
+    circulation.settle(1)
+    circulation.note(0, out=circulation.out(), threads=0, surplus=0, started=NOBODY)
+    os.read(client, 1)
+    circulation.note(1, out=circulation.out(), threads=1, surplus=0, started=frozenset({2, 3}))
+    for now in range(2, 60):
+        circulation.note(now, out=circulation.out(), threads=0, surplus=0, started=frozenset({3}))
+        circulation.settle(1)
+        assert tokens.held() == 0
+    os.write(client, b"+")
+    assert circulation.out() == 0
+    assert tokens.held() == 1
+
+
+def test_a_token_is_lost_once_all_that_could_have_it_have_ended(tokens: Tokens, client: int) -> None:
+    circulation = Circulation(tokens)
+    circulation.settle(1)
+    circulation.note(0, out=circulation.out(), threads=0, surplus=0, started=NOBODY)
+    os.read(client, 1)
+    for now in range(1, 20):
+        circulation.note(now, out=circulation.out(), threads=0, surplus=0, started=frozenset({2 + now // 10}))
+        circulation.settle(1)
+        assert tokens.held() == (now >= 10)
 
 
 def test_a_moment_in_which_a_process_is_not_seen_yet_loses_no_token(tokens: Tokens, client: int) -> None:
@@ -123,7 +154,9 @@ def test_a_moment_in_which_a_process_is_not_seen_yet_loses_no_token(tokens: Toke
     circulation.settle(4)
     os.read(client, 4)
     for tick in range(40):
-        circulation.note(tick / 2, out=circulation.out(), threads=0 if tick % 4 else 4, surplus=0)
+        circulation.note(
+            tick / 2, out=circulation.out(), threads=0 if tick % 4 else 4, surplus=0, started=NOBODY
+        )
         circulation.settle(4)
     assert tokens.held() == 0
 
@@ -132,11 +165,11 @@ def test_processes_that_took_no_token_leave_less_for_the_others(tokens: Tokens) 
     circulation = Circulation(tokens)
     circulation.settle(7)
     for now in (0, 1, 2.5):
-        circulation.note(now, out=circulation.out(), threads=9, surplus=5)
+        circulation.note(now, out=circulation.out(), threads=9, surplus=5, started=NOBODY)
     circulation.settle(7)
     assert tokens.held() == 2
     for now in (3, 4, 5.5):
-        circulation.note(now, out=circulation.out(), threads=1, surplus=0)
+        circulation.note(now, out=circulation.out(), threads=1, surplus=0, started=NOBODY)
     circulation.settle(7)
     assert tokens.held() == 7
 
@@ -183,7 +216,7 @@ def test_whatever_clients_do_the_count_comes_right_when_they_are_gone(
                 circulation.out()
         assert circulation.out() >= 0
     for now in (100.0, 101.0, 103.0, 103.5):
-        circulation.note(now, out=circulation.out(), threads=0, surplus=0)
+        circulation.note(now, out=circulation.out(), threads=0, surplus=0, started=NOBODY)
         circulation.settle(wanted)
     assert tokens.held() == wanted
     os.close(client)

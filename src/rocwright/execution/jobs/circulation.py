@@ -5,6 +5,10 @@ Who holds a token is not known, only how many are out. Two things are seen besid
 the steps (a token that nobody can hold any more is lost), and how many processes work (more than tokens
 explain were started by tools that know no job server, or were told a number; so much less may be given
 out).
+
+The first process of a step needs no token. It may have one all the same: ninja starts two, the one without
+a token ends, and the other, a link of minutes, goes on alone. So a token counts as lost only once all have
+ended that it could have been taken for.
 """
 
 from __future__ import annotations
@@ -62,6 +66,8 @@ class Circulation:
     tokens: Tokens
     _there: int = 0
     _lost: Lasting = field(default_factory=Lasting)
+    _holders: frozenset[int] | None = None
+    """Processes that a token which seems lost may have been taken for; None where none seems lost."""
     _surplus: Lasting = field(default_factory=Lasting)
     _unexplained: int = 0
     flooded: bool = False
@@ -79,11 +85,16 @@ class Circulation:
             held = self.tokens.held()
         return max(0, self._there - held)
 
-    def note(self, now: float, *, out: int, threads: int, surplus: int) -> None:
-        """Take in what was seen at once: `out` tokens, `threads` that live, and by how many the processes
-        that work are more than those that tokens explain."""
+    def note(self, now: float, *, out: int, threads: int, surplus: int, started: frozenset[int]) -> None:
+        """Take in what was seen at once: `out` tokens, `threads` that could have one each, by how many the
+        processes that work are more than those that tokens explain, and the processes that clients have
+        `started`."""
+        if out <= threads:
+            self._holders = None
+        else:
+            self._holders = started if self._holders is None else self._holders & started
         self._lost.note(now, out - threads)
-        if lost := self._lost.least():
+        if not self._holders and (lost := self._lost.least()):
             self._there -= lost
             self._lost.forget()
         self._surplus.note(now, surplus - out)

@@ -79,6 +79,12 @@ def job_tools() -> JobTools:
     return reader.model(JobTools, reader.data(path), path) or JobTools()
 
 
+@cache
+def clients() -> frozenset[str]:
+    """The programs that take tokens. Raises InputError where the table is wrong."""
+    return frozenset(tool.ask.split()[0] for tool in job_tools().tool)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """The variables for a step's tools.

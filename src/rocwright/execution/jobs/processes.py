@@ -55,7 +55,7 @@ class Seen:
     `parent` is who started it, `threads` their number, `cpu` the seconds that it worked, `paused` whether a
     signal stopped it, `ready` whether it wants a processor, or a disk, at this moment. `area` is the sum of
     its memory times seconds of a processor until now, `unit` a name for what it compiles or links, the same
-    in each build.
+    in each build, `program` the kernel's name for it, of 15 letters at most.
     """
 
     pid: int
@@ -71,6 +71,7 @@ class Seen:
     cpu: float = 0
     area: float = 0
     unit: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,7 @@ class Watch:
             cpu=stat.cpu,
             area=memory * stat.cpu if before is None else before.area + memory * (stat.cpu - before.cpu),
             unit=unit,
+            program=stat.name,
         )
 
     def _kind(self, pid: int, stat: _Stat, waits: bool) -> tuple[Kind, str]:

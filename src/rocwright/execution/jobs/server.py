@@ -20,6 +20,7 @@ from rocwheel.units import size
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.beside import NOBODY, Board
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
+from rocwright.execution.jobs.forms import clients
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
@@ -146,7 +147,7 @@ class JobServer:
         self._learnt = Learnt.load(self._home)
         if self._learnt.set_aside is not None:
             self._say(f"the learned memory use could not be read and starts empty: {self._learnt.set_aside}")
-        self._watch = Watch()
+        self._watch, self._clients = Watch(), clients()
         if self.sharing:
             self._thread.start()
         return self
@@ -267,6 +268,7 @@ class JobServer:
             out=out,
             threads=_could_hold(sight.seen),
             surplus=sum(max(0, seat.working - 1) for seat in seats),
+            started=_started(sight.seen, self._clients),
         )
         self._circulation.settle(self.decision.tokens - len(seats))
         self._pause(self.decision)
@@ -315,3 +317,17 @@ def _could_hold(seen: Sequence[Seen]) -> int:
         if one.pid not in parents:
             found[one.step] += one.threads
     return sum(count - 1 for count in found.values())
+
+
+def _started(seen: Sequence[Seen], programs: frozenset[str]) -> frozenset[int]:
+    """What these programs have started, and what those have."""
+    children: dict[int, list[int]] = {}
+    for one in seen:
+        children.setdefault(one.parent, []).append(one.pid)
+    found: set[int] = set()
+    left = [one.pid for one in seen if one.program in programs]
+    while left:
+        started = children.pop(left.pop(), [])
+        found.update(started)
+        left += started
+    return frozenset(found)
