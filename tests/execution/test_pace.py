@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.execution.pace import seconds_left
+from rocwright.execution.pace import FEWEST, MOST_KEPT, Marks, seconds_left
 
 
 def test_half_of_what_was_counted_takes_as_long_again() -> None:
@@ -29,6 +29,50 @@ def test_somewhat_slower_than_expected_is_no_reason_to_doubt() -> None:
     """A tenth is done in 150 s: 1,350 s more by the counter, 900 s more as expected."""
     assert seconds_left(100, 1000, 150, 900, 0) == pytest.approx(0.1 * 1350 + 0.9 * 900)
     assert seconds_left(100, 1000, 300, 900, 0) > 0.5 * 2700 + 0.5 * 900
+
+
+def test_what_came_from_a_cache_at_first_is_no_pace_for_the_rest() -> None:
+    """It once said "4 min left" of 45: 1,366 of 1,906 things in 90 s, and then 10 a minute."""
+    marks = Marks()
+    for number in range(1366):
+        marks.note(number * 90 / 1366, number + 1)
+    for number in range(1, 41):
+        marks.note(90 + 6 * number, 1366 + number)
+        if number == FEWEST:
+            early = marks.each(0)
+    assert early is not None
+    assert marks.each(0) == pytest.approx(6)
+    assert early == pytest.approx(6, rel=0.3)
+    assert seconds_left(1406, 1906, 330, 200, 0, each=6) == pytest.approx(3000, rel=0.25)
+
+
+def test_one_long_thing_alone_is_no_pace() -> None:
+    marks = Marks()
+    for number in range(100):
+        marks.note(number / 10, number)
+    marks.note(70, 100)
+    assert marks.each(0) == pytest.approx(62 / FEWEST, rel=0.05)
+
+
+def test_few_things_and_none_have_no_pace_of_late() -> None:
+    marks = Marks()
+    assert marks.each(0) is None
+    for number in range(FEWEST):
+        marks.note(number, number)
+        assert marks.each(0) is None
+
+
+@given(paces=st.lists(st.floats(0.001, 100), min_size=1, max_size=2000))
+def test_few_marks_are_kept_and_the_pace_is_one_that_was_seen(
+    paces: list[float],
+) -> None:
+    marks, now = Marks(), 0.0
+    for number, pace in enumerate(paces, 1):
+        now += pace
+        marks.note(now, number)
+    each = marks.each(0)
+    assert len(marks._kept) <= MOST_KEPT
+    assert each is None or 0.99 * min(paces) <= each <= 1.01 * max(paces)
 
 
 def test_it_falls_with_the_clock_until_the_next_thing_is_due() -> None:

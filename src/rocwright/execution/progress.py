@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rocwheel.terminal import is_dumb
 from rocwheel.units import count, duration, printable, size
-from rocwright.execution.pace import seconds_left
+from rocwright.execution.pace import Marks, seconds_left
 from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, Part, cut, fit, joined
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Running:
     counting_since: float = 0
     first: int = 0
     """How many things had been done when that began."""
+    marks: Marks = field(default_factory=Marks)
+    """When how many were done since."""
     resumed: bool = False
     progressed: float = 0
     """When the counter last changed."""
@@ -88,8 +90,10 @@ class Running:
                 if self.counter is None or not self.past:
                     self.counting_since = time.monotonic()
                     self.first = int(found[0] == 1)
+                    self.marks = Marks()
             if found != self.counter:
                 self.progressed = time.monotonic()
+                self.marks.note(self.progressed, self.before + found[0])
             self.counter = found
         if line.strip():
             self.last = line.strip()
@@ -129,7 +133,8 @@ class Running:
         # of what goes on, only the part that is left is to be expected
         part = min(1.0, self.done[1] / self.past) if self.resumed and self.past else 1.0
         rest = self.expected * part - (self.progressed - self.begun)
-        return seconds_left(*self.done, counting, rest, now - self.progressed, first=self.first)
+        each = self.marks.each(self.counting_since)
+        return seconds_left(*self.done, counting, rest, now - self.progressed, first=self.first, each=each)
 
     def parts(self) -> list[Part]:
         """Counter, share, time, time left, and how well that is known, the time left kept longest."""
