@@ -70,6 +70,16 @@ def test_a_header_is_added_behind_a_last_line_without_an_end() -> None:
     assert Headers(b"A: 1\r\n").replaced("B", ["2"]).as_bytes() == b"A: 1\r\nB: 2\r\n"
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_line_of_blanks_does_not_end_the_headers(end: bytes) -> None:
+    """numpy 2.2.6 has the text of its licence in License:, whose paragraphs are such lines apart."""
+    lines = (b"License: one", b"     ", b"  two", b"Classifier: x", b"", b"Classifier: in the text")
+    headers = Headers(end.join(lines))
+    assert headers.get("License") == "one\n\ntwo"
+    assert headers.all("Classifier") == ["x"]
+    assert headers.text == b"Classifier: in the text"
+
+
 @given(st.binary())
 def test_headers_of_anything_are_read_and_written_back(data: bytes) -> None:
     headers = Headers(data)

@@ -7,16 +7,19 @@ import click
 from rocwheel.units import printable
 from rocwright.provenance.documents import Document, Part
 
-EXCLUDED = "excluded"
+EXCLUDED, OPTIONAL = "excluded", "optional"
+
+LABEL = 40
+"""Characters of a property's name that are shown."""
 
 
 def show(document: Document, *, every: bool) -> None:
     """What it is of, the edits, and the components; those needed to build alone are counted, or told too."""
-    from rocwheel.cli.tell import print_table
+    from rocwheel.cli.tell import print_rows, print_table
 
     click.echo(click.style(f"{document.subject} {document.version}".strip(), bold=True))
-    for name, value in document.properties.items():
-        click.echo(f"  {name.removeprefix('rocwright:'):<12} {plain(value)}")
+    told = ((name.removeprefix("rocwright:")[:LABEL], value) for name, value in document.properties.items())
+    print_rows([(plain(name), plain(value)) for name, value in told], indent="  ")
     if document.edits:
         click.echo()
         print_table(("edit", "why"), [(plain(what), plain(why)) for what, why in document.edits])
@@ -33,5 +36,6 @@ def plain(text: str) -> str:
 
 
 def _row(one: Part) -> tuple[str, ...]:
-    role = one.role or one.scope
+    optional = f"{OPTIONAL} " if one.role == "requirement" and one.scope == OPTIONAL else ""
+    role = f"{optional}{one.role or one.scope}"
     return plain(one.name), plain(one.version), plain(role), plain(", ".join(one.licenses)), plain(one.purl)

@@ -66,7 +66,9 @@ class Headers:
 
     def __init__(self, data: bytes) -> None:
         self._lines = data.splitlines(keepends=True)
-        self._end = next((i for i, line in enumerate(self._lines) if not line.strip()), len(self._lines))
+        # a line of blanks goes on with a header: License: has whole texts, with paragraphs
+        ends = (i for i, line in enumerate(self._lines) if not line.rstrip(b"\r\n"))
+        self._end = next(ends, len(self._lines))
 
     def all(self, name: str) -> list[str]:
         """The values of a header, in order; continued lines joined."""
