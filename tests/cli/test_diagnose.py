@@ -9,7 +9,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from pytest import CaptureFixture, MonkeyPatch
 
-from rocwheel.errors import CompileError, InputError
+from rocwheel.errors import CheckError, CompileError, InputError
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.diagnose import Where
@@ -143,3 +143,10 @@ def test_a_missing_header_is_looked_up_in_the_bases_index_when_asked(
     refused = CliRunner().invoke(cli, asked)
     assert isinstance(refused.exception, InputError)
     assert "--base debian:sid" in refused.exception.next_step
+
+
+def test_what_mends_it_is_told_once(capsys: CaptureFixture[str]) -> None:
+    error = CheckError("it ended", cause="x", next_step="use less")
+    error.remedy = "use less"
+    tell(error)
+    assert capsys.readouterr().err.count("use less") == 1

@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from rocwheel.errors import FailureClass, InputError, RocwrightError
 from rocwheel.files.atomic import sha256_bytes, write_atomic
 from rocwheel.folders.temporary import temporary_folder
+from rocwheel.units import count
 from rocwright.bench.on_record import measured
 from rocwright.bench.run import bench
 from rocwright.bisection.model import MACHINE
@@ -204,7 +205,7 @@ class RowRun:
         if not changes:
             return RowTold(request=self.row.request, state="unchanged")
         again = [one.step.name for one in planned(self.row.project, lock)[1] if one.state is State.RUN]
-        ran = f"{len(again)} steps would run: {', '.join(again[:6])}{', ...' if again[6:] else ''}"
+        ran = f"{count(len(again), 'step')} would run: {', '.join(again[:6])}{', ...' if again[6:] else ''}"
         return RowTold(request=self.row.request, state="to try", changes=(*changes, ran))
 
     def _tried(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:

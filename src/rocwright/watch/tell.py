@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rocwheel.units import duration
+from rocwheel.units import count, duration
 from rocwright.resolve.tell_difference import days
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 
@@ -36,7 +36,7 @@ def tell_report(report: Report, *, quiet: bool = False) -> list[str]:
         f"{base}: packages of this image are only seen through its digest; rocwright lock records their lists"
         for base in report.unseen
     ]
-    lines.append(f"{report.asked} questions asked in {duration(report.seconds)}")
+    lines.append(f"{count(report.asked, 'question')} asked in {duration(report.seconds)}")
     if admitted:
         lines.append("rocwright bump writes a candidate lock with the allowed updates")
     return lines

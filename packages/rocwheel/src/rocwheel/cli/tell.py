@@ -20,8 +20,10 @@ def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]
     for line in error.detail.splitlines():
         click.echo(f"  {line}", err=True)
     known = f"{error.issue}: {error.known_issue}" if error.issue else ""
+    told: list[str] = []
     for label, text in (("known", known), ("cause", error.cause), *more, ("next", error.next_step)):
-        if text:
+        if text and text not in told:
+            told.append(text)  # what mends it is often the next step too
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
 
 
