@@ -13,6 +13,31 @@ from rocwheel.errors import SandboxError
 from rocwright.serving import container
 
 
+@pytest.mark.parametrize("place", ["podman", "docker"])
+def test_an_engine_that_is_not_there_is_told_with_the_way_without_it(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxError, match=f"{place} is not installed") as refused:
+        container.check_works(place)
+    assert refused.value.next_step == f"install {place}, or leave --in out: that needs no {place}"
+
+
+def test_a_daemon_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(SandboxError, match="docker does not answer") as refused:
+        container.check_works("docker")
+    assert "Cannot connect" in refused.value.cause and "leave --in out" in refused.value.next_step
+
+
+def test_the_host_needs_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    container.check_works("host")
+
+
 def _archive(path: Path, **files: object) -> Path:
     with tarfile.open(path, "w") as layout:
         for name, content in files.items():

@@ -15,11 +15,19 @@ import pytest
 from samples.making import make_tiny_root
 from samples.project import TAR, make_sources, open_project, put_roots
 
+from rocwheel.errors import CheckError
 from rocwright import sandbox
 from rocwright.api import project as project_for
+from rocwright.api import serving
+from rocwright.catalog.load import builtin_catalog
+from rocwright.diagnosis.facts import host_facts
+from rocwright.doctor.this_machine import here
 from rocwright.home import Home
+from rocwright.machine.tree import Tree
 from rocwright.resolve.files import read_lock, write_lock
+from rocwright.serving import check
 from tests.engines import must_work
+from tests.machine.machines import STRIX_HALO, machine
 from tests.serving.conftest import free_port
 
 SERVE = r"""
@@ -167,3 +175,36 @@ def test_what_the_servers_own_program_says_of_the_model_counts(run: Run, home: H
 def test_where_it_says_nothing_or_that_there_is_room_the_server_starts(run: Run) -> None:
     done = run(*WORDS, "--port", str(free_port()))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("place", ["podman", "docker"])
+def test_a_container_engine_that_does_not_work_is_told_before_anything_is_built(
+    run: Run, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    engine = tmp_path / place
+    engine.write_text("#!/bin/sh\nexit 1\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    done = run(*WORDS, "--in", place)
+    assert f"{place} does not answer" in done.stderr and "leave --in out" in done.stderr
+    assert "building" not in done.stderr and list(home.servers.glob("*")) == []
+
+
+def test_who_asks_for_the_processor_needs_no_right_to_the_card(
+    run: Run, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / "project")
+    # a user in no group that may open the card
+    with Tree(machine(tmp_path / "machine", STRIX_HALO)) as tree:
+        found = here(tree, builtin_catalog(), host_facts(), home)
+    monkeypatch.setattr(check, "machine_here", lambda catalog, home: found)
+    monkeypatch.setattr(serving, "gpus_here", lambda catalog: ("gfx1151",))
+
+    def start(on: str) -> serving.Running:
+        return serving.run_server(
+            "tiny", model="tiny", gpu="gfx1151", base="debian:sid", name="mine", on=on, port=free_port()
+        )
+
+    with pytest.raises(CheckError, match="gfx1151 of this machine"):
+        start("")
+    assert start("cpu").server.on == "cpu"

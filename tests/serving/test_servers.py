@@ -55,6 +55,16 @@ def test_one_that_never_gets_ready_is_given_up(home: Home, launch: Make) -> None
         ready.wait_until_ready(started, 1, launching.living(running), state.log_of(home, "small"))
 
 
+def test_one_that_loads_for_long_says_so(home: Home, launch: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready, "TELL_SECONDS", 0.0)
+    started, running = launching.start(launch(how="badly"), home)
+    said: list[str] = []
+    log = state.log_of(home, "small")
+    with pytest.raises(StepTimeoutError):
+        ready.wait_until_ready(started, 1, launching.living(running), log, said.append)
+    assert said and all(one.endswith("so far: rocwright logs small --follow") for one in said)
+
+
 def test_a_process_that_only_has_the_number_is_neither_shown_as_running_nor_ended(
     home: Home, launch: Make
 ) -> None:

@@ -130,7 +130,7 @@ def _run_chosen(
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
-    from rocwright.serving import check, choose, in_environment, known, laid, start, state
+    from rocwright.serving import check, choose, container, in_environment, known, laid, start, state
     from rocwright.serving.model_file import may_last, model_of
     from rocwright.serving.own_fit import own_need
 
@@ -146,6 +146,7 @@ def _run_chosen(
     wanted = replace(wanted, name=wanted.name or (f"{stack}.dry-run" if dry else stack))
     compute = choose.compute_for(component, target if target in here else "", wanted.on, dry=dry)
     said = [
+        *filter(None, (check.unknown_cards(catalog) if gpu == AUTO else "",)),
         f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"),
         f"on: {compute.summary}",
         *(f"warning: {one}" for one in component.server.warnings),
@@ -155,6 +156,7 @@ def _run_chosen(
     if component.kind in in_environment.INSTALLED:
         in_environment.check_place(stack, wanted)
     laid.check_place(component, wanted.place)
+    container.check_works(wanted.place)
     if not dry:
         port = start.check_wanted(component.server, wanted, state.servers(home), say)
         lasts = lasts and port == (wanted.port or component.server.port)
@@ -163,7 +165,9 @@ def _run_chosen(
     found = model_of(wanted.model, component.server, home, beside=beside, trust=trust, say=say, progress=told)
     files = known.stamps(found.files) if found is not None else ()
     machine = check.machine_here(catalog, home)
-    if target in here:
+    # who asks for the processor needs no right to the card
+    card = target in here and (compute.name == GPU or not wanted.on)
+    if card:
         check.check_machine(machine, catalog, stack, target, say)
     room = check.room_here(machine, target if compute.name == GPU else "")
     contained = wanted.place != "host"
@@ -192,9 +196,7 @@ def _run_chosen(
         return Running(server=launch.state, key=launch.key, request=component.server.request, folder=folder)
     running = started(launch, home, say)
     if lasts and files is not None and (most or found is None):
-        known.remember(
-            home, asked, launch, project.lock_path, files, most=most, card=target in here, said=said
-        )
+        known.remember(home, asked, launch, project.lock_path, files, most=most, card=card, said=said)
     return running
 
 
@@ -208,7 +210,7 @@ def started(launch: Launch, home: Home, say: Say) -> Running:
         say(f"starting {begun.name} on {begun.url}")
         log = state.log_of(home, begun.name)
         alive = launching.living(process)
-        seconds = ready.wait_until_ready(begun, launch.server.seconds, alive, log)
+        seconds = ready.wait_until_ready(begun, launch.server.seconds, alive, log, say)
     except BaseException:
         stop.stop(home, begun.name)
         process.wait()

@@ -146,6 +146,10 @@ exec /usr/bin/setpriv --reuid={user} --regid={user} "$groups" --inh-caps=-all --
 """
 
 
+OTHER = ", or choose another sandbox"
+"""The end of a next step for whoever has several engines to choose from."""
+
+
 def ask_version(*argv: str) -> str:
     """The first line that a command prints. Raises SandboxError where it is absent or fails."""
     from shutil import which
@@ -154,7 +158,7 @@ def ask_version(*argv: str) -> str:
         raise SandboxError(
             f"{argv[0]} is not installed",
             cause=f"the command {argv[0]!r} was not found on PATH",
-            next_step=f"install {argv[0]}, or choose another sandbox",
+            next_step=f"install {argv[0]}{OTHER}",
         )
     done = process.run(argv, timeout=20)
     if not done.ok:

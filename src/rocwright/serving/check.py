@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 from rocwheel.errors import CheckError
+from rocwright.catalog.detect import find_gpus
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.findings.devices import devices
@@ -14,6 +16,7 @@ from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
 from rocwright.machine.model import Machine
 from rocwright.machine.tree import Tree
+from rocwright.serving.choose import served_component
 from rocwright.serving.models.fit import Need, Room, fits, room_of
 from rocwright.serving.models.model import Model
 
@@ -27,8 +30,11 @@ def machine_here(catalog: Catalog, home: Home) -> Machine:
 def check_machine(
     machine: Machine, catalog: Catalog, stack: str, target: str, say: Callable[[str], None]
 ) -> None:
-    """Tell what could trouble the stack on its card here. Raises CheckError for what makes it impossible."""
-    facts, machine = host_facts(), only(machine, {target})
+    """Tell what could trouble the stack on its card here. Raises CheckError for what makes it impossible.
+
+    Of the devices only those count that its server opens: Vulkan needs no /dev/kfd.
+    """
+    facts, machine = host_facts(), _opened(only(machine, {target}), catalog, stack)
     found = [*devices(machine, facts, (stack,)), *driver(machine, catalog, facts, (stack,))]
     concerned = [one for one in found if stack in one.stacks]
     for one in concerned:
@@ -37,6 +43,28 @@ def check_machine(
     errors = [one for one in concerned if one.grade == "error"]
     if errors:
         raise _impossible(stack, target, errors)
+
+
+def _opened(machine: Machine, catalog: Catalog, stack: str) -> Machine:
+    """The machine as a stack's server sees it: that it may not use what it does not open is no trouble."""
+    component = served_component(catalog, stack)
+    opens = component.serve.devices if component is not None and component.serve is not None else ()
+    rights = tuple(
+        one
+        if any(PurePath(one.path).is_relative_to(device) for device in opens)
+        else one.model_copy(update={"may": True})
+        for one in machine.rights
+    )
+    return machine.model_copy(update={"rights": rights}) if opens else machine
+
+
+def unknown_cards(catalog: Catalog) -> str:
+    """What is said where this machine has AMD GPUs, and none that the catalog knows; else ""."""
+    found = find_gpus(catalog)
+    if not found or any(one.target in catalog.targets for one in found):
+        return ""
+    named = ", ".join(f"{one.target or 'no known target'} ({one.pci_id})" for one in found)
+    return f"warning: the AMD GPU of this machine is not in the catalog, and nothing is built for it: {named}"
 
 
 def room_here(machine: Machine, target: str) -> Room | None:

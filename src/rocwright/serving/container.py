@@ -11,8 +11,9 @@ from typing import Any
 
 from rocwheel.errors import SandboxError
 from rocwheel.processes import run as process
+from rocwright.sandbox import ENGINES
 from rocwright.sandbox.containers import ulimits
-from rocwright.sandbox.engine import USER, host_environment, is_root, last_line
+from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line
 from rocwright.sandbox.model import Mount
 from rocwright.sandbox.podman import base_words
 
@@ -36,6 +37,21 @@ class Contained:
     host: str
     port: int
     inside: int
+
+
+def check_works(place: str) -> None:
+    """Raise SandboxError where the engine of a place is not there or does not answer, before anything is
+    built for it; the host is its own."""
+    if place not in ENGINES:
+        return
+    try:
+        ENGINES[place].version()
+    except SandboxError as error:
+        raise SandboxError(
+            error.message,
+            cause=error.cause,
+            next_step=f"{error.next_step.removesuffix(OTHER)}, or leave --in out: that needs no {place}",
+        ) from error
 
 
 def command(engine: str, what: Contained) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from rocwright.project import Project
 from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
 from rocwright.serving.model import Place
-from rocwright.serving.wheels import not_built
+from rocwright.serving.wheels import makes_wheels, not_built
 from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output
@@ -90,10 +90,17 @@ def check_place(component: Component, place: Place) -> None:
 
 
 def not_served(project: Project) -> InputError:
-    """The refusal of a stack that has nothing to serve."""
+    """The refusal of a stack that has nothing to serve; one of wheels runs programs all the same."""
+    stack = project.request.stack
+    if makes_wheels(project.catalog, stack):
+        return InputError(
+            f"{stack} has no server",
+            cause="it is a stack of wheels, in whose environment programs run",
+            next_step=f"rocwright run {stack} -- python x.py, or --shell, or --jupyter",
+        )
     stacks = [name for name in project.catalog.stacks if served_component(project.catalog, name)]
     return InputError(
-        f"{project.request.stack} has no server",
+        f"{stack} has no server",
         cause="no recipe of it has a [server] table",
         next_step=f"run one of {', '.join(stacks)}",
     )

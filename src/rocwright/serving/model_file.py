@@ -10,6 +10,7 @@ from rocwright.catalog.server import Server
 from rocwright.execution.progress import Progress
 from rocwright.home import Home
 from rocwright.serving.models.address import SCHEME, parse_address
+from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
 from rocwright.serving.models.tiny import TINY
@@ -49,10 +50,12 @@ def model_of(
     if not asked and not server.needs_model:
         return None
     if not asked:
+        takes = ", ".join(model_facts().named(one).says for one in server.models)
+        trial = f", or --model {TINY} for a trial without a download" if server.tiny else ""
+        whole = all(model_facts().named(one).marker for one in server.models)
+        kind = "FOLDER or hf:OWNER/NAME" if whole else "FILE or hf:OWNER/NAME/FILE"
         raise InputError(
-            "no model named",
-            cause=f"it serves one: {', '.join(server.models)}",
-            next_step=f"--model FILE or hf:OWNER/NAME/FILE, or --model {TINY} for a trial without a download",
+            "no model named", cause=f"it serves one: {takes}", next_step=f"--model {kind}{trial}"
         )
 
     def find(words: str) -> Model:

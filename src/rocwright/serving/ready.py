@@ -11,12 +11,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rocwheel.errors import CheckError, RocwrightError, StepTimeoutError
+from rocwheel.units import duration
 from rocwright.serving.logs import files_of, wait_until_written
 from rocwright.serving.model import ServerState
 
 _ANSWER_SECONDS = 5.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.02, 0.25
 _TAIL = 64 * 1024
+
+TELL_SECONDS = 20.0
+"""How often is said that a server still loads: a large model takes minutes from a disk."""
 
 
 def answers(url: str, path: str) -> bool:
@@ -32,12 +36,19 @@ def answers(url: str, path: str) -> bool:
         connection.close()
 
 
-def wait_until_ready(state: ServerState, seconds: float, alive: Callable[[], bool], log: Path) -> float:
-    """Wait until a server can be used; the seconds that it took.
+def wait_until_ready(
+    state: ServerState,
+    seconds: float,
+    alive: Callable[[], bool],
+    log: Path,
+    say: Callable[[str], None] = lambda _: None,
+) -> float:
+    """Wait until a server can be used; the seconds that it took. `say` hears that it still loads.
 
     Raises CheckError (or what its log says) where it ends before, StepTimeoutError where it takes longer.
     """
     begun = time.monotonic()
+    told = begun
     while time.monotonic() - begun < seconds:
         living = alive()
         if living and answers(state.url, state.health):
@@ -46,6 +57,9 @@ def wait_until_ready(state: ServerState, seconds: float, alive: Callable[[], boo
             raise died(state, log)
         # the longer it took, the less a moment more is noticed
         waited = time.monotonic() - begun
+        if time.monotonic() - told > TELL_SECONDS:
+            told = time.monotonic()
+            say(f"{state.name} loads, for {duration(waited)} so far: rocwright logs {state.name} --follow")
         time.sleep(min(_MOST_PAUSE, max(_LEAST_PAUSE, waited / 20)))
     raise StepTimeoutError(
         f"{state.name} did not answer within {seconds:.0f} s",

@@ -20,8 +20,8 @@ from rocwright.resolve.validate import PUBLISHED_WHEELS, lacks_root_to_run_in
 def check_makes_wheels(project: Project) -> None:
     """Raise InputError for a stack that has no environment to run programs in."""
     catalog, stack = project.catalog, project.request.stack
-    if not _makes_wheels(catalog, stack):
-        stacks = [name for name in catalog.stacks if _makes_wheels(catalog, name)]
+    if not makes_wheels(catalog, stack):
+        stacks = [name for name in catalog.stacks if makes_wheels(catalog, name)]
         raise InputError(
             f"the stack {stack} makes no wheels",
             cause="only a stack of wheels has a Python environment to run programs in",
@@ -38,7 +38,9 @@ def not_built(asked: Request) -> InputError:
     )
 
 
-def _makes_wheels(catalog: Catalog, stack: str) -> bool:
+def makes_wheels(catalog: Catalog, stack: str) -> bool:
+    """Whether programs can run in the environment of a stack: one that makes wheels, or takes those of
+    others."""
     kinds = {catalog.component(name).kind for name in catalog.stack(stack).components}
     return not kinds.isdisjoint({"wheel", PUBLISHED_WHEELS})
 

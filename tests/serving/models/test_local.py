@@ -54,6 +54,27 @@ def test_a_format_is_told_by_content_not_by_name(folder: Path) -> None:
     assert find(folder / "model.bin").format == "gguf"
 
 
+@pytest.mark.parametrize(
+    ("begins", "what", "helps"),
+    [
+        ("<!DOCTYPE html>\n<title>x</title>", "a web page", "/resolve/"),
+        ("<HTML><body>", "a web page", "/resolve/"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS", "lfs pull"),
+    ],
+)
+def test_what_people_have_in_a_models_place_is_named(
+    folder: Path, begins: str, what: str, helps: str
+) -> None:
+    (folder / "model.gguf").write_text(begins)
+    told = refused(folder / "model.gguf", "gguf")
+    assert told.cause == f"it is {what}, and no model" and helps in told.next_step
+
+
+def test_an_empty_file_is_said_to_be_empty(folder: Path) -> None:
+    (folder / "model.gguf").touch()
+    assert refused(folder / "model.gguf", "gguf").cause == "it is empty"
+
+
 def test_a_pickle_is_one_whatever_its_name_says(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\x80\x02}q\x00.")
     assert "pickled weights" in refused(folder / "model.safetensors").message

@@ -39,6 +39,19 @@ class Format(Frozen):
         return any(data.startswith(bytes.fromhex(one)) for one in self.begins)
 
 
+class Mistaken(Frozen):
+    """What lies where a model should, by the text that it begins with, and how one comes to the model."""
+
+    says: Text
+    begins: tuple[Text, ...]
+    remedy: Text
+    source: Text
+
+    def is_begun_by(self, data: bytes) -> bool:
+        """Whether a file with these first bytes is that, however its letters are written."""
+        return data.lower().startswith(tuple(one.lower().encode() for one in self.begins))
+
+
 class Margin(Frozen):
     """What a program takes beyond weights and cache."""
 
@@ -96,6 +109,7 @@ class ModelsFile(Frozen):
     """models.toml."""
 
     format: tuple[Format, ...]
+    mistaken: tuple[Mistaken, ...] = ()
     margin: Margin
     cache: Cache
     fit: Fit

@@ -18,7 +18,7 @@ from rocwright.serving.models.facts import Format, ModelsFile
 from rocwright.serving.models.ggml_bin import read_ggml_bin
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.model import Head, Model
-from rocwright.serving.models.refused import damaged, shown
+from rocwright.serving.models.refused import damaged, shown, unsuited
 from rocwright.serving.models.safetensors import looks_like_safetensors, read_safetensors
 
 BEGIN = 16
@@ -73,9 +73,14 @@ def _not_there(path: Path, error: OSError) -> InputError:
 
 
 def format_of(path: Path, facts: ModelsFile) -> Format:
-    """The format of a file: by its first bytes, else by its name. Raises InputError where neither tells."""
+    """The format of a file: by its first bytes, else by its name. Raises InputError where neither tells,
+    CheckError where it is empty, or what people have in its place by mistake."""
     with path.open("rb") as file:
         begin = file.read(BEGIN)
+    if not begin:
+        raise damaged(path, "it is empty")
+    if mistaken := next((one for one in facts.mistaken if one.is_begun_by(begin)), None):
+        raise unsuited(path, f"it is {mistaken.says}, and no model", mistaken.remedy)
     safe = looks_like_safetensors(begin)
     found = facts.of_begin(begin) or (facts.of_name(SAFE) if safe else facts.of_name(path.name))
     if found is None:

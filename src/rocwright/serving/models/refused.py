@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rocwheel.errors import CheckError
-from rocwheel.units import printable, size
+from rocwheel.units import count, printable, size
 
 MOST_SHOWN = 80
 """Characters of a stranger's text that a message shows."""
@@ -31,9 +31,9 @@ def damaged(path: Path, what: str) -> CheckError:
 
 def cut_short(path: Path, missing: int, what: str = "its tensors") -> CheckError:
     """The error for a file that ends too early: at least so many bytes are missing."""
-    told = f"{missing:,} bytes" + (f" ({size(missing)})" if missing >= BYTES else "")
+    told = count(missing, "byte") + (f" ({size(missing)})" if missing >= BYTES else "")
     return CheckError(
-        f"{path.name} is cut short: at least {told} are missing",
+        f"{path.name} is cut short: at least {told} {'is' if missing == 1 else 'are'} missing",
         cause=f"it ends within {what}; the download was probably interrupted",
         next_step="bring the file again: hf: addresses are taken up where they stopped",
         subject=str(path),

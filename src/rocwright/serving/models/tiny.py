@@ -40,6 +40,13 @@ def tiny_model(words: str, kinds: Collection[str], folder: Path, facts: ModelsFi
             cause=f"rocwright makes {', '.join(f'{TINY}:{one}' for one in MAKERS)}",
             next_step="name one of them, or a file of a format that this stack takes",
         )
+    if maker.format not in kinds:
+        raise InputError(
+            f"there is no small model that this stack takes: {words}",
+            cause=f"{TINY}:{name} is {facts.named(maker.format).says}; "
+            f"it takes {', '.join(facts.named(one).says for one in kinds)}",
+            next_step="name a model of your own: --model FILE, --model FOLDER or --model hf:OWNER/NAME",
+        )
     path, companions = maker.make(folder / TINY / str(MADE))
     model = local_model(path, kinds, facts, False, f"{TINY}:{name}")
     return replace(model, sha256=sha256_file(model.path), companions=companions)
