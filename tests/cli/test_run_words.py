@@ -27,8 +27,9 @@ from rocwright.cli import cli
             ["pytorch", "--with", "vae=a.safetensors", "--", "python"],
             "--with NAME=FILE has no effect on a program",
         ),
-        (["--set", "pytorch=2.6.0", "--", "python"], "--set and --with NAME want a STACK"),
-        (["--with", "gloo", "--model", "tiny"], "--set and --with NAME want a STACK"),
+        (["--set", "pytorch=2.6.0", "--", "python"], "--set, --with NAME and --accept-missing want a STACK"),
+        (["--with", "gloo", "--model", "tiny"], "--accept-missing want a STACK"),
+        (["--accept-missing", "rocblas", "--model", "tiny"], "--accept-missing want a STACK"),
         (["pytorch", "--set", "pytorch", "--", "python"], "neither NAME=VERSION nor NAME@COMMIT"),
     ],
 )
@@ -69,10 +70,12 @@ def test_pins_and_optional_components_are_those_of_a_build(
         raise InputError("as far as this", cause="", next_step="")
 
     monkeypatch.setattr("rocwright.api.projects.project", project)
-    pins = ["--set", "pytorch=2.6.0", "--with", "gloo", "--gpu", "gfx1151", "--base", "debian:experimental"]
+    pins = ["--set", "pytorch=2.6.0", "--with", "gloo", "--accept-missing", "rocblas"]
+    pins += ["--gpu", "gfx1151", "--base", "debian:experimental"]
     done = CliRunner().invoke(cli, ["run", "pytorch", *pins, *words])
     assert "as far as this" in str(done.exception)
     [one] = asked
     assert one["stack"] == "pytorch"
     assert one["versions"] == {"pytorch": "2.6.0"}
     assert one["extra"] == ("gloo",)
+    assert one["accept_missing"] == ("rocblas",)

@@ -23,6 +23,7 @@ def environment(
     base: str = "",
     versions: Mapping[str, str] = MappingProxyType({}),
     optional: Sequence[str] = (),
+    accept_missing: Sequence[str] = (),
     extra: Sequence[str] = (),
     engine: str | None = None,
     build: bool = True,
@@ -33,7 +34,8 @@ def environment(
     """The environment of a wheel stack: its base, the wheels that were built, and what these require.
 
     What is not there yet is fetched, built and installed; without `build` it must be built. `versions` pins
-    components of the stack, and `optional` adds such as are not built otherwise. `extra` are requirements
+    components of the stack, `optional` adds such as are not built otherwise, and `accept_missing` is as in
+    `request`. `extra` are requirements
     (PEP 508) of your own; they are locked beside the stack's lock. Without a `stack` it is that of the
     project in this folder. Raises InputError for a stack that makes no wheels, or without `build` for one
     that is not built here, CheckError where they do not install, and what a build raises.
@@ -46,7 +48,16 @@ def environment(
     from rocwright.serving.wheels import built_lock, check_makes_wheels
 
     project = (
-        project_for(stack, gpu, base, home=home, extra=optional, versions=versions, say=say)
+        project_for(
+            stack,
+            gpu,
+            base,
+            home=home,
+            extra=optional,
+            versions=versions,
+            accept_missing=accept_missing,
+            say=say,
+        )
         if stack
         else project_for(home=home, say=say)
     )
@@ -54,7 +65,7 @@ def environment(
     told = progress or PlainProgress()
     locked = built_lock(project, engine, told, say, build=build)
     made = prepare(project, locked, say, told, extra=extra, engine=engine)
-    asked = asked_for(_words(stack, gpu, base, versions, optional, extra))
+    asked = asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
     remember(project.home, asked, project.lock_path, made)
     return made
 
@@ -66,6 +77,7 @@ def known_environment(
     base: str = "",
     versions: Mapping[str, str] = MappingProxyType({}),
     optional: Sequence[str] = (),
+    accept_missing: Sequence[str] = (),
     extra: Sequence[str] = (),
     home: str | Path | None = None,
 ) -> Environment | None:
@@ -73,7 +85,9 @@ def known_environment(
     from rocwright.serving.asked import asked_for
     from rocwright.serving.environments import remembered
 
-    return remembered(_home(home), asked_for(_words(stack, gpu, base, versions, optional, extra)))
+    return remembered(
+        _home(home), asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
+    )
 
 
 def run_program(
@@ -171,9 +185,11 @@ def _words(
     base: str,
     versions: Mapping[str, str],
     optional: Sequence[str],
+    accept_missing: Sequence[str],
     extra: Sequence[str],
 ) -> tuple[object, ...]:
-    asked = (stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(extra))
+    named = (sorted(one) for one in (optional, accept_missing, extra))
+    asked = (stack, gpu, base, sorted(versions.items()), *named)
     if stack:
         return asked
     from rocwright.resolve.files import PROJECT

@@ -48,6 +48,7 @@ def run_server(
     base: str = "",
     versions: Mapping[str, str] = MappingProxyType({}),
     optional: Sequence[str] = (),
+    accept_missing: Sequence[str] = (),
     name: str = "",
     host: str = "127.0.0.1",
     port: int = 0,
@@ -63,15 +64,16 @@ def run_server(
 ) -> Running:
     """Run a stack's server, and wait until it can be used; what it needs is fetched or built before.
 
-    `versions` pins components of the stack, and `optional` adds such as are not built otherwise, as in
-    `request`. Without a `stack` it is the one of which most was seen on the GPU; `gpu` is the machine's by
-    default, or the fallback of gpu_names.toml where there is none. `model` is a file, a folder,
-    `hf:OWNER/NAME/FILE` of a hub, or "tiny" for the one that is made here; `beside` are files that belong
-    to it, by the names that the recipe has for them; pickled weights are refused unless `trust_model`.
-    `place` is host (bubblewrap, with the base from the store), podman or docker; `on` says what it computes
-    on: gpu, cpu, or what else its recipe knows. Where `host` is not the loopback, a key is made and asked
-    for, unless `key` is False. Without `detach` it ends with this process. With `dry` nothing is built or
-    started: the answer has the command.
+    `versions` pins components of the stack, `optional` adds such as are not built otherwise, and
+    `accept_missing` names libraries of ROCm that may lack code for the GPU, as in `request`. Without a
+    `stack` it is the one of which most was seen on the GPU; `gpu` is the machine's by default, or the
+    fallback of gpu_names.toml where there is none. `model` is a file, a folder, `hf:OWNER/NAME/FILE` of a
+    hub, or "tiny" for the one that is made here; `beside` are files that belong to it, by the names that
+    the recipe has for them; pickled weights are refused unless `trust_model`. `place` is host (bubblewrap,
+    with the base from the store), podman or docker; `on` says what it computes on: gpu, cpu, or what else
+    its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless `key` is False.
+    Without `detach` it ends with this process. With `dry` nothing is built or started: the answer has the
+    command.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
@@ -83,7 +85,7 @@ def run_server(
     home_of = _home(home)
     wanted = Wanted(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
     where = [str(Path(one).expanduser().absolute()) for one in (model, *beside.values())]
-    of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional)]
+    of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
     asked = asked_for([*of_stack, trust_model, where, *beside.items(), *astuple(wanted)])
     again = known.relaunch(home_of, asked, stays=detach, say=say) if stack and not dry else None
     if again is not None:
@@ -99,6 +101,7 @@ def run_server(
         base=base,
         versions=versions,
         optional=optional,
+        accept_missing=accept_missing,
         detach=detach,
         dry=dry,
         engine=engine,
@@ -119,6 +122,7 @@ def _run_chosen(
     base: str,
     versions: Mapping[str, str],
     optional: Sequence[str],
+    accept_missing: Sequence[str],
     detach: bool,
     dry: bool,
     engine: str | None,
@@ -139,7 +143,16 @@ def _run_chosen(
     (target,) = (here[0],) if gpu == AUTO and here else chosen_targets(gpu, silent, catalog)
     lasts = bool(stack) and all(may_last(one) for one in (wanted.model, *beside.values()))
     stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, wanted.model)
-    project = project_for(stack, target, base, home=home.path, extra=optional, versions=versions, say=say)
+    project = project_for(
+        stack,
+        target,
+        base,
+        home=home.path,
+        extra=optional,
+        versions=versions,
+        accept_missing=accept_missing,
+        say=say,
+    )
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)

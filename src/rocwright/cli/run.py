@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     metavar="NAME=VERSION",
     help="Pin a component of STACK: pytorch=2.6.0; repeatable.",
 )
+@click.option(
+    "--accept-missing",
+    multiple=True,
+    metavar="LIBRARY",
+    help="Accept a library of ROCm without code for the GPU, such as rocblas; repeatable.",
+)
 @click.option("--trust-model", is_flag=True, help="Load pickled weights, which can run any program.")
 @click.option(
     "--gpu",
@@ -110,6 +116,7 @@ def command(
     model: str,
     beside: With,
     sets: tuple[str, ...],
+    accept_missing: tuple[str, ...],
     trust_model: bool,
     gpu: str,
     base: str,
@@ -145,7 +152,14 @@ def command(
     check_words(
         context, "--image" if image else "a program" if program else "--jupyter" if jupyter else "a server"
     )
-    chosen = Chosen(stack=stack, gpu=gpu, base=base, versions=versions_of(sets), optional=beside.components)
+    chosen = Chosen(
+        stack=stack,
+        gpu=gpu,
+        base=base,
+        versions=versions_of(sets),
+        optional=beside.components,
+        accept_missing=accept_missing,
+    )
     if image:
         write_image(had(chosen, require, engine), image)
         return
@@ -178,6 +192,7 @@ def command(
             base=base,
             versions=chosen.versions,
             optional=chosen.optional,
+            accept_missing=chosen.accept_missing,
             name=name,
             host=host,
             port=port or 0,

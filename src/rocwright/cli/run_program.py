@@ -61,7 +61,7 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     return found
 
 
-_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside"})
+_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing"})
 _TAKES = {
     "a server": {
         "model",
@@ -99,8 +99,11 @@ def check_words(context: click.Context, what: str) -> None:
     with_: With = context.params["beside"]
     if with_.files and what != "a server":
         raise click.UsageError(f"--with NAME=FILE has no effect on {what}; --with NAME adds a component.")
-    if (with_.components or context.params["sets"]) and not context.params["stack"]:
-        raise click.UsageError("--set and --with NAME want a STACK; a project file says these itself.")
+    of_stack = with_.components or context.params["sets"] or context.params["accept_missing"]
+    if of_stack and not context.params["stack"]:
+        raise click.UsageError(
+            "--set, --with NAME and --accept-missing want a STACK; a project file says these itself."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,7 @@ class Chosen:
     base: str
     versions: dict[str, str]
     optional: tuple[str, ...]
+    accept_missing: tuple[str, ...] = ()
 
 
 def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bool = True) -> Environment:
@@ -120,9 +124,15 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
     from rocwright.api import environments
 
     stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
-    versions, optional = chosen.versions, chosen.optional
+    versions, optional, accept = chosen.versions, chosen.optional, chosen.accept_missing
     found = environments.known_environment(
-        stack, gpu=gpu, base=base, versions=versions, optional=optional, extra=require
+        stack,
+        gpu=gpu,
+        base=base,
+        versions=versions,
+        optional=optional,
+        accept_missing=accept,
+        extra=require,
     )
     if found is not None:
         return found
@@ -134,6 +144,7 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
         base=base,
         versions=versions,
         optional=optional,
+        accept_missing=accept,
         extra=require,
         engine=engine,
         build=build,
