@@ -164,6 +164,19 @@ def test_init_tells_the_verdict_of_the_card(rocwright: Command) -> None:
     assert done.stderr.splitlines()[0].startswith(("gfx803: works: ", "gfx803: unproven: "))
 
 
+def test_init_takes_the_stack_as_other_verbs_do(rocwright: Command, tmp_path: Path) -> None:
+    done = rocwright("init", "gfx-smoke", "--gpu", "gfx1151", "--base", "debian:sid")
+    assert done.returncode == 0, done.stderr
+    assert 'stack = "gfx-smoke"' in (tmp_path / "project/rocwright.toml").read_text()
+    assert "name one" in rocwright("init", "gfx-smoke", "--stack", "llama-hip").stderr
+
+
+def test_init_without_a_stack_says_how_to_name_one(rocwright: Command) -> None:
+    done = rocwright("init", "--gpu", "RX 580")
+    assert done.returncode == 2
+    assert "next   rocwright init STACK --gpu 'RX 580'; rocwright stacks lists them" in done.stderr
+
+
 MATRIX = '[[matrix]]\nstack = ["gfx-smoke", "llama-hip"]\ngpu = ["gfx1151", "gfx803"]\nbase = "debian:sid"\n'
 
 

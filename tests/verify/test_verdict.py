@@ -108,3 +108,33 @@ def test_of_one_stack_only_its_own_proofs_are_told(monkeypatch: pytest.MonkeyPat
     assert not found.works
     assert {one.stack for one in found.proofs} == {ROW[0].name}
     assert [one.stack for one in found.instead] == ANY
+
+
+def test_rows_of_which_nothing_was_seen_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    saw(monkeypatch, evidence("built"))
+    told = dict(lines(verdict(TARGET, CATALOG), limit=100))
+    rows = {
+        f"{name} on {row.base}"
+        for name, one in CATALOG.stacks.items()
+        for row in one.row
+        if row.gpu == TARGET.name
+    }
+    assert set(told["untried"].split(", ")) == rows - {f"{ROW[0].name} on {ROW[1].base}"}
+
+
+def test_a_stack_without_a_row_says_that_it_is_this_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    saw(monkeypatch)
+    target = next(one for one in CATALOG.targets.values() if all(row.gpu != one.name for row in ROW[0].row))
+    told = next(lines(verdict(target, CATALOG, stack=ROW[0].name)))
+    assert told == ("unknown", f"the stack {ROW[0].name} has no row for this GPU, and nothing is on record")
+
+
+def test_a_stack_for_any_gpu_is_not_sent_to_others_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = next(one for one in CATALOG.targets.values() if all(row.gpu != one.name for row in STACK.row))
+    base = STACK.row[0].base
+    seen = evidence("ran in software", gpu=STACK.row[0].gpu, stack=STACK.name)
+    saw(monkeypatch, seen.model_copy(update={"base": base}))
+    told = list(lines(verdict(target, CATALOG, stack=STACK.name)))
+    assert told[0][0] == "unproven" and "is for any GPU" in told[0][1]
+    assert told[1] == ("seen", f"ran in software: {STACK.name} on {base}")
+    assert "instead" not in dict(told)

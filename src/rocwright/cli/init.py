@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import click
 
 from rocwheel.cli.common import say
 from rocwright.cli.common import Asked, complete, project_options
 
-STACK = click.option("--stack", required=True, shell_complete=complete("stack"), help="Such as llama-vulkan.")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def stack_words(function: F) -> F:
+    """STACK as in other verbs, or --stack."""
+
+    @wraps(function)
+    def one(*args: Any, stack: str | None, named: str | None, **rest: Any) -> Any:
+        if stack and named and stack != named:
+            raise click.UsageError(f"STACK is {stack}, and --stack is {named}: name one.")
+        return function(*args, stack=stack or named, **rest)
+
+    for added in (
+        click.option("--stack", "named", shell_complete=complete("stack"), help="The same as STACK."),
+        click.argument("stack", required=False, shell_complete=complete("stack")),
+    ):
+        one = added(one)
+    return cast("F", one)
 
 
 @click.command("init")
-@partial(project_options, stack=STACK)
+@partial(project_options, stack=stack_words)
 @click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
 def command(asked: Asked, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base.
@@ -29,6 +49,12 @@ def command(asked: Asked, force: bool) -> None:
     from rocwright.resolve.files import PROJECT, write_request
     from rocwright.verify.verdict import lines, verdict
 
+    if not asked.stack:
+        raise InputError(
+            "no stack is named",
+            cause=f"{PROJECT} says which one is built",
+            next_step=f"{replace(asked, stack='STACK').after('init')}; rocwright stacks lists them",
+        )
     request = api.request(asked.stack or "", asked.gpus, asked.base or "", say=say, **asked.changes)
     for note in check_resolves(request, the_catalog()).notes:
         say(note)

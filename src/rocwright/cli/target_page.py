@@ -18,7 +18,7 @@ def short_rows(target: Target) -> Rows:
     """What one needs to know the card again."""
     yield from _rows("products", [", ".join(target.products)])
     yield from _rows("code names", [", ".join(target.codenames)])
-    yield from _rows("warning", [target.override.warning if target.override else ""])
+    yield from _rows("override", [target.override.warning if target.override else ""])
 
 
 def page_rows(target: Target, catalog: Catalog) -> Rows:

@@ -34,13 +34,16 @@ class Proof(Frozen):
 
 class Verdict(Frozen):
     """What can be expected of a target: `works` holds where something ran on it; the proofs of its rows, the
-    most first; what it `needs`, and the stacks that do `instead` where nothing ran."""
+    most first; what it `needs`, and the stacks that do `instead` where nothing ran. With a `stack` it is of
+    that one alone; `anywhere` is the most that was seen of one that runs on any GPU."""
 
     target: str
+    stack: str = ""
     works: bool
     proofs: tuple[Proof, ...] = ()
     needs: tuple[str, ...] = ()
     instead: tuple[Proof, ...] = ()
+    anywhere: Proof | None = None
 
 
 def verdict(target: Target, catalog: Catalog, home: Home | None = None, stack: str = "") -> Verdict:
@@ -49,13 +52,17 @@ def verdict(target: Target, catalog: Catalog, home: Home | None = None, stack: s
     stacks = [one for one in catalog.stacks.values() if stack in ("", one.name)]
     proofs = sorted(_proofs(target, stacks, seen), key=_rank, reverse=True)
     works = any(one.said == RAN for one in proofs)
-    others = [one for one in catalog.stacks.values() if one.any_gpu and one.name != stack]
+    others = [one for one in catalog.stacks.values() if one.any_gpu]
+    instead = [] if works else [*_instead(target, others, catalog, seen)]
+    anywhere = next((one for one in instead if one.stack == stack), None)
     return Verdict(
         target=target.name,
+        stack=stack,
         works=works,
         proofs=tuple(proofs),
         needs=tuple(_needs(target)),
-        instead=() if works else tuple(_instead(target, others, catalog, seen)),
+        instead=() if anywhere else tuple(instead),
+        anywhere=None if proofs else anywhere,
     )
 
 
@@ -111,6 +118,7 @@ def lines(found: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
     """The verdict for people: labels and texts, the verdict itself first."""
     ran = [one for one in found.proofs if one.said == RAN]
     some = [one for one in found.proofs if one.said and one.said != RAN]
+    untried = [one for one in found.proofs if not one.said]
     if ran:
         where = [f"{one} ({', '.join(filter(None, (one.when, one.device)))})" for one in ran[:limit]]
         yield "works", f"ran on this GPU: {'; '.join(where)}"
@@ -118,14 +126,31 @@ def lines(found: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
         yield "unproven", f"nothing on record ran on this GPU; the most that was seen: {some[0].said}"
     elif found.proofs:
         yield "unproven", "nothing on record was built for this GPU; locks for it come with rocwright"
+    elif found.anywhere is not None:
+        yield (
+            "unproven",
+            "nothing on record ran on this GPU; the stack needs no ROCm, and is for any GPU",
+        )
+        yield from _seen((found.anywhere,), limit)
     else:
-        yield "unknown", "no stack has a row for this GPU, and nothing is on record"
-    for said in dict.fromkeys(one.said for one in some):
-        which = [one for one in some if one.said == said]
-        more = f" and {len(which) - limit} more" if len(which) > limit else ""
-        yield "seen", f"{said}: {', '.join(map(str, which[:limit]))}{more}"
+        which = f"the stack {found.stack}" if found.stack else "no stack"
+        has = "has no" if found.stack else "has a"
+        yield "unknown", f"{which} {has} row for this GPU, and nothing is on record"
+    yield from _seen(some, limit)
+    if untried:
+        yield "untried", _named(untried, limit)
     for need in found.needs:
         yield "needs", need
     for one in found.instead:
         seen = f": {one.said} ({one.when})" if one.said else ""
         yield "instead", f"{one}, which needs no ROCm{seen}"
+
+
+def _seen(proofs: Sequence[Proof], limit: int) -> Iterator[tuple[str, str]]:
+    for said in dict.fromkeys(one.said for one in proofs):
+        yield "seen", f"{said}: {_named([one for one in proofs if one.said == said], limit)}"
+
+
+def _named(proofs: Sequence[Proof], limit: int) -> str:
+    more = f" and {len(proofs) - limit} more" if len(proofs) > limit else ""
+    return f"{', '.join(map(str, proofs[:limit]))}{more}"
