@@ -139,6 +139,19 @@ def test_tables_fit_the_terminal(words: tuple[str, ...], columns: int) -> None:
         assert len(screen.text) <= 45
 
 
+@pytest.mark.parametrize("columns", [100, 80, 60])
+def test_no_name_of_a_run_is_broken_in_a_narrow_terminal(
+    rocwright: Command, home: Home, columns: int
+) -> None:
+    request = Request(stack="torch-extensions", gpu=("gfx803", "gfx1103"), base="debian:experimental")
+    with UnderWay("build", request, home, pytest.fail, run_id="mine") as under_way:
+        under_way.ended("stopped")
+    told = rocwright("history", env={"COLUMNS": str(columns)}).stdout
+    assert max(map(len, told.splitlines())) <= columns
+    for word in ("torch-extensions", "gfx1103", "debian:experimental", "stopped"):
+        assert word in told
+
+
 def test_a_run_fits_a_line_and_its_steps_are_told_with_v(rocwright: Command, built: Path) -> None:
     short, long = rocwright("history").stdout, rocwright("history", "-v").stdout
     assert short.splitlines()[1].endswith("1 built")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rocwright.records.model import Finding, Run
 
 NOTHING = "nothing has been built yet; start with: rocwright build llama-vulkan"
+WIDE = 100
+"""Columns from which what a run was of has columns of its own; in fewer their words would be broken."""
+
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -108,8 +111,25 @@ def _since(text: str) -> str:
 
 def _show(found: list[Run], verbose: bool) -> None:
     from rocwheel.cli.tell import print_table
+    from rocwheel.terminal import columns
     from rocwheel.units import duration
 
+    if 0 < columns() < WIDE:
+        print_table(
+            ("when", "outcome", "time", "run", "steps"),
+            [
+                (
+                    run.started if verbose else run.started[:16].replace("T", " "),
+                    run.outcome or run.state,
+                    duration(_lasted(run)),
+                    f"{run.stack} {', '.join(run.gpu)} {run.base} {run.variant}".rstrip(),
+                    _steps(run, verbose),
+                )
+                for run in found
+            ],
+            right=(2,),
+        )
+        return
     print_table(
         ("when", "stack", "gpu", "base", "outcome", "time", "steps"),
         [
