@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
-from rocwheel.toml.folders import holder
+from rocwheel.toml.folders import holder, read_toml
 
 
 @pytest.fixture
@@ -38,3 +38,14 @@ def test_a_link_that_leads_out_of_it_is_refused(folder: Path) -> None:
     (folder / "sources/link").symlink_to("../../secret")
     with pytest.raises(InputError, match="points outside the catalog"):
         holder("sources/link", [folder])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [('gpu = ["a"', 1), ("a = 1\na = 2", 2), ("a = 1\nb = [\n\n", 3), ("a = 1\na = 2\n", 2)],
+)
+def test_a_fault_at_the_end_of_a_file_has_a_line_too(text: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_toml(tmp_path / "x.toml")
+    assert f"(at line {line}, " in caught.value.cause

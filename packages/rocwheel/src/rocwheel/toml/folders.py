@@ -93,7 +93,9 @@ def read_toml(path: Path) -> dict[str, object]:
         ) from error
     except (ValueError, RecursionError) as error:
         # ValueError: not TOML, or a number with more digits than Python reads
-        cause = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        end = f"at line {len(text.splitlines()) or 1}, where the file ends"
+        told = str(error).replace("at end of document", end)
+        cause = "it is nested too deeply" if isinstance(error, RecursionError) else told
         raise InputError(
             f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
         ) from error
