@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -22,8 +23,8 @@ MAKER_LISTS = ("pci", "words", "names")
 AMD = "1002"
 """AMD's PCI vendor id."""
 
-MOST_CHARACTERS = 100
-"""A longer text is no name of a GPU."""
+MOST_SHOWN, MOST_CHARACTERS = 100, 200
+"""A longer text is no name of a GPU; lspci's lines have some 150 characters. Of it so many are shown."""
 
 _MAKER = frozenset({"amd", "ati", "radeon", "instinct", "graphics", "gpu", "igpu", "apu", "series"})
 _GLUED = re.compile(r"^(?:amd|ati|radeon|instinct)+(?=.)|(?<=.)(?:graphics|series|igpu|gpu|apu)+$")
@@ -35,6 +36,13 @@ _ASIDE = re.compile(r"\([^()]*\)?")
 _WITH = re.compile(r"\bw/\s*|\bwith\s+")
 """Between a processor and its graphics: "AMD RYZEN AI MAX+ 395 w/ Radeon 8060S"."""
 _PCI = re.compile(r"\[?(?:0x)?([0-9a-f]{4}):(?:0x)?([0-9a-f]{4})]?|0x([0-9a-f]{4})")
+_LSPCI = re.compile(
+    r"(?:.*\[amd/ati])?([^\[\]]*[^\[\]\s][^\[\]]*)\[([^\[\]]+)]"
+    r"(?:\s*\[([0-9a-f]{4}:[0-9a-f]{4})])?(?:\s*\(rev [0-9a-f]+\))?"
+)
+"""As lspci says it: "Ellesmere [Radeon RX 470/480/570]", with a line's beginning, a PCI id or a revision."""
+_MEMORY = re.compile(r"(?<=\w)\s+\d{1,3}\s?gi?b\b")
+"""What a card is sold with: "RX 580 8GB"."""
 _TEXT = re.compile(r"[\w\s\-+.,'()®™©]*")
 _FEATURES = re.compile(r"(.*?)((?::[a-z]+[+-])+)", re.DOTALL)
 _BARE = re.compile(r"[0-9][0-9a-f]{2,3}")
@@ -94,11 +102,13 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
     """
     if len(text) > MOST_CHARACTERS:
         raise InputError(
-            f"unknown GPU target {text[:MOST_CHARACTERS]!r}...",
+            f"unknown GPU target {text[:MOST_SHOWN]!r}...",
             cause=f"a name of a GPU has at most {MOST_CHARACTERS} characters",
             next_step=f"see the list of names: {table.lists}",
         )
-    said = _WITH.split(text.strip().lower())[-1]
+    said = _MEMORY.sub("", _WITH.split(text.strip().lower())[-1])
+    if listed := _LSPCI.fullmatch(said):
+        return _of_lspci(text, listed, table)
     if pci := _PCI.fullmatch(said):
         return _of_pci(text, pci[1] or AMD, pci[2] or pci[3], table)
     key, words = (_key(said), _words(said)) if _TEXT.fullmatch(said) else ("", ())
@@ -215,6 +225,21 @@ def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNa
             next_step=f"give its target; `{table.lists}` lists them",
         )
     return found
+
+
+def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNames, ...]:
+    """By the PCI id where lspci tells it, else by the chip, else by the products behind that."""
+    chip, products, pci = listed.groups()
+    if maker := _maker(_key(chip), _words(f"{chip} {products}"), table.makers):
+        raise _of_another(text, maker, table.lists)
+    found = []
+    for name in [pci] if pci else [chip, *products.split("/")]:
+        with suppress(InputError):
+            found.append(find(name, table))
+    if not found:
+        raise _unknown(text, _key(chip), table)
+    # a chip such as Strix may be two, of which the products are one
+    return min(found, key=len)
 
 
 def _maker(key: str, words: tuple[str, ...], makers: Iterable[Maker]) -> str:
