@@ -208,3 +208,23 @@ def test_who_asks_for_the_processor_needs_no_right_to_the_card(
     with pytest.raises(CheckError, match="gfx1151 of this machine"):
         start("")
     assert start("cpu").server.on == "cpu"
+
+
+@pytest.mark.parametrize("words", [(), ("--jupyter",)])
+def test_a_name_that_no_server_can_have_is_told_before_anything_is_built(
+    run: Run, home: Home, words: tuple[str, ...]
+) -> None:
+    (home.path / "precious").mkdir()
+    options = words or ("--model", "tiny")
+    done = run("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--name", "../precious", *options)
+    assert done.returncode == 2 and "'../precious' is not a name of a server" in done.stderr
+    assert "building" not in done.stderr and (home.path / "precious").is_dir()
+
+
+def test_stop_and_logs_of_a_path_touch_nothing(run: Run, home: Home) -> None:
+    (home.path / "precious").mkdir()
+    for name in ("../precious", str(home.path / "precious")):
+        assert "is not a name of a server" in run("stop", name).stderr
+        assert "is not a name of a server" in run("restart", name).stderr
+        assert run("logs", name).returncode == 2
+    assert (home.path / "precious").is_dir()

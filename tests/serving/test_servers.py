@@ -55,6 +55,25 @@ def test_one_that_never_gets_ready_is_given_up(home: Home, launch: Make) -> None
         ready.wait_until_ready(started, 1, launching.living(running), state.log_of(home, "small"))
 
 
+@pytest.mark.parametrize(
+    "name", ["../precious", ".", "..", "", "a/b", "Small", "small\n", "-small", "x" * 64]
+)
+def test_what_is_no_name_of_a_server_is_refused_and_no_folder_of_others_is_removed(
+    home: Home, name: str
+) -> None:
+    precious = home.path / "precious"
+    (precious / "x").mkdir(parents=True)
+    (home.servers / "other").mkdir(parents=True)
+    (home.servers / "a" / "b").mkdir(parents=True)
+    for touch in (stop.stop, state.prepared, state.forget, state.claim, state.read):
+        with pytest.raises(InputError, match="is not a name of a server"):
+            touch(home, name)
+    with pytest.raises(InputError, match="is not a name of a server"):
+        stop.stop(home, str(precious))
+    assert (precious / "x").is_dir() and (home.servers / "other").is_dir()
+    assert (home.servers / "a" / "b").is_dir()
+
+
 def test_one_that_loads_for_long_says_so(home: Home, launch: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ready, "TELL_SECONDS", 0.0)
     started, running = launching.start(launch(how="badly"), home)

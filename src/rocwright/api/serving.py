@@ -78,11 +78,13 @@ def run_server(
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
     """
-    from rocwright.serving import known
+    from rocwright.serving import known, state
     from rocwright.serving.asked import asked_for
     from rocwright.serving.model import Wanted
 
     home_of = _home(home)
+    if name:
+        state.check_name(name)
     wanted = Wanted(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
     where = [str(Path(one).expanduser().absolute()) for one in (model, *beside.values())]
     of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
@@ -287,7 +289,7 @@ def server_log(name: str, *, home: str | Path | None = None) -> list[Path]:
     """The files, the newest last, of what a server prints that was started here; none where there is none."""
     from rocwright.serving import logs, state
 
-    return logs.files_of(state.log_of(_home(home), name))
+    return logs.files_of(state.log_of(_home(home), name)) if state.is_name(name) else []
 
 
 def follow_log(path: str | Path, *, home: str | Path | None = None) -> Iterator[str]:

@@ -180,7 +180,10 @@ def start_notebook(
 ) -> Running:
     """Start a notebook server in the environment of a wheel stack."""
     from rocwright.api import environments
+    from rocwright.serving.state import check_name
 
+    if name:
+        check_name(name)
     environment = had(chosen, (*environments.notebook_packages(), *require), engine)
     return environments.start_notebook(environment, name=name, host=host, port=port, detach=detach, say=say)
 

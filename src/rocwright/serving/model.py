@@ -14,7 +14,10 @@ Place = Literal["host", "podman", "docker"]
 
 LOOPBACK = "127.0.0.1"
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+"""What a server may be called: its folder has that name, and is removed with it."""
+
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 
 
 class ServerState(Frozen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,10 +12,11 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.folders.removal import remove_tree
 from rocwheel.processes.owner import Owner
+from rocwheel.units import printable
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import container
-from rocwright.serving.model import ServerState
+from rocwright.serving.model import NAME, ServerState
 
 _STATE, _LOG, _KEY, _BOX = "server.json", "log", "key", "box"
 
@@ -22,8 +24,26 @@ SOUND = "sound.wav"
 """What a server that hears is asked about first, in its folder."""
 
 
+def check_name(name: str) -> None:
+    """Raise InputError for what no server can be called, such as a path: its folder is made, and removed."""
+    if not is_name(name):
+        raise InputError(
+            f"{printable(name[:80])!r} is not a name of a server",
+            cause="it has at most 63 small letters, digits, dots, dashes and underscores, and begins with a "
+            "letter or a digit",
+            next_step="name it otherwise, such as my-server; rocwright ps shows those that were started",
+        )
+
+
+def is_name(name: str) -> bool:
+    """Whether a server can be called so."""
+    return bool(re.fullmatch(NAME, name))
+
+
 def folder_of(home: Home, name: str) -> Path:
-    """Where all of a server lies: its state, log, key, and what it runs in."""
+    """Where all of a server lies: its state, log, key, and what it runs in. Raises InputError for what is no
+    name of one."""
+    check_name(name)
     return home.servers / name
 
 
@@ -89,7 +109,7 @@ def read(home: Home, name: str) -> ServerState | None:
 
 def servers(home: Home) -> list[ServerState]:
     """Every server that was started and not stopped, by name; whether each runs is `runs`."""
-    names = sorted(path.name for path in home.servers.glob("*") if path.is_dir())
+    names = sorted(path.name for path in home.servers.glob("*") if path.is_dir() and is_name(path.name))
     return [state for name in names if (state := read(home, name)) is not None]
 
 
