@@ -305,6 +305,32 @@ def test_of_words_of_a_failure_and_what_follows_from_one_the_earlier_is_told() -
     assert first_of(follows, LIKELY) == follows
 
 
+BEGINS = {
+    "ninja": "FAILED: a.o",
+    "ninja, with its code": "FAILED: [code=1] a.o",
+    "ComfyUI": "Error occurred when executing KSampler:",
+    "pytest": "=================================== FAILURES ===================================",
+    "pip": "  ╰─> [12 lines of output]",
+    "vLLM": "ERROR 03-23 22:46:30 [core.py:1108] EngineCore failed to start.",
+}
+
+
+@pytest.mark.parametrize("begins", BEGINS)
+def test_what_was_got_over_before_the_failure_began_is_not_the_first_error(begins: str) -> None:
+    over = ["ImportError: cannot import name 'x'", *(f"fine {n}" for n in range(40))]
+    found = told(*over, BEGINS[begins], "ImportError: libMIOpen.so.1: cannot open shared object file")
+    assert found.first is not None
+    assert found.first.line == len(over) + 2
+    assert [one.issue.name for one in found.known][:2] == ["rocm-library-missing", "python-api-differs"]
+
+
+@pytest.mark.parametrize("begins", BEGINS)
+def test_an_error_close_before_the_failure_began_belongs_to_it(begins: str) -> None:
+    found = told("a.c:1:1: error: x", BEGINS[begins], "done")
+    assert found.first is not None
+    assert found.first.line == 1
+
+
 def test_a_calm_line_has_no_words_of_a_failure() -> None:
     for before in ("[INFO] ", "WARNING: ", "-- ", "I0201 20:55:23.414112 18988 device.cpp:53] "):
         assert first_of(f"{before}{LIKELY}") == ""

@@ -32,6 +32,15 @@ BEFORE = {
     "seconds": "  12.3s ",
     "GitHub": "##[error]",
     "quoted": "> ",
+    "nix": "       > ",
+    "dmesg -T": "[Thu Sep 10 14:36:16 2026] ",
+    "Go's log": "2024/11/11 19:42:44 ",
+    "gh": "build\tRun make\t2026-01-02T03:04:05.1234567Z ",
+    "BuildKit, told again": "16.20  ",
+    "journald, the kernel": "Apr 27 16:58:22 host kernel: ",
+    "llama-server": "srv    ",
+    "pytest": "E   ",
+    "absl": "E0000 00:00:1733.123    12 rocm_dnn.cc:485] ",
     "several": "web-1  | 2026-01-02T03:04:05Z [builder] ",
 }
 
@@ -45,6 +54,11 @@ CALM = (
     "a.c:3: warning: fatal error: in a comment",
     "PASS error: handled",
     "done: 0 errors: fine",
+    "ERROR: ld.so: object 'x.so' from LD_PRELOAD cannot be preloaded (no such file): ignored.",
+    "ERROR: flash-attn is not there, skipping",
+    "error: no model, falling back to the processor",
+    "fatal: No names found, cannot describe anything.",
+    "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
 )
 
 

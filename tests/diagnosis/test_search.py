@@ -21,10 +21,22 @@ ISSUES = the_issues()[0].values()
         ("cmake policy", "cmake-minimum"),
         ("TensileLibrary.dat", "rocblas-no-kernels"),
         ("no kernel image", "no-binary-for-gpu"),
+        ("gpu hang comfyui", "gpu-hang"),
+        ("gtt size", "gtt-memory"),
+        ("torch no gpu", "no-hip-gpus"),
+        ("permission denied kfd", "kfd-permission"),
+        ("secure boot module", "module-not-taken"),
+        ("mes firmware", "mes-remove-queue"),
     ],
 )
 def test_what_people_type_finds_what_they_mean(words: str, name: str) -> None:
     assert name in [one.issue.name for one in search(words, ISSUES)][:3]
+
+
+def test_words_that_say_nothing_change_nothing() -> None:
+    plain = [one.issue.name for one in search("gpu memory full", ISSUES)]
+    assert [one.issue.name for one in search("why is the memory of my gpu full", ISSUES)][:3] == plain[:3]
+    assert search("the", ISSUES) == search("the the", ISSUES)
 
 
 def test_the_lines_that_matched_are_told_and_where_they_stand() -> None:

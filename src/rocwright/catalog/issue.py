@@ -71,10 +71,15 @@ class Signature(Frozen):
 
 
 class ErrorLine(Signature):
-    """The line by which a tool tells a failure, known or not; `before` lines above it are shown too."""
+    """The line by which a tool tells a failure, known or not; `before` lines above it are shown too.
+
+    With `begins` the failure begins here: errors that stand before it were got over, and any that follow
+    go before them.
+    """
 
     says: Text
     before: int = Field(default=0, ge=0, le=8)
+    begins: bool = False
 
 
 class FixedIn(Frozen):

@@ -133,13 +133,14 @@ class Search:
         narrow: dict[int, int] = {}
         for one in known:
             narrow[one.place.line] = min(_width(one.issue), narrow.get(one.place.line, 2))
-        first = _first(self._scan.hits, {one.issue for one in out})
+        began = self._scan.began
+        first = _first(self._scan.hits, {one.issue for one in out}, began)
         known = [
             one
             for one in known
             if _width(one.issue) == narrow[one.place.line] and not (first and _follows(one, first))
         ]
-        known.sort(key=lambda one: _rank(one, self._where))
+        known.sort(key=lambda one: _rank(one, self._where, began))
         return Diagnosis(
             first=first,
             known=tuple(known),
@@ -160,10 +161,11 @@ def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
     return search.told()
 
 
-def _first(hits: Iterable[Hit], ruled_out: set[str]) -> LogLocation | None:
-    """The first line that is an error by itself, else the first that follows from one."""
+def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation | None:
+    """The first line that is an error by itself, from where the failure began if one is there, else the
+    first that follows from one."""
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
-    best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line), default=None)
+    best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line < began, hit.line), default=None)
     return _place(best) if best else None
 
 
@@ -197,15 +199,17 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
     return {}
 
 
-def _rank(known: Known, where: Where) -> tuple[int, bool, int, bool, str]:
-    """What is a cause first, then what was seen in this component, then by line, the particular first.
+def _rank(known: Known, where: Where, began: int) -> tuple[int, bool, bool, int, bool, str]:
+    """What is a cause first, then what was seen in this component, then what stands where the failure began
+    or behind it, then by line, the particular first.
 
     A family waits for the lines that belong to its own, and a wide one longer: one of them may say more.
     """
     issue = known.issue
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
     line = known.place.line + _width(issue) * MOST_LINES
-    return (_ROLES[issue.role], elsewhere, line, not issue.components, issue.name)
+    over = known.place.line < began
+    return (_ROLES[issue.role], elsewhere, over, line, not issue.components, issue.name)
 
 
 def _width(issue: Issue) -> int:

@@ -30,6 +30,9 @@ LONGEST = 16 * 1024
 AGAIN = 64
 """Matching lines after which signatures already found are looked for no more."""
 
+AROUND = 20
+"""Lines before the one with which a failure begins that belong to it."""
+
 MEMORY = 64 * 1024 * 1024
 """Bytes for what RE2 remembers of its way: with a quarter of it, it forgets and begins anew all the time."""
 
@@ -47,27 +50,32 @@ class Hit:
 
 
 class Scan:
-    """Looks for signatures in a log that comes in pieces of whole lines; `hits` tells what was found."""
+    """Looks for signatures in a log that comes in pieces of whole lines; `hits` tells what was found.
+
+    `began` is the line from which on a program says that its failure is told (0: none did): signatures found
+    before are sought anew from there on, for what came before was got over.
+    """
 
     def __init__(
         self, signatures: Iterable[Signature], before: Sequence[str] = (), calm: Sequence[str] = ()
     ) -> None:
-        self.lines = self.size = 0
+        self.lines = self.size = self.began = 0
         self._stamp = stamps(before)
         self._calm = any_of(calm)
         self._looked_for = tuple(signatures)
         self._found: dict[str, Hit] = {}
+        self._before: dict[str, Hit] = {}
         self._last = b""
         self._compile()
 
     @property
     def hits(self) -> list[Hit]:
         """What was found, in the order of the log; on one line in that of the signatures."""
-        return sorted(self._found.values(), key=lambda hit: hit.line)
+        return sorted({**self._before, **self._found}.values(), key=lambda hit: hit.line)
 
     def feed(self, piece: bytes) -> None:
         """Search in one more piece: whole, clean lines."""
-        for hit in self._found.values():
+        for hit in (*self._before.values(), *self._found.values()):
             if hit.wanted:
                 self._follow(hit, piece, 0)
         at, counted, line = 0, 0, self.lines
@@ -81,6 +89,8 @@ class Scan:
             for one in self._in_line(piece[window]):
                 if one.name not in self._found:
                     self._note(one, piece, begin, end, line + 1)
+                if isinstance(one, ErrorLine) and one.begins and not self.began:
+                    self._begin(line + 1)
             at = end + 1
             self._matched += 1
             if self._matched >= AGAIN and len(self._found) > self._compiled:
@@ -90,6 +100,13 @@ class Scan:
         self.lines += piece.count(b"\n")
         self.size += len(piece)
         self._last = piece[-8 * MOST_WIDE :]
+
+    def _begin(self, line: int) -> None:
+        """From here on everything is sought once more."""
+        self.began = line = max(1, line - AROUND)
+        self._before = {name: hit for name, hit in self._found.items() if hit.line < line}
+        self._found = {name: hit for name, hit in self._found.items() if hit.line >= line}
+        self._compile()
 
     def _compile(self) -> None:
         """One expression for what was not found yet; it says where, the set then says which."""
