@@ -16,7 +16,26 @@ MOST_LINES = 3
 _WORD = re.compile(r"[a-z0-9]+")
 _ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s", "y")
 _IDLE = frozenset(
-    "a an and at by can does for from how i in is it my of on or the to what when while why with".split()
+    (
+        "a",
+        "an",
+        "and",
+        "at",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "how",
+        "i",
+        "in",
+        "is",
+        "it",
+        "my",
+        "of",
+    )
+    + ("on", "or", "the", "to", "what", "when", "while", "why", "with")
 )
 """Words that say nothing of what is looked for."""
 
