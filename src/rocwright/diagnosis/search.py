@@ -15,27 +15,8 @@ MOST_LINES = 3
 
 _WORD = re.compile(r"[a-z0-9]+")
 _ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s", "y")
-_IDLE = frozenset(
-    (
-        "a",
-        "an",
-        "and",
-        "at",
-        "by",
-        "can",
-        "do",
-        "does",
-        "for",
-        "from",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "my",
-        "of",
-    )
-    + ("on", "or", "the", "to", "what", "when", "while", "why", "with")
+_IDLE = re.compile(
+    r"\b(?:an?|and|at|by|can|do|does|for|from|how|i|in|is|it|my|of|on|or|the|to|what|when|while|why|with)\b"
 )
 """Words that say nothing of what is looked for."""
 
@@ -67,8 +48,9 @@ def search(words: str, issues: Iterable[Issue]) -> list[Found]:
     A word counts the more the fewer issues have it, and up to twice where the words are in one line; its
     ending does not count (atomic, atomics), and one that begins with it counts half.
     """
-    said = dict.fromkeys(_WORD.findall(words.lower()))
-    wanted = tuple(dict.fromkeys(_stems(" ".join(word for word in said if word not in _IDLE) or words)))
+    wanted = tuple(dict.fromkeys(_stems(_IDLE.sub(" ", words.lower())))) or tuple(
+        dict.fromkeys(_stems(words))
+    )
     read = [(issue, [(field, {*_stems(field.text)}) for field in _fields(issue)]) for issue in issues]
     having = Counter(word for _, fields in read for word in set().union(*(has for _, has in fields)))
     found: list[tuple[int, Found]] = []
