@@ -11,6 +11,7 @@ from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
 from rocwright.catalog.issue import ErrorLine, Issue, slots_in, the_issues
 from rocwright.catalog.phase import Phase
+from rocwright.diagnosis.ending import Ending
 from rocwright.diagnosis.log_facts import LogFacts
 from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import MOST_LINES
@@ -18,6 +19,9 @@ from rocwright.diagnosis.scan import Hit, Scan
 
 MOST_LAST = 500
 """Characters of a log's last line that are kept."""
+
+ITS_END = "a program, at its end"
+"""Who says a line of the log's end, where no line in all of it is plainer."""
 
 MOST_SLOT = 120
 """Characters of what a line names."""
@@ -105,6 +109,7 @@ class Search:
         issues, lines = the_issues()
         self._where = where or Where()
         self._last = b""
+        self._end = Ending(lines.last, lines.before, lines.calm)
         self._facts = LogFacts(lines.days, lines.cards, lines.kernels)
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
 
@@ -112,6 +117,7 @@ class Search:
         """Read one more piece."""
         self._scan.feed(piece)
         self._facts.feed(piece)
+        self._end.feed(piece)
         if not piece.isspace():
             self._last = piece
 
@@ -141,6 +147,8 @@ class Search:
             if _width(one.issue) == narrow[one.place.line] and not (first and _follows(one, first))
         ]
         known.sort(key=lambda one: _rank(one, self._where, began))
+        if first is None and not known and not out:
+            first = _at_the_end(self._end, self._scan.lines)
         return Diagnosis(
             first=first,
             known=tuple(known),
@@ -167,6 +175,21 @@ def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation 
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
     best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line < began, hit.line), default=None)
     return _place(best) if best else None
+
+
+def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
+    """The line among the last of a log of so many `lines` that has words of a failure; None: none has."""
+    found = end.told()
+    if found is None:
+        return None
+    from_end, shown = found
+    return LogLocation(
+        line=lines - from_end + 1,
+        text=shown[0].strip(),
+        lines=shown,
+        tool=ITS_END,
+        failure=FailureClass.CHECK,
+    )
 
 
 def _place(hit: Hit) -> LogLocation:

@@ -143,9 +143,9 @@ class Scan:
             self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
         ).splitlines()
         before = signature.before if isinstance(signature, ErrorLine) else 0
-        text = self._shown(piece[begin:end])
-        shown = [self._shown(one) for one in above[len(above) - before :]] if before else []
-        hit = Hit(signature, line, text, [*shown, text], MOST_LINES - 1)
+        text = shown(piece[begin:end], self._stamp)
+        told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
+        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1)
         self._found[signature.name] = hit
         self._follow(hit, piece, end + 1)
 
@@ -154,15 +154,16 @@ class Scan:
         while hit.wanted and at < len(piece):
             end = piece.find(b"\n", at)
             end = len(piece) if end < 0 else end
-            hit.lines.append(self._shown(piece[at:end]))
+            hit.lines.append(shown(piece[at:end], self._stamp))
             hit.wanted -= 1
             at = end + 1
 
-    def _shown(self, line: bytes) -> str:
-        """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
-        text = bare(line[:LONGEST], self._stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
-        text = printable(text, keep="\t")
-        return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
+
+def shown(line: bytes, stamp: re2.Pattern | None) -> str:
+    """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
+    text = bare(line[:LONGEST], stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
+    text = printable(text, keep="\t")
+    return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
 
 
 _SILENCED = ("cause", "likely")

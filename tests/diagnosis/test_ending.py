@@ -1,0 +1,67 @@
+"""Where no line of a log is plainer, its last lines tell the failure."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from rocwright.diagnosis.diagnose import ITS_END, Diagnosis, diagnose
+from rocwright.diagnosis.ending import LAST_LINES, MOST_KEPT
+from rocwright.diagnosis.read_log import pieces
+
+LAST = "the graph crashed in a way that nobody has words for"
+
+
+def of(*lines: str, piece: int = 4096) -> Diagnosis:
+    return diagnose(pieces(io.BytesIO("".join(f"{line}\n" for line in lines).encode()), piece))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LAST,
+        "ggml-cuda.cu:75: ROCm error",
+        "Windows fatal exception: access violation",
+        "Your installed thing uses CUDA but I cannot find it",
+        "-1073741819 (0xC0000005, Access Violation)",
+        "2026-01-02T03:04:05Z web-1 | this card is not supported",
+    ],
+)
+def test_the_last_lines_tell_the_failure_where_no_line_is_plainer(line: str) -> None:
+    found = of("fine", line, "bye").first
+    assert found is not None
+    assert (found.line, found.tool) == (2, ITS_END)
+    assert found.lines[-1] == "bye"
+
+
+def test_any_line_that_is_plainer_goes_before_the_end() -> None:
+    found = of("a.c:1:1: error: x", *["fine"] * 40, LAST).first
+    assert found is not None
+    assert found.line == 1
+
+
+def test_words_far_from_the_end_tell_nothing() -> None:
+    assert of(LAST, *["fine"] * LAST_LINES).first is None
+    found = of(LAST, *["fine"] * (LAST_LINES - 1)).first
+    assert found is not None
+    assert found.line == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["0 failed, 3 passed", "errors: 0", "level=INFO cannot x", "-- x: not supported"]
+)
+def test_a_calm_end_tells_nothing(line: str) -> None:
+    assert of("fine", line).first is None
+
+
+@pytest.mark.parametrize("piece", [100, 1000, MOST_KEPT, 10 * MOST_KEPT])
+def test_the_end_is_the_same_however_the_log_comes(piece: int) -> None:
+    found = of(*(f"fine {number}" for number in range(3000)), LAST, "bye", piece=piece).first
+    assert found is not None
+    assert (found.line, found.text) == (3001, LAST)
+
+
+def test_a_last_line_longer_than_what_is_kept_is_cut() -> None:
+    assert of("fine", "x" * (2 * MOST_KEPT)).first is None
+    assert of("fine", "cannot" + " x" * MOST_KEPT).first is None
