@@ -13,7 +13,7 @@ from rocwright.catalog.issue import plain
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
-HALVES = ("written", "once", "second", "third", "fourth", "fifth", "sixth")
+HALVES = ("written", "once", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def first_look(half: str) -> str:
         f"wrong {look['wrong']}; it was read since"
     )
     if old is not None:
-        said += f"; knowledge without wide families found {old['first']}, {old['right']} and {old['wrong']}"
+        said += f"; knowledge before {old['before']} found {old['first']}, {old['right']} and {old['wrong']}"
     return said
 
 
