@@ -13,7 +13,19 @@ from rocwright.catalog.issue import plain
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
-HALVES = ("written", "once", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+HALVES = (
+    "written",
+    "once",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,15 @@ def test_any_line_that_is_plainer_goes_before_the_end() -> None:
     assert found.line == 1
 
 
+def test_the_end_goes_before_a_line_that_only_follows_from_an_error() -> None:
+    found = of("rocm://1 is not supported.", "SystemExit: 1").first
+    assert found is not None
+    assert (found.line, found.tool) == (1, ITS_END)
+    found = of("SystemExit: 1", LAST).first
+    assert found is not None
+    assert found.line == 1
+
+
 def test_words_far_from_the_end_tell_nothing() -> None:
     assert of(LAST, *["fine"] * LAST_LINES).first is None
     found = of(LAST, *["fine"] * (LAST_LINES - 1)).first

@@ -16,11 +16,12 @@ LEAST = {
     "seventh": (35, 35, 25),
     "eighth": (29, 29, 18),
     "ninth": (24, 24, 13),
+    "tenth": (29, 30, 24),
 }
 """First errors found, those among three lines, right causes; threads.toml has what each half had at its
 first look."""
 
-MOST_WRONG = dict.fromkeys(HALVES, 0) | {"fifth": 1, "seventh": 1, "ninth": 1}
+MOST_WRONG = dict.fromkeys(HALVES, 0) | {"fifth": 1, "seventh": 1, "ninth": 1, "tenth": 2}
 
 
 @pytest.fixture(params=HALVES)

@@ -147,8 +147,9 @@ class Search:
             if _width(one.issue) == narrow[one.place.line] and not (first and _follows(one, first))
         ]
         known.sort(key=lambda one: _rank(one, self._where, began))
-        if first is None and not known and not out:
-            first = _at_the_end(self._end, self._scan.lines)
+        if not known and not out and not _is_plain(self._scan.hits):
+            told = _at_the_end(self._end, self._scan.lines)
+            first = told if told and (first is None or told.line < first.line) else first
         return Diagnosis(
             first=first,
             known=tuple(known),
@@ -175,6 +176,11 @@ def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation 
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
     best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line < began, hit.line), default=None)
     return _place(best) if best else None
+
+
+def _is_plain(hits: Iterable[Hit]) -> bool:
+    """Whether a line was found that is an error by itself, not one that only follows from another."""
+    return any(hit.signature.role not in {"warns", "follows"} for hit in hits)
 
 
 def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
