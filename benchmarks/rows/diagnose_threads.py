@@ -25,6 +25,7 @@ HALVES = (
     "eighth",
     "ninth",
     "tenth",
+    "eleventh",
 )
 
 
