@@ -12,6 +12,7 @@ from rocwheel.folders.temporary import temporary_folder
 from rocwheel.units import count
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
+from rocwright.model.steps import FilePin
 from rocwright.store.model import Output, Store
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def wheel(check: Check, path: Path) -> Seen:
 
 
 @contextmanager
-def named(store: Store, output: Output) -> Iterator[Path]:
-    """A stored artifact under its own file name. Raises DamagedBlobError."""
+def named(store: Store, output: Output | FilePin) -> Iterator[Path]:
+    """A stored artifact, or fetched file, under its own file name. Raises DamagedBlobError."""
     with temporary_folder("verify") as folder:
         path = Path(folder) / output.filename
         path.symlink_to(store.verified(output.sha256))

@@ -18,9 +18,12 @@ from rocwright.resolve.model import Request
 
 FILE = "rehearsals.toml"
 
-PartName = Literal["edits", "configure", "compile", "device", "import"]
-"""What can be tried: edits applied, the build configured, host files compiled, device files compiled for the
-GPU, edited Python imported."""
+TrialName = Literal["edits", "configure", "compile", "device", "import"]
+"""What the catalog can say how to try: edits applied, the build configured, host files compiled, device files
+compiled for the GPU, edited Python imported."""
+
+PartName = TrialName | Literal["wheels"]
+"""What can be tried: that, and wheels that others published fetched and read."""
 
 
 class StandIn(Frozen):
@@ -85,7 +88,7 @@ class Trial(Frozen):
     the units of each at the same time; one that is `apart` has a tree and step of its own.
     """
 
-    part: PartName
+    part: TrialName
     name: str
     on: Annotated[tuple[str, ...], Field(min_length=1)]
     run: str = ""

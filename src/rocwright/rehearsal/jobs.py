@@ -21,6 +21,7 @@ from rocwright.rehearsal.result import Part
 from rocwright.rehearsal.sources import Source, source_of, why
 from rocwright.rehearsal.stand_ins import Ready, StandIns
 from rocwright.rehearsal.steps import Wanted, built_trial_step, source_step, tree_step, trial_step
+from rocwright.rehearsal.wheels import PUBLISHED, unlocked
 from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock, LockedComponent
 
@@ -42,10 +43,14 @@ class Row:
         return self.lock.request.gpu[0]
 
     @property
-    def built(self) -> tuple[tuple[Component, LockedComponent], ...]:
-        """The components that something is built of."""
+    def tried(self) -> tuple[tuple[Component, LockedComponent], ...]:
+        """The components that something is built of, and those that are wheels as others published them."""
         found = ((self.catalog.component(one.name), one) for one in self.lock.components)
-        return tuple(pair for pair in found if pair[0].kind not in AS_PUBLISHED and pair[0].run)
+        return tuple(pair for pair in found if _is_tried(pair[0]))
+
+
+def _is_tried(one: Component) -> bool:
+    return one.kind == PUBLISHED or (one.kind not in AS_PUBLISHED and bool(one.run))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,8 @@ class Maker:
 
     def job(self, component: Component, locked: LockedComponent) -> Job:
         """What is to be done for a component."""
+        if component.kind == PUBLISHED:
+            return _of_wheels(component, locked)
         wants = tuple(self._edits(component, locked.version, locked.kind))
         job = Job(component=component, locked=locked, wants=wants)
         rehearsal = self.book.of(component.name, locked.version)
@@ -232,6 +239,13 @@ class Maker:
 
     def _asked(self, trials: tuple[Trial, ...]) -> Wanted:
         return Wanted(trials=trials, gpu=self.row.gpu, seed=self.row.seed, every=self.row.every)
+
+
+def _of_wheels(component: Component, locked: LockedComponent) -> Job:
+    """Wheels are fetched, where the lock has their hashes; what is in them is read afterwards."""
+    left = unlocked(locked)
+    steps = [] if left else [source_step(component.name, locked)]
+    return Job(component=component, locked=locked, wants=(), steps=steps, left=[left] if left else [])
 
 
 def _build(reason: str) -> Part:

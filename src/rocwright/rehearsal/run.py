@@ -29,6 +29,7 @@ from rocwright.rehearsal.report import Report, parts_of, read_report, untried
 from rocwright.rehearsal.result import Fault, Part, Rehearsed, RowRehearsed
 from rocwright.rehearsal.stand_ins import StandIns
 from rocwright.rehearsal.steps import REPORT
+from rocwright.rehearsal.wheels import PUBLISHED, parts_of_wheels
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.shipped import shipped_lock
@@ -67,8 +68,8 @@ class Rehearser:
             return told.model_copy(update={"problem": "no lock comes with rocwright for this row"})
         catalog = catalog_for(request, self.catalog)
         row = Row(lock=lock, catalog=catalog, seed=self.how.seed, every=self.how.every)
-        if not row.built:
-            return told.model_copy(update={"problem": "nothing is built: it is taken as published"})
+        if not row.tried:
+            return told.model_copy(update={"problem": "it is taken as published: nothing of it is tried"})
         project = project_of(request, Path.cwd(), self.home)
         # without its lock: what a channel may hold is a lock that was built
         with UnderWay(
@@ -91,7 +92,7 @@ class Rehearser:
         faults: dict[str, list[Fault]] = {}
         for _ in range(ROUNDS):
             maker = Maker(row=row, book=self.book, stand_ins=self.stand_ins, without=without)
-            jobs = [maker.job(component, locked) for component, locked in row.built]
+            jobs = [maker.job(component, locked) for component, locked in row.tried]
             ran = self._run(jobs, project, under_way)
             drifted = {name for name, error in ran.failures if isinstance(error, PatchError)}
             for job in jobs:
@@ -105,13 +106,29 @@ class Rehearser:
         rocm = self.book.rocm_of(row.lock.request.base)
         reports = {job.component.name: self._reports(job, project, ran) for job in jobs}
         return tuple(
-            _told(row.lock, rocm, job, reports[job.component.name], faults.get(job.component.name, ()))
+            self._of_wheels(job, row, project, ran)
+            if job.component.kind == PUBLISHED
+            else _told(row.lock, rocm, job, reports[job.component.name], faults.get(job.component.name, ()))
             for job in jobs
+        )
+
+    def _of_wheels(self, job: Job, row: Row, project: Project, ran: Ran) -> Rehearsed:
+        """A component that is wheels as others published them."""
+        parts = [*job.left]
+        for step in job.steps:
+            missing = _why(step, ran)
+            parts += parts_of_wheels(job.component, job.locked, row.gpu, row.catalog, project.store, missing)
+        return Rehearsed(
+            component=job.component.name,
+            version=job.locked.version,
+            source=job.locked.place if job.steps else "",
+            parts=tuple(parts),
         )
 
     def _run(self, jobs: Iterable[Job], project: Project, under_way: UnderWay) -> Ran:
         steps = {step.key: step for job in jobs for step in job.steps}
         wanted = tuple(name for job in jobs for name in job.trials)
+        wanted += tuple(job.steps[-1].name for job in jobs if job.component.kind == PUBLISHED and job.steps)
         # a tree without trials shows whether its edits apply
         wanted += tuple(tree.step.name for job in jobs for tree in job.trees)
         if not steps:
