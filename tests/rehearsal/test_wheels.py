@@ -14,6 +14,8 @@ from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
+from rocwright.records.model import Which
+from rocwright.records.opening import open_records
 from rocwright.rehearsal import run
 from rocwright.rehearsal.result import Part, RowRehearsed
 from rocwright.rehearsal.rows import asked_rows
@@ -72,6 +74,8 @@ def test_wheels_with_code_for_the_gpu_are_counted_and_are_evidence(
     ]
     assert told.word == "rehearsed in part (2 of 3)"
     assert ("rehearsed", "gfx803") in [(one.said, *one.gpu) for one in local_evidence(home)]
+    with open_records(home) as records:
+        assert [one.outcome for one in records.runs(Which())] == ["rehearsed"]
 
 
 def test_wheels_without_code_for_the_gpu_fail(
@@ -90,8 +94,6 @@ def test_a_wheel_that_cannot_be_read_fails(
     store.put_file(path)
     origin = IndexOrigin(project="y", version="1")
     pin = FilePin(filename=path.name, sha256=sha256_file(path), size=8, origin=origin)
-    # it was put there by the hash that the lock has: only its reader can tell
-    (tmp_path / "y-1-py3-none-any.whl").write_bytes(b"no wheel")
     [_, read] = parts_of(of_row(home, "gfx803", monkeypatch, files=(pin,)))
     assert read.failed
 
@@ -102,8 +104,10 @@ def test_what_cannot_be_fetched_is_told_with_the_reason(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     [fetched, read] = parts_of(of_row(home, "gfx803", monkeypatch, files=(wheel,)))
     assert (fetched.tried, fetched.all, read.tried, read.all) == (0, 1, 0, 1)
-    assert fetched.reasons
-    assert fetched.reasons != ("it was not run: ",)
+    [reason] = fetched.reasons
+    assert "the package index does not answer" in reason
+    with open_records(home) as records:
+        assert [one.outcome for one in records.runs(Which())] == ["not rehearsed"]
 
 
 def test_wheels_that_the_lock_has_no_hashes_of_are_not_tried(
@@ -115,3 +119,5 @@ def test_wheels_that_the_lock_has_no_hashes_of_are_not_tried(
     ]
     assert told.word == "not rehearsed"
     assert local_evidence(home) == []
+    with open_records(home) as records:
+        assert list(records.runs(Which())) == []

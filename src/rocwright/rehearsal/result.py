@@ -5,6 +5,9 @@ from __future__ import annotations
 from rocwheel.model import Frozen
 from rocwright.rehearsal.book import PartName
 
+NOTHING = "not rehearsed"
+"""What is said where nothing could be tried."""
+
 
 class Fault(Frozen):
     """Something that did not go well: the edit, the file or what was imported, and what was said."""
@@ -78,10 +81,15 @@ class RowRehearsed(Frozen):
         return tuple(fault for one in self.parts for fault in one.failed)
 
     @property
+    def outcome(self) -> str:
+        """How it ended, for the record of its run."""
+        return "failed" if self.failed else "rehearsed" if self.tried else NOTHING
+
+    @property
     def word(self) -> str:
         """What may be said of it, and no more."""
         if not self.tried:
-            return "not rehearsed"
+            return NOTHING
         counted = f"{self.tried} of {self.all}"
         if self.failed:
             return f"rehearsal failed ({len(self.failed)} of {self.tried} tried)"

@@ -77,7 +77,7 @@ class Rehearser:
         ) as under_way:
             told = told.model_copy(update={"components": self._components(row, project, under_way)})
             _note(under_way, told)
-            under_way.ended("failed" if told.failed else "rehearsed", findings=_findings(told))
+            under_way.ended(told.outcome, findings=_findings(told))
         return told
 
     def _components(self, row: Row, project: Project, under_way: UnderWay) -> tuple[Rehearsed, ...]:
