@@ -106,13 +106,17 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
             cause=f"a name of a GPU has at most {MOST_CHARACTERS} characters",
             next_step=f"see the list of names: {table.lists}",
         )
-    said = _MEMORY.sub("", _WITH.split(text.strip().lower())[-1])
+    whole = _WITH.split(text.strip().lower())[-1]
+    said = _MEMORY.sub("", whole)
     if listed := _LSPCI.fullmatch(said):
         return _of_lspci(text, listed, table)
     if pci := _PCI.fullmatch(said):
         return _of_pci(text, pci[1] or AMD, pci[2] or pci[3], table)
     key, words = (_key(said), _words(said)) if _TEXT.fullmatch(said) else ("", ())
+    # some cards differ in nothing else: RX 6750 GRE 10GB and 12GB
+    whole_key = _key(whole) if key else ""
     for found in (
+        _where(table, lambda one: bool(whole_key) and any(whole_key in _keys(name) for name in one.names)),
         _where(table, lambda one: key == _key(one.target) or said in map(str.lower, one.families)),
         _where(table, lambda one: bool(key) and any(key in _keys(name) for name in one.names)),
         _where(table, lambda one: bool(_BARE.fullmatch(key)) and one.target == f"gfx{key}"),
@@ -189,9 +193,9 @@ def _key(text: str) -> str:
 
 @lru_cache(4096)
 def _keys(name: str) -> frozenset[str]:
-    """The name in one word, also without the product lines that it begins with."""
+    """The name in one word, whole ("Custom GPU 0405") and without the product lines that it begins with."""
     words = [word for word in _plain(name).split() if word not in _MAKER]
-    found = {_key(name)}
+    found = {_key(name), _GLUED.sub("", re.sub(r"[^a-z0-9]", "", _plain(name)))}
     while len(words) > 1 and words[0] in _LINES and not re.match(r"\d{1,2}\b", words[1]):
         words = words[1:]
         found.add(_key(" ".join(words)))
