@@ -13,7 +13,7 @@ from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys, mark
 from rocwright.catalog_lint.tables import FILES
 
 WALKS = ("facts_bind", "targets_bind", "recipes_bind", "bases_bind", "host_binds")
-NAMES = ("name", "*.name", "maker.name", "release.version", "check.kind")
+NAMES = ("name", "*.name", "maker.name", "unsupported.name", "release.version", "check.kind")
 """Taken out with the row that they name, or no row could be read without them."""
 
 ELSEWHERE = {
@@ -37,7 +37,11 @@ ELSEWHERE = {
         "release.on.*": "tests/resolve/test_on_bases.py",
     },
     "edits/*.toml": {"edit.*": "tests/patching/test_kinds.py"},
-    "gpu_names.toml": {"fallback.*": "tests/resolve/test_gpus.py", "maker.*": "tests/resolve/test_gpus.py"},
+    "gpu_names.toml": {
+        "fallback.*": "tests/resolve/test_gpus.py",
+        "maker.*": "tests/resolve/test_gpus.py",
+        "unsupported.*": "tests/resolve/test_gpus.py",
+    },
     "host.toml": {
         "tool.*": "tests/doctor/test_doctor.py",
         "driver.issues": "tests/diagnosis/test_here.py",

@@ -10,7 +10,7 @@ from rocwheel.toml.folders import DATA as WHEEL_DATA
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.gpu_names import gpu_table
+from rocwheel.wheels.gpu_table import gpu_table
 from rocwheel.wheels.overrides import overrides_in
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog

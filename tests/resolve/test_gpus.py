@@ -49,6 +49,15 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(name: str, near: str) -
     assert near in caught.value.cause
 
 
+def test_a_card_that_rocm_does_not_run_on_is_sent_to_vulkan() -> None:
+    with pytest.raises(InputError, match="GCN 2") as caught:
+        targets_named("R9 290", CATALOG)
+    assert caught.value.next_step == (
+        "use it through Vulkan: rocwright run llama-vulkan; start Linux with amdgpu.cik_support=1 "
+        "radeon.cik_support=0, or its amdgpu driver leaves the card alone"
+    )
+
+
 @pytest.mark.parametrize("name", ["", " ", "(r)"])
 def test_no_name_at_all_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rocwheel.wheels.detect import SYSFS
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.gpu_names import GpuTable
+    from rocwheel.wheels.gpu_table import GpuTable
     from rocwright.catalog.load import Catalog
     from rocwright.catalog.target import Target
 

@@ -80,6 +80,17 @@ class MakerRow(Frozen):
     source: Sources
 
 
+class UnsupportedRow(Frozen):
+    """A generation of AMD's GPUs that ROCm does not run on, and what the kernel must be told to drive it."""
+
+    name: Known
+    targets: tuple[Annotated[str, Field(pattern=r"^gfx[0-9a-f]{3,4}$")], ...]
+    names: tuple[Known, ...] = ()
+    pci_ids: tuple[PciId, ...] = ()
+    kernel: tuple[Known, ...] = ()
+    source: Sources
+
+
 class FallbackGpu(Frozen):
     """The processor that code is made for where any will do and the machine has no GPU."""
 
@@ -94,6 +105,7 @@ class GpuNamesFile(Frozen):
 
     gpu: tuple[GpuNamesRow, ...] = ()
     maker: tuple[MakerRow, ...] = ()
+    unsupported: tuple[UnsupportedRow, ...] = ()
 
 
 class EvidenceFile(Frozen):
@@ -164,6 +176,10 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
 def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
     for number, one in enumerate(table.gpu):
         yield from unknown(f"gpu.{number}.target", [one.target], catalog.targets)
+    for number, old in enumerate(table.unsupported):
+        both = sorted({*old.targets} & {*catalog.targets})
+        if both:
+            yield f"unsupported.{number}.targets", f"also a target of targets.toml: {', '.join(both)}"
     if table.fallback is not None:
         yield from unknown("fallback.target", [table.fallback.target], catalog.targets)
 

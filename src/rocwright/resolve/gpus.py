@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rocwheel.wheels.gpu_names import GpuNames, GpuTable, find, find_one, gpu_table
+from rocwheel.wheels.gpu_names import find, find_one
+from rocwheel.wheels.gpu_table import GpuNames, GpuTable, gpu_table
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.target import Target
 from rocwright.resolve.settings import ProjectFile
@@ -23,7 +24,12 @@ def table_of(catalog: Catalog) -> GpuTable:
         )
         for one in catalog.targets.values()
     )
-    return replace(gpu_table(), gpus=tuple(gpus), lists="rocwright targets")
+    return replace(
+        gpu_table(),
+        gpus=tuple(gpus),
+        lists="rocwright targets",
+        without="use it through Vulkan: rocwright run llama-vulkan",
+    )
 
 
 def with_gpus(said: ProjectFile, catalog: Catalog) -> ProjectFile:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rocwheel.errors import FetchError, InputError
-from rocwheel.wheels.gpu_names import gpu_table
+from rocwheel.wheels.gpu_table import gpu_table
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture

@@ -8,7 +8,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.asked import chosen_targets, code_targets, every_gpu, here, strongest
-from rocwheel.wheels.gpu_names import gpu_table, only_targets
+from rocwheel.wheels.gpu_table import gpu_table, only_targets
 from rocwheel_samples.trees import write_tree
 
 OLD = only_targets(gpu_table(), {"gfx803", "gfx900"})

@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 import re
 import shlex
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.gpu_names import GpuTable, find, find_one, gpu_table, only_targets, target_id
+from rocwheel.wheels.gpu_names import find, find_one, target_id
+from rocwheel.wheels.gpu_table import GpuTable, gpu_table
 from rocwheel_samples.command import Command
-from rocwheel_samples.trees import write_tree
 
 TABLE = gpu_table()
 PAIRS = [(name, one.target) for one in TABLE.gpus for name in one.names]
@@ -72,6 +71,7 @@ PAIRS = [(name, one.target) for one in TABLE.gpus for name in one.names]
         ("1002:67df", "gfx803"),
         ("[1002:67DF]", "gfx803"),
         ("0x67df", "gfx803"),
+        ("67DF", "gfx803"),
         ("0x1002:0x67DF", "gfx803"),
         # what is named exactly goes before what it only begins to name
         ("RX 6700", "gfx1031"),
@@ -173,6 +173,38 @@ def test_a_near_miss_offers_the_nearest_names(text: str, near: str) -> None:
     assert near in caught.value.cause
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "kernel"),
+    [
+        ("R9 290", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("AMD Radeon HD 7970 3GB", "GCN 1 (Southern Islands)", "amdgpu.si_support=1"),
+        ("Tahiti XT [Radeon HD 7970/8970 OEM / R9 280X]", "GCN 1 (Southern Islands)", "amdgpu.si_support=1"),
+        ("Kaveri [Radeon R7 Graphics] [1002:130c]", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("hawaii", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("gfx701", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("1002:67b0", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("67B0", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),
+        ("R9 380 4GB", "GCN 3 before Fiji (Volcanic Islands)", "Vulkan"),
+    ],
+)
+def test_a_card_that_rocm_never_ran_on_is_told_with_what_does(text: str, name: str, kernel: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find(text, replace(TABLE, without="use Vulkan"))
+    assert str(caught.value) == f"ROCm does not run on {text!r}: {name}"
+    assert caught.value.next_step.startswith("use Vulkan")
+    assert kernel in caught.value.next_step
+    with pytest.raises(InputError) as caught:
+        find(text, TABLE)
+    assert "rocwheel targets" in caught.value.next_step
+
+
+def test_no_card_is_both_supported_and_not() -> None:
+    for old in TABLE.unsupported:
+        for said in (*old.names, *old.targets, *old.pci_ids):
+            with pytest.raises(InputError, match="ROCm does not run on"):
+                find(said, TABLE)
+
+
 def test_a_pci_id_that_is_unknown_and_a_text_that_is_too_long_say_so() -> None:
     with pytest.raises(InputError, match="unknown GPU target") as caught:
         find("1002:ffff", TABLE)
@@ -191,38 +223,3 @@ def test_the_next_step_is_a_command_that_works(rocwheel: Command, text: str) -> 
 
 
 # the data
-
-
-@pytest.mark.parametrize("one", TABLE.gpus, ids=lambda one: one.target)
-def test_every_gpu_has_a_product_and_is_a_processor_that_code_can_name(one: object) -> None:
-    assert getattr(one, "products", ())
-    assert getattr(one, "target", "") in machines().values()
-
-
-def test_of_some_processors_the_others_are_not_found() -> None:
-    some = only_targets(TABLE, {"gfx803", "gfx700"})
-    assert [one.target for one in some.gpus] == ["gfx803", "gfx700"]
-    assert find_one("gfx700", some).target == "gfx700"
-    with pytest.raises(InputError, match="unknown GPU target"):
-        find("780M", some)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "gpu = 3",
-        "gpu = [3]",
-        "[[gpu]]\ntarget = 3",
-        '[[gpu]]\ntarget = "gfx1"\nproducts = "x"',
-        '[[gpu]]\ntarget = "gfx1"\npci_ids = [1]',
-        "[[maker]]\n",
-        '[[maker]]\nname = "x"\nwords = [["y"]]',
-    ],
-)
-def test_a_file_that_is_wrong_is_refused_by_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    write_tree(tmp_path, {"gpu_names.toml": text})
-    monkeypatch.setenv("ROCWRIGHT_CATALOG", str(tmp_path))
-    with pytest.raises(InputError, match=r"gpu_names\.toml: (gpu|maker)\.0 does not name"):
-        gpu_table.__wrapped__()

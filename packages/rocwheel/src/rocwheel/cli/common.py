@@ -10,14 +10,14 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from rocwheel.wheels.gpu_names import GpuNames
+    from rocwheel.wheels.gpu_table import GpuNames
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shell completion with targets and, once something is typed, names of products and chips."""
-    from rocwheel.wheels.gpu_names import gpu_table
+    from rocwheel.wheels.gpu_table import gpu_table
 
     return completions(gpu_table().gpus, incomplete)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from rocwheel.terminal import columns
 
 LONGEST_WORD = 24
 """Columns up to which a word is not broken in a narrow terminal."""
-
 
 BROKEN = 6
 """Columns that a cell keeps where words must be broken all the same."""
@@ -22,13 +22,15 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
     """
     texts = [[str(cell) for cell in row] for row in rows]
     natural = [max((len(row[i]) for row in [list(header), *texts]), default=0) for i in range(len(header))]
-    least = [
-        natural[i] if i in right else _least([header[i], *(row[i] for row in texts)])
-        for i in range(len(header))
-    ]
-    # what a row is called stays whole, as long as any other word can be broken
-    broken = [*least[:1], *(min(one, BROKEN) for one in least[1:])]
-    widths = _narrowed(_narrowed(natural, least, columns()), broken, columns())
+    by_column = [[header[i], *(row[i] for row in texts)] for i in range(len(header))]
+    least, parts = (
+        [natural[i] if i in right else _least(cells, split) for i, cells in enumerate(by_column)]
+        for split in (str.split, _parts)
+    )
+    # what a row is called stays whole, as long as any other word can be broken, where it has a joint first
+    widths = natural
+    for floor in (least, [*least[:1], *parts[1:]], [*least[:1], *(min(one, BROKEN) for one in least[1:])]):
+        widths = _narrowed(widths, floor, columns())
 
     def line(cells: Sequence[str]) -> str:
         padded = [
@@ -56,15 +58,31 @@ def _narrowed(natural: Sequence[int], least: Sequence[int], room: int) -> list[i
     return widths
 
 
-def _least(cells: Iterable[str]) -> int:
-    """How narrow a column may become: as its longest word."""
-    return max((min(len(word), LONGEST_WORD) for cell in cells for word in cell.split()), default=0)
+def _least(cells: Iterable[str], split: Callable[[str], list[str]]) -> int:
+    """How narrow a column may become: as the longest word or part of one."""
+    return max((min(len(one), LONGEST_WORD) for cell in cells for one in split(cell)), default=0)
+
+
+def _parts(text: str) -> list[str]:
+    """Words in parts that end with their joints: debian:experimental is debian: and experimental."""
+    return re.findall(r"[^\s:/,]+[:/,]*|[:/,]+", text)
 
 
 def wrapped(cell: str, width: int) -> list[str]:
-    """A text in lines of that many columns at most, as far as its words allow."""
+    """A text in lines of that many columns at most, as far as its words, or else their parts, allow."""
     if len(cell) <= width:
         return [cell]
     from textwrap import wrap  # most tables need none of it
 
-    return wrap(cell, width, break_on_hyphens=False)
+    words = ([word] if len(word) <= width else _joined(_parts(word), width) for word in cell.split())
+    return wrap(" ".join(one for parts in words for one in parts), width, break_on_hyphens=False)
+
+
+def _joined(parts: Iterable[str], width: int) -> list[str]:
+    """The parts of one word, put together again as far as they fit."""
+    joined = [""]
+    for part in parts:
+        if joined[-1] and len(joined[-1]) + len(part) > width:
+            joined.append("")
+        joined[-1] += part
+    return joined

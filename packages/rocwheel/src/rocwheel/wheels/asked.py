@@ -13,7 +13,8 @@ from pathlib import Path
 from rocwheel.errors import InputError
 from rocwheel.wheels.detect import SYSFS, DetectedGpu, find_gpus
 from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.gpu_names import GpuTable, find_one, gpu_table, target_id, with_targets
+from rocwheel.wheels.gpu_names import find_one, target_id
+from rocwheel.wheels.gpu_table import GpuTable, gpu_table, with_targets
 
 AUTO = "auto"
 """The word that stands for the GPUs of this machine."""

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rocwheel.errors import InputError
-from rocwheel.wheels.gpu_names import gpu_table, only_targets, target_id
+from rocwheel.wheels.gpu_names import target_id
+from rocwheel.wheels.gpu_table import gpu_table, only_targets
 
 ANY_GPU = "amdgcnspirv"
 """SPIR-V, which the runtime compiles for the GPU that it meets."""

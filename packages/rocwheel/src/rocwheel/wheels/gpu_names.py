@@ -7,19 +7,14 @@ A name may be a target (gfx1151), a product ("RX 580", 7900XTX, "Ryzen AI Max+ 3
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 from rocwheel.errors import InputError
-from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocwheel.wheels.gpu_table import GpuNames, GpuTable, Maker, Unsupported
 
-FILE = "gpu_names.toml"
-GPU_LISTS = ("products", "also", "codenames", "pci_ids")
-MAKER_LISTS = ("pci", "words", "names")
 AMD = "1002"
 """AMD's PCI vendor id."""
 
@@ -36,6 +31,7 @@ _ASIDE = re.compile(r"\([^()]*\)?")
 _WITH = re.compile(r"\bw/\s*|\bwith\s+")
 """Between a processor and its graphics: "AMD RYZEN AI MAX+ 395 w/ Radeon 8060S"."""
 _PCI = re.compile(r"\[?(?:0x)?([0-9a-f]{4}):(?:0x)?([0-9a-f]{4})]?|0x([0-9a-f]{4})")
+_DEVICE = re.compile(r"[0-9a-f]{4}")
 _LSPCI = re.compile(
     r"(?:.*\[amd/ati])?([^\[\]]*[^\[\]\s][^\[\]]*)\[([^\[\]]+)]"
     r"(?:\s*\[([0-9a-f]{4}:[0-9a-f]{4})])?(?:\s*\(rev [0-9a-f]+\))?"
@@ -49,49 +45,6 @@ _BARE = re.compile(r"[0-9][0-9a-f]{2,3}")
 _SHOWN, _MOST_TOLD = 3, 8
 
 Fits = Callable[[tuple[str, ...], tuple[str, ...]], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuNames:
-    """What one processor is called: `products` are shown with it, `also` are understood too.
-
-    `pci_ids` are such as 1002:67df; `families` are groups of processors that it belongs to.
-    """
-
-    target: str
-    products: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
-    codenames: tuple[str, ...] = ()
-    pci_ids: tuple[str, ...] = ()
-    families: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Every name in words."""
-        return (*self.products, *self.also, *self.codenames)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
-    """Another maker of GPUs: its PCI vendor ids, words that its names hold, and names without such a word."""
-
-    name: str
-    pci: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GpuTable:
-    """The processors that can be named, other makers of GPUs, and the command that `lists` the names.
-
-    `fallback` is the processor that code is made for where any will do and the machine has no GPU.
-    """
-
-    gpus: tuple[GpuNames, ...]
-    makers: tuple[Maker, ...] = ()
-    lists: str = "rocwheel targets"
-    fallback: str = ""
 
 
 def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
@@ -125,9 +78,13 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
             return found
     if maker := _maker(key, words, table.makers):
         raise _of_another(text, maker, table.lists)
+    if old := _old(said, table):
+        raise _of_old(text, old, table)
     found = _fitting(table, words, _among) or _fitting(table, words, _begin)
     if found:
         return found
+    if _DEVICE.fullmatch(said) and _has_pci(table, f"{AMD}:{said}"):
+        return _of_pci(text, AMD, said, table)
     raise _unknown(text, key, table)
 
 
@@ -222,6 +179,8 @@ def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNa
         made = next((one.name for one in table.makers if vendor in one.pci), f"PCI vendor {vendor}")
         raise _of_another(text, made, table.lists)
     found = _where(table, lambda one: f"{vendor}:{device}" in one.pci_ids)
+    if old := _old(f"{vendor}:{device}", table):
+        raise _of_old(text, old, table)
     if not found:
         raise InputError(
             f"unknown GPU target {text.strip()!r}",
@@ -231,15 +190,21 @@ def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNa
     return found
 
 
+def _has_pci(table: GpuTable, pci_id: str) -> bool:
+    return any(pci_id in one.pci_ids for one in table.gpus) or _old(pci_id, table) is not None
+
+
 def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNames, ...]:
     """By the PCI id where lspci tells it, else by the chip, else by the products behind that."""
     chip, products, pci = listed.groups()
     if maker := _maker(_key(chip), _words(f"{chip} {products}"), table.makers):
         raise _of_another(text, maker, table.lists)
-    found = []
-    for name in [pci] if pci else [chip, *products.split("/")]:
+    found, said = [], [pci] if pci else [chip, *products.split("/")]
+    for name in said:
         with suppress(InputError):
             found.append(find(name, table))
+    for old in filter(None, (_old(name, table) for name in said)):
+        raise _of_old(text, old, table)
     if not found:
         raise _unknown(text, _key(chip), table)
     # a chip such as Strix may be two, of which the products are one
@@ -266,6 +231,26 @@ def _of_another(text: str, maker: str, lists: str) -> InputError:
     )
 
 
+def _old(said: str, table: GpuTable) -> Unsupported | None:
+    """The generation that ROCm does not run on and that has this target, PCI id or name."""
+    key = _key(said)
+    for one in table.unsupported:
+        if said in (*one.targets, *one.pci_ids) or (key and any(key in _keys(name) for name in one.names)):
+            return one
+    return None
+
+
+def _of_old(text: str, old: Unsupported, table: GpuTable) -> InputError:
+    driver = f"; start Linux with {' '.join(old.kernel)}, or its amdgpu driver leaves the card alone"
+    return InputError(
+        f"ROCm does not run on {text.strip()!r}: {old.name}",
+        cause=f"AMD made ROCm for later GPUs; these are {', '.join(old.targets)} to compilers",
+        next_step=f"{table.without}{driver if old.kernel else ''}"
+        if table.without
+        else f"`{table.lists}` lists the GPUs that it supports",
+    )
+
+
 def _unknown(text: str, key: str, table: GpuTable) -> InputError:
     known = {_key(name): (name, one) for one in reversed(table.gpus) for name in (*one.names, one.target)}
     close = get_close_matches(key, known, n=4, cutoff=0.6)
@@ -286,62 +271,3 @@ def _shared(one: str, other: str) -> int:
     """How many characters two words begin with alike."""
     unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(unlike, min(len(one), len(other)))
-
-
-# the data
-
-
-@cache
-def gpu_table() -> GpuTable:
-    """The GPUs whose names are carried, and other makers. Raises InputError where the file is wrong."""
-    gpus: dict[str, GpuNames] = {}
-    makers: dict[str, Maker] = {}
-    fallback = ""
-    for path in layers(FILE, data_folders()):
-        data = read_toml(path)
-        for name, lists in _rows(path, data, "gpu", "target", GPU_LISTS):
-            gpus[name] = GpuNames(target=name, **lists)
-        for name, lists in _rows(path, data, "maker", "name", MAKER_LISTS):
-            makers[name] = Maker(name=name, **lists)
-        for name, _ in _rows(path, data, "fallback", "target", ()):
-            fallback = name
-            if fallback not in gpus:
-                raise InputError(
-                    f"{path}: fallback.target names no GPU of this table",
-                    cause=f"no [[gpu]] row has the target {fallback!r}",
-                    next_step="write the target of one of the rows",
-                )
-    return GpuTable(tuple(gpus.values()), tuple(makers.values()), fallback=fallback)
-
-
-def only_targets(table: GpuTable, targets: Collection[str]) -> GpuTable:
-    """The table of these processors alone, also of those that have no names beside their own."""
-    gpus = tuple(one for one in table.gpus if one.target in targets)
-    return with_targets(replace(table, gpus=gpus), targets)
-
-
-def with_targets(table: GpuTable, targets: Iterable[str]) -> GpuTable:
-    """The table with processors that have no names beside their own."""
-    named = {one.target for one in table.gpus}
-    more = (GpuNames(target=name) for name in sorted({*targets} - named))
-    return replace(table, gpus=(*table.gpus, *more))
-
-
-def _rows(
-    path: Path, data: Mapping[str, object], kind: str, key: str, fields: Iterable[str]
-) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
-    """The rows [[kind]], or the one [kind]: the name under `key`, and the lists of texts."""
-    rows = data.get(kind, [])
-    for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
-        name = row.get(key) if isinstance(row, dict) else None
-        lists = {field: row.get(field, []) for field in fields} if isinstance(row, dict) else {}
-        texts = [text for one in lists.values() for text in (one if isinstance(one, list) else [None])]
-        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
-            raise InputError(
-                f"{path}: {kind}.{number} does not name a GPU",
-                cause="; ".join(
-                    (f"`{key}` must be a string", *(f"`{field}` a list of strings" for field in fields))
-                ),
-                next_step="correct that row of the file",
-            )
-        yield name, {field: tuple(one) for field, one in lists.items()}

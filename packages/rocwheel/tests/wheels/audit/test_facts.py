@@ -6,7 +6,7 @@ import pytest
 
 from rocwheel.wheels.audit.facts import concerns, isas, table
 from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.gpu_names import gpu_table
+from rocwheel.wheels.gpu_table import gpu_table
 
 
 def names(code: str, on: str) -> set[str]:
