@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -118,6 +119,8 @@ def test_an_option_that_is_not_known_is_answered_with_the_nearest(rocwright: Com
     done = rocwright("build", "--no-resum")
     assert "error[input] no such option '--no-resum'\n" in done.stderr
     assert "  next   --no-resume? " in done.stderr
+    told = rocwright("plan", "--stack", "x").stderr
+    assert re.search(r"^  next   STACK is no option: .* plan STACK$", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize("columns", [100, 80, 60])

@@ -29,8 +29,18 @@ def as_input(error: click.ClickException) -> InputError:
         _begun(what),
         detail=detail,
         cause=f"the command is {context.command_path} {usage}".rstrip(),
-        next_step=f"{' or '.join(near)}? {told} lists all" if near else f"{told} explains it",
+        next_step=_as_argument(error, context)
+        or (f"{' or '.join(near)}? {told} lists all" if near else f"{told} explains it"),
     )
+
+
+def _as_argument(error: click.ClickException, context: click.Context) -> str:
+    """How to say what was said as an option and is an argument: `plan --stack X` is `plan X`; "" for none."""
+    if isinstance(error, click.NoSuchOption):
+        name = error.option_name.lstrip("-").replace("-", "_")
+        if any(isinstance(one, click.Argument) and one.name == name for one in context.command.params):
+            return f"{name.upper()} is no option: {context.command_path} {name.upper()}"
+    return ""
 
 
 def _begun(text: str) -> str:
