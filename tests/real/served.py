@@ -56,7 +56,7 @@ def served(home: Home, folder: Path, *words: str) -> Iterator[Served]:
     assert list(home.servers.iterdir()) == []
 
 
-def containers(server: Served) -> list[str]:
+def containers(server: Served, engine: str) -> list[str]:
     """The container of a server, by its id; none where it is gone."""
-    words = ["podman", "ps", "--all", "--quiet", "--filter", f"name={server.mark}"]
+    words = [engine, "ps", "--all", "--quiet", "--filter", f"name={server.mark}"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()

@@ -35,9 +35,10 @@ def serving(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def podman() -> None:
-    must_work(sandbox.probe(sandbox.ENGINES["podman"]))
+@pytest.fixture(params=["podman", "docker"])
+def container_engine(request: pytest.FixtureRequest) -> str:
+    must_work(sandbox.probe(sandbox.ENGINES[request.param]))
+    return str(request.param)
 
 
 def test_llama_vulkan_is_built_and_runs_on_a_vulkan_device(home: Home, tmp_path: Path) -> None:
@@ -96,27 +97,25 @@ def test_the_page_shows_what_is_printed(home: Home, serving: Path) -> None:
     assert unvarying(said) == shown_of_servers(ROOT / "docs" / "run.md")[" ".join(words)]
 
 
-def test_podman_runs_the_image_that_was_built_and_it_answers_as_the_host(
-    home: Home, serving: Path, podman: None
+def test_a_container_runs_the_image_that_was_built_and_it_answers_as_the_host(
+    home: Home, serving: Path, container_engine: str
 ) -> None:
     with served(home, serving) as server:
         on_the_host = server.ask(SEED)
-    with served(home, serving, "--in", "podman") as server:
-        assert containers(server)
+    with served(home, serving, "--in", container_engine) as server:
+        assert containers(server, container_engine)
         contained = server.ask(SEED)
-    assert not containers(server)
+    assert not containers(server, container_engine)
     # the version and commit that it was built from, in its own words: no other image of that name
     assert contained["system_fingerprint"] == on_the_host["system_fingerprint"]
     assert f"b{server.state['version']}-" in contained["system_fingerprint"]
     assert _text(contained) == _text(on_the_host)
 
 
-@pytest.mark.parametrize("place", ["host", "podman"])
-def test_who_comes_from_elsewhere_needs_the_key(
-    home: Home, serving: Path, place: str, request: pytest.FixtureRequest
-) -> None:
-    if place == "podman":
-        request.getfixturevalue("podman")
+@pytest.mark.parametrize("place", ["host", "podman", "docker"])
+def test_who_comes_from_elsewhere_needs_the_key(home: Home, serving: Path, place: str) -> None:
+    if place != "host":
+        must_work(sandbox.probe(sandbox.ENGINES[place]))
     with served(home, serving, "--host", "0.0.0.0", "--in", place) as server:
         assert server.state["key"] not in " ".join(server.state["command"])
         assert server.ask(SEED)["choices"]

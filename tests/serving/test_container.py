@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from rocwheel.errors import SandboxError
+from rocwheel.files.atomic import sha256_bytes
+from rocwright import sandbox
 from rocwright.serving import container
+from tests.engines import must_work
 
 
 @pytest.mark.parametrize("place", ["podman", "docker"])
@@ -69,3 +74,44 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "image.oci.tar").write_bytes(b"text")
     with pytest.raises(SandboxError):
         container.digests(tmp_path / "image.oci.tar")
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"])
+def test_an_image_is_loaded_and_known_by_its_digest(engine: str, tmp_path: Path) -> None:
+    must_work(sandbox.probe(sandbox.ENGINES[engine]))
+    path, config = _image(tmp_path, secrets.token_hex(8))
+    assert container.load(engine, path) == config
+    assert container.load(engine, path) == config
+    words = [*container.client(engine), "image", "rm", config]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def _image(folder: Path, text: str) -> tuple[Path, str]:
+    """An OCI archive of an image with one file, and the digest of its settings."""
+    (folder / "file").write_text(text)
+    with tarfile.open(folder / "layer.tar", "w") as layer:
+        layer.add(folder / "file", "file")
+    content = (folder / "layer.tar").read_bytes()
+    blobs = {sha256_bytes(content): content}
+
+    def blob(told: object) -> dict[str, object]:
+        data = json.dumps(told).encode()
+        blobs[sha256_bytes(data)] = data
+        return {"digest": f"sha256:{sha256_bytes(data)}", "size": len(data)}
+
+    [digest] = [f"sha256:{one}" for one in blobs]
+    system = {"architecture": "amd64", "os": "linux", "config": {}}
+    config = blob(system | {"rootfs": {"type": "layers", "diff_ids": [digest]}})
+    kind = "application/vnd.oci.image"
+    layers = [{"mediaType": f"{kind}.layer.v1.tar", "digest": digest, "size": len(content)}]
+    manifest = blob(
+        {"schemaVersion": 2, "config": config | {"mediaType": f"{kind}.config.v1+json"}, "layers": layers}
+    )
+    index = {"schemaVersion": 2, "manifests": [manifest | {"mediaType": f"{kind}.manifest.v1+json"}]}
+    files = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}', "index.json": json.dumps(index).encode()}
+    with tarfile.open(folder / "image.oci.tar", "w") as layout:
+        for name, data in (files | {f"blobs/sha256/{one}": data for one, data in blobs.items()}).items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            layout.addfile(member, io.BytesIO(data))
+    return folder / "image.oci.tar", str(config["digest"])

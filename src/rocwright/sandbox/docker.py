@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from rocwheel.errors import SandboxError
 from rocwheel.files.atomic import sha256_bytes
+from rocwright.sandbox import seccomp
 from rocwright.sandbox.containers import run_flags
-from rocwright.sandbox.engine import Launch, Scene, ask_version
+from rocwright.sandbox.engine import Launch, Scene, ask_version, is_root
 
 _IMPORT = """set -eu
 docker image inspect "$1" > /dev/null 2>&1 && exit
@@ -39,14 +41,34 @@ class Docker:
 
     def launch(self, scene: Scene) -> Launch:
         image = image_name(scene.skeleton)
-        most = ("--pids-limit", str(scene.processes))
+        profile = scene.folder / "seccomp.json"
+        profile.write_text(seccomp.profile())
+        below = _below(scene.cgroup)
+        own = (
+            "--pull=never",
+            f"--pids-limit={scene.processes}",
+            # docker's own profile lets io_uring and sockets to the host of a virtual machine through
+            f"--security-opt=seccomp={profile}",
+            *below,
+        )
         return Launch(
             prepare=(("/bin/sh", "-c", _IMPORT, "sh", image, str(scene.skeleton)),),
-            argv=("docker", "run", "--pull", "never", *most, *run_flags(scene), image, *scene.command),
+            argv=("docker", "run", *own, *run_flags(scene), image, *scene.command),
             undo=(("docker", "rm", "--force", scene.name),),
             joins_cgroup=False,
-            counted=False,
+            counted=bool(below),
         )
+
+
+def _below(group: str | None) -> tuple[str, ...]:
+    """The flags that put the container below the scene's cgroup, none where the daemon takes only systemd's
+    slices for that, or has cgroups of its own as a user's."""
+    if group is None or not is_root():
+        return ()
+    with contextlib.suppress(SandboxError):
+        if ask_version("docker", "info", "--format", "{{.CgroupDriver}}") == "cgroupfs":
+            return (f"--cgroup-parent={group}",)
+    return ()
 
 
 def image_name(skeleton: Path) -> str:

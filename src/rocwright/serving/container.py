@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def check_works(place: str) -> None:
 
 def command(engine: str, what: Contained) -> tuple[str, ...]:
     """The command that runs it in the foreground; the container is removed when it ends."""
-    words = [*_engine(engine), "run", "--rm", "--name", what.name, "--read-only", "--cap-drop", "all"]
+    words = [*client(engine), "run", "--rm", "--name", what.name, "--read-only", "--cap-drop", "all"]
     words += ["--security-opt", "no-new-privileges", "--pull", "never"]
     words += ["--log-driver", "none", "--entrypoint", what.entrypoint]  # its log is the server's own
     if engine == PODMAN:
@@ -90,7 +91,8 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _engine(engine: str) -> tuple[str, ...]:
+def client(engine: str) -> tuple[str, ...]:
+    """The words that each command of an engine begins with."""
     return (engine, *base_words()) if engine == PODMAN else (engine,)
 
 
@@ -102,7 +104,10 @@ def load(engine: str, archive: Path) -> str:
     names = digests(archive)
     if found := _known(engine, names):
         return found
-    done = process.run([*_engine(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
+    if engine == PODMAN:
+        done = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
+    else:
+        done = _load_into_docker(archive)
     if found := _known(engine, names):
         return found
     raise SandboxError(
@@ -114,6 +119,35 @@ def load(engine: str, archive: Path) -> str:
     )
 
 
+_PIPED = 'cat "$1" "$2" | docker load'
+
+
+def _load_into_docker(archive: Path) -> process.Finished:
+    """Before 25 docker reads no OCI layout but its own list of an archive's parts: it is put in front."""
+    with tempfile.TemporaryDirectory() as folder:
+        head = Path(folder, "head.tar")
+        head.write_bytes(_docker_list(archive))
+        return process.run(["/bin/sh", "-c", _PIPED, "sh", head, archive], timeout=_LOAD_SECONDS)
+
+
+def _docker_list(archive: Path) -> bytes:
+    """The beginning of a tar file, with docker's list of an OCI archive's parts as its only member.
+
+    Source: the image specification of Docker 1.2, moby/moby image/spec/v1.2.md, manifest.json.
+    """
+    config, manifest = digests(archive)
+    with tarfile.open(archive, "r:") as layout:
+        layers = [str(one["digest"]) for one in _json(layout, _blob(manifest))["layers"]]
+    text = json.dumps([{"Config": _blob(config), "RepoTags": None, "Layers": [*map(_blob, layers)]}]).encode()
+    member = tarfile.TarInfo("manifest.json")
+    member.size = len(text)
+    return member.tobuf() + text + bytes(-len(text) % tarfile.BLOCKSIZE)
+
+
+def _blob(digest: str) -> str:
+    return f"blobs/{digest.replace(':', '/', 1)}"
+
+
 def digests(archive: Path) -> tuple[str, ...]:
     """The digests that engines take as the name of an archive's image: of its settings, of its manifest.
 
@@ -122,7 +156,7 @@ def digests(archive: Path) -> tuple[str, ...]:
     try:
         with tarfile.open(archive, "r:") as layout:
             manifest = str(_json(layout, "index.json")["manifests"][0]["digest"])
-            config = str(_json(layout, f"blobs/{manifest.replace(':', '/', 1)}")["config"]["digest"])
+            config = str(_json(layout, _blob(manifest))["config"]["digest"])
     except (tarfile.TarError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise SandboxError(
             f"{archive.name} is no archive of an image",
@@ -142,7 +176,7 @@ def _json(layout: tarfile.TarFile, name: str) -> dict[str, Any]:
 
 def _known(engine: str, names: Sequence[str]) -> str:
     for name in names:
-        if process.run([*_engine(engine), "image", "inspect", name], timeout=_ASK_SECONDS).ok:
+        if process.run([*client(engine), "image", "inspect", name], timeout=_ASK_SECONDS).ok:
             return name
     return ""
 
@@ -151,15 +185,15 @@ def runs(engine: str, name: str) -> bool:
     """Whether the container is there and runs."""
     form = "{{.State.Running}}"
     done = process.run(
-        [*_engine(engine), "container", "inspect", "--format", form, name], timeout=_ASK_SECONDS
+        [*client(engine), "container", "inspect", "--format", form, name], timeout=_ASK_SECONDS
     )
     return done.ok and done.stdout.strip() == "true"
 
 
 def end(engine: str, name: str, seconds: int) -> None:
     """Stop a container within so many seconds, or kill it, and remove it. Raises SandboxError."""
-    process.run([*_engine(engine), "stop", "--time", str(seconds), name], timeout=_ASK_SECONDS + seconds)
-    process.run([*_engine(engine), "rm", "--force", name], timeout=_ASK_SECONDS)
+    process.run([*client(engine), "stop", "--time", str(seconds), name], timeout=_ASK_SECONDS + seconds)
+    process.run([*client(engine), "rm", "--force", name], timeout=_ASK_SECONDS)
     if runs(engine, name):
         raise SandboxError(
             f"the container {name} still runs",
