@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rocwheel.errors import SandboxError
+from rocwheel.files.atomic import CHUNK
 from rocwheel.processes import run as process
+from rocwright.execution.image import LAYER_GZIP, LAYER_ZSTD
 from rocwright.sandbox import ENGINES
 from rocwright.sandbox.containers import ulimits
 from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line
@@ -19,6 +23,9 @@ from rocwright.sandbox.model import Mount
 from rocwright.sandbox.podman import base_words
 
 PODMAN = "podman"
+
+Readable = IO[bytes] | gzip.GzipFile
+
 _ASK_SECONDS = 60.0
 _LOAD_SECONDS = 1800.0
 _MOST_JSON = 1 << 20
@@ -96,20 +103,22 @@ def client(engine: str) -> tuple[str, ...]:
     return (engine, *base_words()) if engine == PODMAN else (engine,)
 
 
-def load(engine: str, archive: Path) -> str:
+def load(engine: str, archive: Path, scratch: Path) -> str:
     """Have the image of an archive in the engine's storage; what the engine calls it there.
 
-    It is known by its digest: under its name and tag the engine may have another. Raises SandboxError.
+    It is known by its digest: under its name and tag the engine may have another. What must be written for
+    the engine lies in `scratch` meanwhile. Raises SandboxError.
     """
     names = digests(archive)
     if found := _known(engine, names):
         return found
-    if engine == PODMAN:
-        done = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
-    else:
-        done = _load_into_docker(archive)
+    done = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
     if found := _known(engine, names):
         return found
+    if engine != PODMAN:
+        done = _load_as_dockers_own(archive, scratch)
+        if found := _known(engine, names):
+            return found
     raise SandboxError(
         f"{engine} could not load the image {archive.name}",
         cause=last_line(done.stderr)
@@ -119,29 +128,48 @@ def load(engine: str, archive: Path) -> str:
     )
 
 
-_PIPED = 'cat "$1" "$2" | docker load'
+def _load_as_dockers_own(archive: Path, scratch: Path) -> process.Finished:
+    """What docker before 25 reads, which knows no OCI layout, and no zstd before 23."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        _lay_out_for_docker(archive, Path(folder))
+        return process.run(["/bin/sh", "-c", _PIPED, "sh", folder], timeout=_LOAD_SECONDS)
 
 
-def _load_into_docker(archive: Path) -> process.Finished:
-    """Before 25 docker reads no OCI layout but its own list of an archive's parts: it is put in front."""
-    with tempfile.TemporaryDirectory() as folder:
-        head = Path(folder, "head.tar")
-        head.write_bytes(_docker_list(archive))
-        return process.run(["/bin/sh", "-c", _PIPED, "sh", head, archive], timeout=_LOAD_SECONDS)
+_PIPED = 'tar -C "$1" -c . | docker load'
 
 
-def _docker_list(archive: Path) -> bytes:
-    """The beginning of a tar file, with docker's list of an OCI archive's parts as its only member.
+def _lay_out_for_docker(archive: Path, folder: Path) -> None:
+    """Write an OCI archive's settings and layers, the layers unpacked, as docker's own archives have them.
 
-    Source: the image specification of Docker 1.2, moby/moby image/spec/v1.2.md, manifest.json.
+    Source: the image specification of Docker 1.2, moby/moby image/spec/v1.2.md.
     """
     config, manifest = digests(archive)
     with tarfile.open(archive, "r:") as layout:
-        layers = [str(one["digest"]) for one in _json(layout, _blob(manifest))["layers"]]
-    text = json.dumps([{"Config": _blob(config), "RepoTags": None, "Layers": [*map(_blob, layers)]}]).encode()
-    member = tarfile.TarInfo("manifest.json")
-    member.size = len(text)
-    return member.tobuf() + text + bytes(-len(text) % tarfile.BLOCKSIZE)
+        layers = _json(layout, _blob(manifest))["layers"]
+        names = [f"{number}.tar" for number in range(len(layers))]
+        for name, layer in zip(names, layers, strict=True):
+            with _member(layout, _blob(str(layer["digest"]))) as packed, (folder / name).open("wb") as plain:
+                shutil.copyfileobj(_unpacked(packed, str(layer["mediaType"])), plain, CHUNK)
+        with _member(layout, _blob(config)) as settings:
+            (folder / "config.json").write_bytes(settings.read())
+    told = [{"Config": "config.json", "RepoTags": None, "Layers": names}]
+    (folder / "manifest.json").write_text(json.dumps(told))
+
+
+def _unpacked(packed: IO[bytes], media: str) -> Readable:
+    if media == LAYER_ZSTD:
+        import zstandard
+
+        return zstandard.ZstdDecompressor().stream_reader(packed)
+    return gzip.GzipFile(fileobj=packed) if media == LAYER_GZIP else packed
+
+
+def _member(layout: tarfile.TarFile, name: str) -> IO[bytes]:
+    file = layout.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is not a file")
+    return file
 
 
 def _blob(digest: str) -> str:
@@ -167,10 +195,7 @@ def digests(archive: Path) -> tuple[str, ...]:
 
 
 def _json(layout: tarfile.TarFile, name: str) -> dict[str, Any]:
-    file = layout.extractfile(name)
-    if file is None:
-        raise ValueError(f"{name} is not a file")
-    found: dict[str, Any] = json.loads(file.read(_MOST_JSON))
+    found: dict[str, Any] = json.loads(_member(layout, name).read(_MOST_JSON))
     return found
 
 

@@ -93,7 +93,7 @@ def _launch(
     job = None
     if contained:
         archive, image = image_of(product)
-        loaded = container.load(wanted.place, archive)
+        loaded = container.load(wanted.place, archive, home.work)
         places = service.places(ANY, server.port, image.prefix)
         words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
         what = container.Contained(
