@@ -110,6 +110,12 @@ def test_a_scheme_that_no_store_has_is_refused() -> None:
     assert "s3://" in caught.value.cause
 
 
+def test_a_folder_in_place_of_a_url_is_answered_with_its_url() -> None:
+    with pytest.raises(InputError, match="unsupported store URL: /srv/my share") as caught:
+        Bucket("/srv/my share")
+    assert caught.value.next_step == "a folder is file:///srv/my%20share"
+
+
 def test_a_server_that_is_not_there_is_a_fault_of_the_network_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

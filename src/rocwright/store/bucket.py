@@ -59,7 +59,7 @@ def checked_url(url: str) -> SplitResult:
         raise InputError(
             f"unsupported store URL: {parts.scheme or url}",
             cause=f"a shared store is at {', '.join(f'{one}://' for one in SCHEMES)}",
-            next_step="give one of these",
+            next_step="give one of these" if parts.scheme else f"a folder is {Path(url).absolute().as_uri()}",
         )
     if parts.username or parts.password or parts.query:
         raise InputError(
