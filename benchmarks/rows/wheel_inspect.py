@@ -15,13 +15,10 @@ from benchmarks.place import BIN, bench_home
 from benchmarks.results import FOLDER, Measured
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
-from rocwheel_samples.llvm import llvm
+from rocwheel_samples.llvm import NEW_LLVM, llvm
 from rocwright.bases.roots import remove_tree
 
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
-LLVM = "22"
-"""A release whose llvm-objdump knows HIP's bundles: 21 was the first."""
-
 BUNDLES, SIZE = 95, 500_000_000
 MIB = 1024**2
 TARGETS = ("gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201", "gfx908", "gfx90a", "gfx942")
@@ -54,7 +51,7 @@ def _library(folder: Path, runs: int) -> list[Measured]:
         dumped.mkdir()
         linked.hardlink_to(library)
         os.sync()
-        return timed([llvm("llvm-objdump", LLVM), "--offloading", linked.name], log=log, cwd=dumped)
+        return timed([llvm("llvm-objdump", NEW_LLVM), "--offloading", linked.name], log=log, cwd=dumped)
 
     pairs = paired(inspect, dump, runs, warm=1)
     for _ in range(3):
@@ -70,7 +67,7 @@ def _library(folder: Path, runs: int) -> list[Measured]:
             f"{what}: times as fast as llvm-objdump --offloading",
             pairs,
             30,
-            f"llvm-objdump {LLVM} cannot list without writing all out; file in the page cache",
+            f"llvm-objdump {NEW_LLVM} cannot list without writing all out; file in the page cache",
         ),
         Measured(
             name="wheel-inspect:memory",
@@ -95,8 +92,8 @@ def _wheel(folder: Path, runs: int) -> list[Measured]:
         words = f"""
             unzip -q {shlex.quote(str(wheel))} -d {shlex.quote(str(unpacked))}
             find {shlex.quote(str(unpacked))} -name '*.so*' | while read -r file; do
-                {llvm("llvm-readelf", LLVM)} -SW "$file"
-                {llvm("llvm-objdump", LLVM)} --offloading "$file"
+                {llvm("llvm-readelf", NEW_LLVM)} -SW "$file"
+                {llvm("llvm-objdump", NEW_LLVM)} --offloading "$file"
             done
         """
         return timed(["/bin/sh", "-eu", "-c", words], log=log)

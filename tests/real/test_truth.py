@@ -16,7 +16,7 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel_samples.code_object import code_object as linked_code_object
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, host_elf, plain_bundle, write_wheel
-from rocwheel_samples.hip_compiler import llvm
+from rocwheel_samples.hip_compiler import NEW_LLVM, llvm
 
 LIST = Path(__file__).with_name("truth.toml")
 WANTED = os.environ.get("TRUTH", "").split()
@@ -26,9 +26,6 @@ ALL: dict[str, list[dict[str, Any]]] = tomllib.loads(LIST.read_text())
 WHEELS, PACKAGES = (
     [one for one in ALL[kind] if not WANTED or one["name"] in WANTED] for kind in ("wheel", "package")
 )
-
-NEW_LLVM = "22"
-"""A release that knows the newest targets."""
 
 
 def tools() -> Tools:

@@ -15,12 +15,9 @@ from rocwheel.wheels.devicecode.bundle import Bundle, contents
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.source import Source
-from rocwheel_samples.hip_compiler import llvm, run
+from rocwheel_samples.hip_compiler import NEW_LLVM, llvm, run
 
 pytestmark = pytest.mark.real
-
-NEW_LLVM = "22"
-"""llvm-objdump sees HIP's bundles from LLVM 21 on."""
 
 KNOWN_TO_ALL = ("gfx1030", "gfx1151", "gfx90a")
 """Targets in the files that the bundler of LLVM 19 knows too, for it unbundles no other."""

@@ -18,7 +18,7 @@ from tests.real.stub_libraries import stub_libraries
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries, read_code
 from rocwheel.wheels.metadata import read_record
 from rocwheel.wheels.slim import slim
-from rocwheel_samples.hip_compiler import llvm, run
+from rocwheel_samples.hip_compiler import NEW_LLVM, llvm, run
 
 pytestmark = pytest.mark.real
 
@@ -118,7 +118,7 @@ def test_every_library_of_bitsandbytes_keeps_the_code_of_one_target_compressed_a
             registered = json.loads(loaded(library, stubs))
             assert {bundle["kind"] for bundle in registered} == {"CCOB"}
             # LLVM's own word on what the compressed bundles hold
-            told = run(llvm("llvm-objdump", "22"), "--offloading", library, cwd=tmp_path)
+            told = run(llvm("llvm-objdump", NEW_LLVM), "--offloading", library, cwd=tmp_path)
             assert {line.rpartition("--")[2] for line in _ids(told)} == {"gfx1151"}
 
 

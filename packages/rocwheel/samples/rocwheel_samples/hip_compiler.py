@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import rocwheel_samples.llvm
+from rocwheel.wheels.choose import ANY_GPU
 from rocwheel_samples.llvm import LLVM as LLVM
+from rocwheel_samples.llvm import NEW_LLVM as NEW_LLVM
 from rocwheel_samples.missing import skipped_where_missing
 
 # What compiled code calls on the host, in place of HIP's own library; it keeps what was registered.
@@ -75,15 +77,16 @@ def compile_library(
     compress: bool | str = False,
     flags: Sequence[str] = (),
     link: Sequence[str] = (),
+    release: str = LLVM,
 ) -> Path:
     """A shared library with one bundle for each unit, in `folder`.
 
     A unit is the names of its kernels, or HIP source text (PRELUDE stands before it). `compress` makes
-    compressed bundles; "2" or "3" says in which format, True leaves that to the compiler. The library opens
-    anywhere: it holds a stub of the HIP runtime, whose registered_count() and registered_bundle(i) tell what
-    the library handed to it.
+    compressed bundles; "2" or "3" says in which format, True leaves that to the compiler. `release` is
+    LLVM's; SPIR-V (amdgcnspirv) takes the new one. The library opens anywhere: it holds a stub of the HIP
+    runtime, whose registered_count() and registered_bundle(i) tell what the library handed to it.
     """
-    clang = llvm("clang++")
+    clang = llvm("clang++", release)
     folder.mkdir(parents=True, exist_ok=True)
     packed = {"COMPRESSED_BUNDLE_FORMAT_VERSION": compress} if isinstance(compress, str) else {}
     objects = [_runtime(folder)]
@@ -98,6 +101,7 @@ def compile_library(
             f"-cuid=unit{index}",
             *(f"--offload-arch={target}" for target in targets),
             *(["-mcode-object-version=6"] if any("generic" in target for target in targets) else []),
+            *(["-use-spirv-backend"] if ANY_GPU in targets else []),
             *(["--offload-compress"] if compress else []),
             *flags,
             *("-c", source.name, "-o", out.name),

@@ -9,6 +9,9 @@ from rocwheel_samples import MissingError
 LLVM = "19"
 """The release whose clang, lld and LLVM tools the tests compile and compare with (see tools/prepare)."""
 
+NEW_LLVM = "22"
+"""A release that knows the newest targets, and makes SPIR-V alone; its llvm-objdump lists HIP's bundles."""
+
 
 def llvm(tool: str, release: str = LLVM) -> str:
     """The path of one of LLVM's tools. Raises MissingError where it is not installed."""

@@ -54,11 +54,13 @@ class Distribution:
     requires: tuple[str, ...]
     brings: bool
 
-    def wheel_for(self, target: str) -> str:
-        """The requirement by which it names the wheel with the archives for a target; else ""."""
-        for one in _requirements(self.requires):
-            if one.marker and _normal(one.name).endswith(f"-{target}"):
-                return f"{one.name}{one.specifier}"
+    def wheel_for(self, targets: Sequence[str]) -> str:
+        """Which wheel has the archives for the first of the targets that it names one for; else ""."""
+        extra = [one for one in _requirements(self.requires) if one.marker]
+        for target in targets:
+            for one in extra:
+                if _normal(one.name).endswith(f"-{target}"):
+                    return f"{one.name}{one.specifier} has those for {target}"
         return ""
 
 

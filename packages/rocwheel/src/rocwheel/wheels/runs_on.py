@@ -193,8 +193,8 @@ def _kpacked(
     if one.archives and one.code:
         held = [[Code((packed.target,), packed.features) for packed in each] for each in one.code.values()]
         return _library(path, held, gpu, overrides)
-    wheels = sorted({wheel for each in distributions if (wheel := each.wheel_for(gpu.name))})
-    hint = f"; {', '.join(wheels)} has those for {gpu.name}" if wheels else ""
+    wanted = (gpu.name, *_generic(gpu), ANY_GPU)
+    hint = "".join(sorted({f"; {told}" for each in distributions if (told := each.wheel_for(wanted))}))
     where = ", ".join(one.reference.search)
     lack = "of which those that are here have none" if one.archives else "that are not here"
     reason = f"its code is in kpack archives {lack} ({where}){hint}"

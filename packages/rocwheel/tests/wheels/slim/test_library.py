@@ -18,7 +18,7 @@ from rocwheel.errors import CheckError, InputError, RocwheelError
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
-from rocwheel_samples.hip_compiler import compile_library, llvm, run
+from rocwheel_samples.hip_compiler import NEW_LLVM, compile_library, llvm, run
 from rocwheel_samples.loading import code_in, embed, link_program, registered
 
 TARGETS = ("gfx1100", "gfx1151", "gfx803", "gfx90a:xnack+", "gfx90a:xnack-")
@@ -238,7 +238,7 @@ def test_generic_code_stays_for_a_gpu_without_code_of_its_own(compiled: Compile,
 
 def test_llvm_finds_the_code_that_stays_and_no_other(compiled: Compile, tmp_path: Path) -> None:
     small = slimmed(compiled(), tmp_path / "small.so", "gfx1151", "gfx90a:xnack-")
-    told = run(llvm("llvm-objdump", "22"), "--offloading", small, cwd=tmp_path)
+    told = run(llvm("llvm-objdump", NEW_LLVM), "--offloading", small, cwd=tmp_path)
     assert sorted(re.findall(r"amdhsa--(gfx\S+)", told)) == ["gfx1151"] * 2 + ["gfx90a:xnack-"] * 2
 
 
