@@ -19,7 +19,8 @@ from rocwheel.wheels.audit.listing import Comparison
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode import kpack
-from rocwheel.wheels.devicecode.bundle import contents, read_bundles
+from rocwheel.wheels.devicecode.bundle import contents
+from rocwheel.wheels.devicecode.bundles import read_bundles
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.code_objects import fat_binaries, read_code
 from rocwheel.wheels.devicecode.fatbin import fat_binary

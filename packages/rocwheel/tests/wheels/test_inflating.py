@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.wheels.inflating import BEGINNING, BLOCKS_AHEAD, Inflating
+from rocwheel.wheels.inflating import BATCHES_AHEAD, BEGINNING, BLOCKS_AT_ONCE, PIECES_AHEAD, Inflating
 
 SIZE = 1000
 
@@ -61,11 +62,14 @@ def test_only_behind_the_beginning_a_thread_inflates_ahead() -> None:
     inflate = Inflating(pieces(), SIZE)
     for _ in range(BEGINNING - 1):
         inflate.block()
-    assert inflate._coming is None
+    assert len(taken) <= BEGINNING, "no more is read than was asked for"
+    begun = threading.active_count()
     inflate.block()
-    assert inflate._coming is not None
-    assert len(taken) <= BEGINNING + BLOCKS_AHEAD + 2, "no more is read than is inflated next"
-    assert b"".join(blocks(inflate)) == data[BEGINNING * SIZE :]
+    inflate.block()
+    assert len(taken) > BEGINNING + 1
+    assert len(taken) <= BEGINNING + 2 + BLOCKS_AT_ONCE + PIECES_AHEAD, "nor than is inflated next"
+    assert threading.active_count() <= begun + 1
+    assert b"".join(blocks(inflate)) == data[(BEGINNING + 1) * SIZE :]
 
 
 def test_no_more_is_inflated_ahead_than_a_few_blocks() -> None:
@@ -73,12 +77,14 @@ def test_no_more_is_inflated_ahead_than_a_few_blocks() -> None:
     inflate = Inflating(iter([packed]), SIZE)
     for _ in range(BEGINNING):
         inflate.block()
+    most = 0
     while inflate.block():
-        held = list(inflate._ready)
-        if inflate._coming is not None:
-            inflate._coming.finish()
-            held += inflate._coming.parts
-        assert len(held) <= 2 * BLOCKS_AHEAD
+        while inflate._running:
+            time.sleep(0.0001)
+        held = len(inflate._ready) + sum(len(one.parts) for one in inflate._batches)
+        assert held <= (BATCHES_AHEAD + 1) * BLOCKS_AT_ONCE
+        most = max(most, held)
+    assert most > BLOCKS_AT_ONCE, "the thread goes on while blocks are taken"
 
 
 @pytest.mark.parametrize("count", [3, 200])

@@ -1,7 +1,8 @@
 """Deflated data inflated block by block; of large ones the next blocks in a thread beside the caller.
 
-isal lets other threads run while it inflates. The thread does nothing else: it reads no file and shares
-nothing that the caller changes meanwhile, and it ends by itself after a few blocks.
+isal lets other threads run while it inflates. The thread does nothing else: it reads no file, takes its
+packed data from what the caller laid ready, and ends by itself a few blocks ahead. To begin a thread, or to
+wait for one, takes a busy machine milliseconds: so it hands over many blocks at once, and goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -9,14 +10,28 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from isal import igzip_lib
 
-BLOCKS_AHEAD = 4
-"""What is inflated before it is asked for, at most."""
+BLOCKS_AT_ONCE = 8
+"""Blocks that the thread hands over together."""
+
+BATCHES_AHEAD = 2
+"""Times that, inflated before it is asked for, at most."""
+
+PIECES_AHEAD = 4
+"""Pieces of packed data that lie ready for the thread."""
 
 BEGINNING = 8
 """Blocks that are inflated only when they are asked for: of many files no more is wanted than these."""
+
+
+class _Batch(NamedTuple):
+    """Some blocks, or parts of such; `failed` is why there are no more of them."""
+
+    parts: list[bytes]
+    failed: Exception | None
 
 
 class Inflating:
@@ -25,13 +40,18 @@ class Inflating:
     def __init__(self, packed: Iterator[bytes], size: int) -> None:
         self._packed = packed
         self._block = size
-        self._inflate = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
-        self._ready: deque[bytes] = deque()
         self._size = 0
-        self._coming: _Step | None = None
+        self._ready: deque[bytes] = deque()
         self._failed: Exception | None = None
         self._exhausted = False
-        self._over = False
+        # of whoever inflates: the thread where one runs, else the caller
+        self._inflate = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
+        self._room = size
+        # of both
+        self._pieces: deque[bytes] = deque()
+        self._batches: deque[_Batch] = deque()
+        self._running = False
+        self._turn = threading.Condition()
 
     @property
     def is_whole(self) -> bool:
@@ -55,71 +75,81 @@ class Inflating:
         while not self._ready:
             if self._failed is not None:
                 raise self._failed
-            if self._over:
+            batch = self._beside() if self._size >= BEGINNING * self._block else None
+            if batch is None:
+                self._lay_ready(1)
+                batch = self._inflated(1)
+            self._ready += batch.parts
+            self._size += sum(map(len, batch.parts))
+            self._failed = batch.failed
+            if not batch.parts and batch.failed is None and self._is_over():
                 return b""
-            self._fill()
         return self._ready.popleft()
 
-    def _fill(self) -> None:
-        step = self._coming or self._next(1)
-        step.finish()
-        self._ready += step.parts
-        self._size += sum(map(len, step.parts))
-        self._failed = step.failed
-        self._over = bool(self._inflate.eof) or (self._exhausted and not step.parts)
-        self._coming = None
-        if self._size >= BEGINNING * self._block and not self._over and self._failed is None:
-            self._coming = self._next(BLOCKS_AHEAD)
-            self._coming.begin()
+    def _is_over(self) -> bool:
+        """Whether nothing more will come, of a thread that may be at it either."""
+        with self._turn:
+            if self._running or self._batches:
+                return False
+            return bool(self._inflate.eof) or (self._exhausted and not self._pieces)
 
-    def _next(self, most: int) -> _Step:
-        packed = b""
-        if self._inflate.needs_input:
-            packed = next(self._packed, b"")
-            self._exhausted = not packed
-        return _Step(self._inflate, packed, self._block, self._size, most)
+    def _lay_ready(self, count: int) -> None:
+        while len(self._pieces) < count and not self._exhausted:
+            if piece := next(self._packed, b""):
+                self._pieces.append(piece)
+            else:
+                self._exhausted = True
 
+    def _beside(self) -> _Batch | None:
+        """What the thread has inflated, which goes on; None where there is nothing of it."""
+        self._lay_ready(PIECES_AHEAD)
+        self._go_on()
+        with self._turn:
+            while self._running and not self._batches:
+                self._turn.wait()
+            if not self._batches:
+                return None
+            batch = self._batches.popleft()
+        self._go_on()
+        return batch
 
-class _Step:
-    """At most so many more blocks behind `done` bytes; `failed` is why there are not more of them."""
-
-    def __init__(
-        self, inflate: igzip_lib.IgzipDecompressor, packed: bytes, block: int, done: int, most: int
-    ) -> None:
-        self.parts: list[bytes] = []
-        self.failed: Exception | None = None
-        self._inflate = inflate
-        self._packed = packed
-        self._block = block
-        self._room = block - done % block
-        self._most = most
-        self._thread: threading.Thread | None = None
-
-    def begin(self) -> None:
-        """Do it in a thread beside, where the system allows one more."""
-        thread = threading.Thread(target=self._run)
+    def _go_on(self) -> None:
+        """Have the thread inflate, where it may and the system allows one more."""
+        with self._turn:
+            if self._running or len(self._batches) >= BATCHES_AHEAD:
+                return
+            if self._inflate.eof or (self._inflate.needs_input and not self._pieces):
+                return
+            self._running = True
         try:
-            thread.start()
+            threading.Thread(target=self._run).start()
         except RuntimeError:
-            return
-        self._thread = thread
-
-    def finish(self) -> None:
-        """Do it now, or wait for the thread."""
-        if self._thread is None:
-            self._run()
-        else:
-            self._thread.join()
+            self._running = False
 
     def _run(self) -> None:
-        packed, room = self._packed, self._room
+        running = True
+        while running:
+            batch = self._inflated(BLOCKS_AT_ONCE)
+            with self._turn:
+                self._batches.append(batch)
+                whole = len(batch.parts) >= BLOCKS_AT_ONCE
+                running = self._running = whole and len(self._batches) < BATCHES_AHEAD
+                self._turn.notify()
+
+    def _inflated(self, most: int) -> _Batch:
+        """At most so many parts of the data that lie ready."""
+        parts: list[bytes] = []
         try:
-            while len(self.parts) < self._most and not self._inflate.eof:
-                part = self._inflate.decompress(packed, room)
+            while len(parts) < most and not self._inflate.eof:
+                packed = b""
+                if self._inflate.needs_input:
+                    if not self._pieces:
+                        break
+                    packed = self._pieces.popleft()
+                part = self._inflate.decompress(packed, self._room)
                 if part:
-                    self.parts.append(part)
-                if len(part) < room:
-                    return
-                packed, room = b"", self._block
+                    parts.append(part)
+                    self._room = self._room - len(part) or self._block
         except Exception as error:  # IsalError, which has no type
-            self.failed = error
+            return _Batch(parts, error)
+        return _Batch(parts, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -75,22 +75,26 @@ class Passing:
         self.passed_over: list[tuple[int, int]] = []
         self._starts: list[int] = []
         self._kept: list[bytearray] = []
-        self._growing: list[tuple[bytearray, int]] = []
+        self._growing: list[tuple[int, bytearray, int]] = []
         self._room = PACKED_HEADS
-        self._whole = False
+        self._told: Callable[[int, memoryview], None] | None = None
         self._behind = 0
         self._tail = b""
 
-    def keep_whole(self) -> None:
-        """From now on, compressed bundles are kept whole, as far as there is room."""
-        self._whole = True
+    def keep_whole(self, told: Callable[[int, memoryview], None]) -> None:
+        """From now on, compressed bundles are kept whole, as far as there is room.
+
+        `told` hears where each begins, with its bytes, as soon as all of it has come by.
+        """
+        self._told = told
         self._room += WHOLE_BUNDLES - PACKED_HEADS
 
     def see(self, at: int, data: bytes) -> None:
         """The next piece, which begins at byte `at`."""
-        for kept, size in self._growing:
+        growing, self._growing = self._growing, []
+        for begin, kept, size in growing:
             kept.extend(data[: size - len(kept)])
-        self._growing = [(kept, size) for kept, size in self._growing if len(kept) < size]
+            self._grown(begin, kept, size)
         position = max(at, self._behind)
         begins: list[int] = []
         for match in _FIRST_BYTES.finditer(data[::PAGE]):
@@ -137,7 +141,7 @@ class Passing:
         size = KEPT.get(bytes(data[:4]), 0)
         if data.startswith(COMPRESSED):
             told = _bundle_size(data[:PAGE]) or PACKED_HEAD
-            wanted = told if self._whole else min(told, PACKED_HEAD)
+            wanted = told if self._told else min(told, PACKED_HEAD)
             if wanted <= self._room:
                 size = max(size, wanted)
                 self._room -= size
@@ -145,11 +149,16 @@ class Passing:
             kept = bytearray(data[:size])
             self._starts.append(begin)
             self._kept.append(kept)
-            if len(kept) < size:
-                self._growing.append((kept, size))
+            self._grown(begin, kept, size)
+
+    def _grown(self, begin: int, kept: bytearray, size: int) -> None:
+        if len(kept) < size:
+            self._growing.append((begin, kept, size))
+        elif self._told and kept.startswith(COMPRESSED) and size == _bundle_size(kept[:PAGE]):
+            self._told(begin, memoryview(kept))
 
 
-def _bundle_size(head: bytes) -> int:
+def _bundle_size(head: bytes | bytearray) -> int:
     """How long a bundle is that begins so, as it says itself; 0 where it does not, or there is none."""
     if head.startswith(COMPRESSED):
         version = int.from_bytes(head[4:6], "little")

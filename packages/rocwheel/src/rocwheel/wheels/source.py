@@ -109,8 +109,11 @@ class Source(io.RawIOBase):
         Nothing depends on it but how long that takes.
         """
 
-    def expect_bundles(self) -> None:
-        """Hear that compressed bundles will be read whole; the same holds."""
+    def expect_bundles(self, told: Callable[[int, memoryview], None]) -> None:
+        """Hear that compressed bundles will be read whole; the same holds.
+
+        Of what goes by before it is asked for, `told` may hear where a bundle begins, with all bytes of it.
+        """
 
     def window(self, offset: int, size: int) -> Source:
         """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
@@ -163,12 +166,12 @@ class FileSource(Source):
 class Held(Source):
     """Bytes in memory."""
 
-    def __init__(self, data: bytes, budget: Budget | None = None, subject: str = "") -> None:
+    def __init__(self, data: bytes | memoryview, budget: Budget | None = None, subject: str = "") -> None:
         super().__init__(len(data), budget or Budget.for_file(len(data), subject), subject)
         self._data = data
 
     def _get(self, offset: int, count: int) -> bytes:
-        return self._data[offset : offset + count]
+        return bytes(self._data[offset : offset + count])
 
 
 class Window(Source):
@@ -223,8 +226,8 @@ class Inflated(Source):
         for number in self._expected & self._blocks.keys():
             self._pin(number, self._blocks[number])
 
-    def expect_bundles(self) -> None:
-        self._passing.keep_whole()
+    def expect_bundles(self, told: Callable[[int, memoryview], None]) -> None:
+        self._passing.keep_whole(told)
 
     def _pin(self, number: int, data: bytes) -> None:
         if len(self._pinned) < BLOCKS_EXPECTED:

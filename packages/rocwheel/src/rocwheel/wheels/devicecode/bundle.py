@@ -6,33 +6,23 @@ Offload Bundle File Layout) and llvm/lib/Object/OffloadBundle.cpp.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
-from rocwheel.wheels.devicecode.in_turn import Job, in_turn
-from rocwheel.wheels.devicecode.unpacking import Rooms, Unpacking, told_size, unsound
+from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.source import CHUNK, Source
+from rocwheel.wheels.source import Source
 
 MAGIC = BUNDLE
 COMPRESSED_MAGIC = COMPRESSED
 
 ALIGNMENT = 4096
 """Where clang and the linker put the next bundle, and clang a code object in its bundle."""
-
-AT_ONCE = 2
-"""Compressed bundles that are unpacked beside one another: AMD's take some 80 MB of memory each."""
-
-LARGEST_HELD, LARGEST_PLAIN, ROOM = 16 * 1024 * 1024, 128 * 1024 * 1024, 160 * 1024 * 1024
-"""Bytes of a compressed bundle that is unpacked whole beside others, of it unpacked, and what all these may
-take meanwhile."""
 
 MOST_ENTRIES = 4096
 LONGEST_ID = 1024
@@ -116,53 +106,6 @@ def is_bundle(head: bytes) -> bool:
     return head.startswith((MAGIC, COMPRESSED_MAGIC))
 
 
-def read_bundles(
-    source: Source, begin: int, end: int, *, hashes: bool = False, heads: bool = False
-) -> Iterator[Bundle]:
-    """The bundles that follow one another in bytes `begin` to `end`, with zeros between them.
-
-    Raises CheckError for anything that is no whole bundle, and where an entry's name and the header of its
-    code object do not agree. Memory use does not grow with what the file holds.
-    """
-    yield from in_turn(_readings(source, begin, end, hashes, heads), ROOM, min(AT_ONCE, os.cpu_count() or 1))
-
-
-def _readings(source: Source, begin: int, end: int, hashes: bool, heads: bool) -> Iterator[Job[Bundle]]:
-    rooms = Rooms()
-    position = _next_bundle(source, begin, begin, end)
-    while position is not None:
-        job = None if heads else _beside_others(source, position, end, hashes, rooms)
-        if job is None:
-            bundle = read_bundle(source, position, end, hashes=hashes, heads=heads)
-            job = Job(0, bundle.end, partial(replace, bundle))
-        yield job
-        position = _next_bundle(source, begin, job.end, end)
-
-
-def _beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Rooms) -> Job[Bundle] | None:
-    """The reading of a compressed bundle from memory; None for what is none, is large, or does not say so."""
-    if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) != COMPRESSED_MAGIC:
-        return None
-    bundle, expected = _read_packed_header(source, offset, end)
-    size = bundle.unpacked_size
-    if bundle.version == 1 or bundle.compression != "zstd":
-        return None
-    if bundle.size > LARGEST_HELD or size > LARGEST_PLAIN:
-        return None
-    frame = source.read_at(offset + bundle.header_size, bundle.size - bundle.header_size)
-    if told_size(frame) != size:
-        return None
-
-    def read() -> Bundle:
-        with rooms.unpacked(frame, size, source) as plain:
-            entries, _ = _entries(lambda: plain.read_at, size, source.subject)
-            if hashes:
-                plain.check_hash(expected)
-        return replace(bundle, entries=entries)
-
-    return Job(bundle.size + size, bundle.end, read)
-
-
 def read_bundle(
     source: Source, offset: int, end: int, *, hashes: bool = False, heads: bool = False
 ) -> Bundle:
@@ -175,7 +118,7 @@ def read_bundle(
     if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) == COMPRESSED_MAGIC:
         return _read_compressed(source, offset, end, hashes, heads)
     place = source.window(offset, end - offset)
-    entries, header_size = _entries(lambda: place.read_at, place.size, source.subject)
+    entries, header_size = entries_of(lambda: place.read_at, place.size, source.subject)
     size = max([header_size, *(one.offset + one.size for one in entries if one.size)])
     return Bundle(
         offset=offset,
@@ -226,22 +169,7 @@ _ReadAt = Callable[[int, int], bytes]
 """Exactly so many bytes at an offset in a plain bundle; of one that is being unpacked only ever forward."""
 
 
-def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | None:
-    """Where the next bundle begins: a whole page from `begin`, else at the next byte that is not zero."""
-    page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
-    if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
-        return page
-    for at in range(position, end, CHUNK):
-        data = source.read_at(at, min(CHUNK, end - at))
-        if left := data.lstrip(b"\0"):
-            found = at + len(data) - len(left)
-            if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
-                raise unsound(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
-            return found
-    return None
-
-
-def _entries(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
     """The entries of a plain bundle of at most `size` bytes, and the size of its header.
 
     `opened` begins to read it anew.
@@ -319,7 +247,7 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
     return header
 
 
-def _read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, int]:
+def read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, int]:
     """What a compressed bundle's header says, as one without entries, and the hash of its content."""
     subject = source.subject
     if end - offset < 8:
@@ -355,7 +283,7 @@ def _read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, 
 
 def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
     subject = source.subject
-    bundle, expected = _read_packed_header(source, offset, end)
+    bundle, expected = read_packed_header(source, offset, end)
     unpacked_size = bundle.unpacked_size
     if heads:
         read = _unpacking(source, bundle, heads=True).read_at
@@ -368,7 +296,7 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
         last[:] = [_unpacking(source, bundle, hashes=hashes)]
         return last[0].read_at
 
-    entries, _ = _entries(opened, unpacked_size, subject)
+    entries, _ = entries_of(opened, unpacked_size, subject)
     last[0].finish(expected if hashes else None)
     return replace(bundle, entries=entries)
 

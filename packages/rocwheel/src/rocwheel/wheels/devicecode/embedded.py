@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import Bundle
+from rocwheel.wheels.devicecode.bundles import Ahead, read_one
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, gpu_of_notes, is_unnamed
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
@@ -55,12 +57,19 @@ class Found:
 
 
 def embedded(
-    file: Elf | Pe, known: Sequence[tuple[int, int]], *, hashes: bool = False, heads: bool = False
+    file: Elf | Pe,
+    known: Sequence[tuple[int, int]],
+    *,
+    hashes: bool = False,
+    heads: bool = False,
+    ahead: Ahead | None = None,
 ) -> Found:
     """The code in a file's sections but for the spans (offset, size) that are `known`.
 
-    `hashes` and `heads` are as for `read_bundle`. Raises CheckError for more pieces than a real file has.
+    `hashes` and `heads` are as for `read_bundle`; `ahead` may have read some of it. Raises CheckError for
+    more pieces than a real file has.
     """
+    read = partial(read_one, hashes=hashes, heads=heads, ahead=ahead)
     found = Found()
     names = _Names(file)
     count = 0
@@ -74,7 +83,7 @@ def embedded(
             if at < position:
                 continue
             try:
-                piece, position = _piece(file.source, at, end, names.of(at), hashes, heads)
+                piece, position = _piece(file.source, at, end, names.of(at), read)
             except CheckError as error:
                 piece = None
                 if len(found.unread) < MOST_UNREAD:
@@ -132,7 +141,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _piece(
-    source: Source, at: int, end: int, section: str, hashes: bool, heads: bool
+    source: Source, at: int, end: int, section: str, read: Callable[[Source, int, int], Bundle]
 ) -> tuple[Embedded | None, int]:
     """The code at a mark, and where to look on; None where it is but the word for it.
 
@@ -143,7 +152,7 @@ def _piece(
         return _code_object(source, at, end, section, head)
     if not (offload.is_packed(source, at, end) if head.startswith(COMPRESSED) else _is_plain(head)):
         return None, at + 1
-    bundle = offload.read_bundle(source, at, end, hashes=hashes, heads=heads)
+    bundle = read(source, at, end)
     # version 1 does not say where it ends
     behind = at + bundle.header_size if bundle.version == 1 else bundle.end
     if not bundle.code:

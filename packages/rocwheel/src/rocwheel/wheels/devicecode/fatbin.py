@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.wheels import elf, pe
-from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import kpack_reference
-from rocwheel.wheels.devicecode.bundle import Bundle
+from rocwheel.wheels.devicecode.bundle import Bundle, is_bundle
+from rocwheel.wheels.devicecode.bundles import Ahead, read_bundles
 from rocwheel.wheels.devicecode.embedded import Embedded, embedded
 from rocwheel.wheels.devicecode.gpu import (
     HEADER_SIZE,
@@ -114,11 +114,12 @@ class _Reading(NamedTuple):
 
     hashes: bool
     heads: bool
+    ahead: Ahead | None
 
 
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
-    return head.startswith((elf.MAGIC, pe.MAGIC, KPACK)) or offload.is_bundle(head)
+    return head.startswith((elf.MAGIC, pe.MAGIC, KPACK)) or is_bundle(head)
 
 
 def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
@@ -128,20 +129,24 @@ def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> 
     unpacked; with `hashes` the own hashes of bundles are checked too. With `heads` no more is unpacked than
     tells the targets.
     """
-    reading = _Reading(hashes=hashes, heads=heads)
-    if not heads:
-        source.expect_bundles()
+    if heads:
+        return _read(source, _Reading(hashes=hashes, heads=True, ahead=None))
+    with Ahead(source, hashes=hashes) as ahead:
+        return _read(source, _Reading(hashes=hashes, heads=False, ahead=ahead))
+
+
+def _read(source: Source, reading: _Reading) -> FatBinary | None:
     head = source.read_at(0, min(source.size, HEADER_SIZE))
     if is_unnamed(head):
         return FatBinary(size=source.size, lone=_of_version_2(source))
     if is_gpu_elf(head):
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
-    if offload.is_bundle(head):
+    if is_bundle(head):
         return _with_bundles(source, ((0, source.size),), reading)
     if head.startswith(KPACK):
         from rocwheel.wheels.devicecode import kpack  # few files are one
 
-        return FatBinary(size=source.size, archive=kpack.read_archive(source, heads=heads))
+        return FatBinary(size=source.size, archive=kpack.read_archive(source, heads=reading.heads))
     file = _host_file(source, head)
     return _of_host(file, reading) if file else None
 
@@ -166,7 +171,7 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     elif not spans:
         unread = (TAKEN_OUT,) if of_bundles and _is_emptied(file) else ()
     found = _with_bundles(file.source, spans, reading)
-    other = embedded(file, known, hashes=reading.hashes, heads=reading.heads)
+    other = embedded(file, known, **reading._asdict())
     found = replace(
         found,
         wrappers=wrappers,
@@ -216,9 +221,7 @@ def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], reading: _
     bundles = (
         bundle
         for begin, size in spans
-        for bundle in offload.read_bundles(
-            source, begin, begin + size, hashes=reading.hashes, heads=reading.heads
-        )
+        for bundle in read_bundles(source, begin, begin + size, **reading._asdict())
     )
     return FatBinary(size=source.size, spans=spans, bundles=tuple(bundles))
 

@@ -1,0 +1,184 @@
+"""The bundles of a file, one after another: compressed ones unpacked in threads, beside one another.
+
+Of a library in a wheel that begins while the rest of it is still inflated: where its bundles are is told only
+by tables at its end, but what begins like a compressed bundle says how long it is, and mostly is one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from rocwheel.errors import CheckError
+from rocwheel.wheels.devicecode.bundle import (
+    ALIGNMENT,
+    COMPRESSED_MAGIC,
+    MAGIC,
+    Bundle,
+    entries_of,
+    is_bundle,
+    read_bundle,
+    read_packed_header,
+)
+from rocwheel.wheels.devicecode.in_turn import Job, in_turn
+from rocwheel.wheels.devicecode.unpacking import Rooms, told_size, unsound
+from rocwheel.wheels.source import CHUNK, Held, Source
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+AT_ONCE = 2
+"""Compressed bundles that are unpacked beside one another: AMD's take some 80 MB of memory each."""
+
+LARGEST_HELD, LARGEST_PLAIN, ROOM = 16 * 1024 * 1024, 128 * 1024 * 1024, 160 * 1024 * 1024
+"""Bytes of a compressed bundle that is unpacked whole beside others, of it unpacked, and what all these may
+take meanwhile."""
+
+
+class Ahead:
+    """Compressed bundles that are unpacked in a thread as they go by, one at a time, before anybody asks.
+
+    Nothing but the time depends on it. What is unpacked in vain counts as work on the file; that it cannot be
+    read is heard only by who asks for it.
+    """
+
+    def __init__(self, source: Source, *, hashes: bool) -> None:
+        self.rooms = Rooms()
+        self._source = source
+        self._hashes = hashes
+        self._pool: ThreadPoolExecutor | None = None
+        self._begun: dict[int, tuple[int, Future[Bundle | None]]] = {}
+        self._over = False
+
+    def __enter__(self) -> Ahead:
+        if (os.cpu_count() or 1) > 1:
+            self._source.expect_bundles(self._see)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def take(self, offset: int, end: int) -> Bundle | None:
+        """The bundle at `offset`, if it was read and ends by `end`. Nothing is begun from then on.
+
+        Raises CheckError where it cannot be read.
+        """
+        self._end()
+        behind, found = self._begun.pop(offset, (0, None))
+        return None if found is None or found.cancelled() or behind > end else found.result()
+
+    def _see(self, offset: int, data: memoryview) -> None:
+        """What begins like a compressed bundle, and is as long as it says."""
+        if self._over:
+            return
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(1)
+        self._begun[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
+
+    def _read(self, offset: int, data: memoryview) -> Bundle | None:
+        held = Held(data, self._source.budget, self._source.subject)
+        job = beside_others(held, 0, held.size, self._hashes, self.rooms)
+        return replace(job.run(), offset=offset) if job else None
+
+    def _end(self) -> None:
+        """What has not begun by now is left to who asks: those are unpacked two at a time."""
+        self._over = True
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+def read_bundles(
+    source: Source,
+    begin: int,
+    end: int,
+    *,
+    hashes: bool = False,
+    heads: bool = False,
+    ahead: Ahead | None = None,
+) -> Iterator[Bundle]:
+    """The bundles that follow one another in bytes `begin` to `end`, with zeros between them.
+
+    `ahead` may have read some of them. Raises CheckError for anything that is no whole bundle, and where an
+    entry's name and the header of its code object do not agree. Memory use does not grow with what the file
+    holds.
+    """
+    jobs = _readings(source, begin, end, hashes, heads, ahead)
+    yield from in_turn(jobs, ROOM, min(AT_ONCE, os.cpu_count() or 1))
+
+
+def read_one(
+    source: Source, offset: int, end: int, *, hashes: bool, heads: bool, ahead: Ahead | None
+) -> Bundle:
+    """The bundle at `offset`, which `ahead` may have read; as `read_bundle`."""
+    found = ahead.take(offset, end) if ahead else None
+    return found or read_bundle(source, offset, end, hashes=hashes, heads=heads)
+
+
+def beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Rooms) -> Job[Bundle] | None:
+    """The reading of a compressed bundle from memory; None for what is none, is large, or does not say so."""
+    if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) != COMPRESSED_MAGIC:
+        return None
+    bundle, expected = read_packed_header(source, offset, end)
+    size = bundle.unpacked_size
+    if bundle.version == 1 or bundle.compression != "zstd":
+        return None
+    if bundle.size > LARGEST_HELD or size > LARGEST_PLAIN:
+        return None
+    frame = source.read_at(offset + bundle.header_size, bundle.size - bundle.header_size)
+    if told_size(frame) != size:
+        return None
+
+    def read() -> Bundle:
+        with rooms.unpacked(frame, size, source) as plain:
+            entries, _ = entries_of(lambda: plain.read_at, size, source.subject)
+            if hashes:
+                plain.check_hash(expected)
+        return replace(bundle, entries=entries)
+
+    return Job(bundle.size + size, bundle.end, read)
+
+
+def _readings(
+    source: Source, begin: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None
+) -> Iterator[Job[Bundle]]:
+    rooms = ahead.rooms if ahead else Rooms()
+    position = _next_bundle(source, begin, begin, end)
+    while position is not None:
+        yield (job := _reading(source, position, end, hashes, heads, ahead, rooms))
+        position = _next_bundle(source, begin, job.end, end)
+
+
+def _reading(
+    source: Source, offset: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None, rooms: Rooms
+) -> Job[Bundle]:
+    try:
+        known = ahead.take(offset, end) if ahead else None
+    except CheckError:
+        known = None  # in its turn it is told by who reads it again
+    if known is None and not heads and (job := beside_others(source, offset, end, hashes, rooms)):
+        return job
+    bundle = known or read_bundle(source, offset, end, hashes=hashes, heads=heads)
+    return Job(0, bundle.end, lambda: bundle)
+
+
+def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | None:
+    """Where the next bundle begins: a whole page from `begin`, else at the next byte that is not zero."""
+    page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
+    if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
+        return page
+    for at in range(position, end, CHUNK):
+        data = source.read_at(at, min(CHUNK, end - at))
+        if left := data.lstrip(b"\0"):
+            found = at + len(data) - len(left)
+            if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
+                raise unsound(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
+            return found
+    return None
