@@ -10,7 +10,7 @@ from pathlib import Path
 
 from samples.fetched import real_wheel
 
-from benchmarks.measure import Pairs, Took, paired, processor, seconds, timed
+from benchmarks.measure import Pairs, Took, middle, paired, processor, seconds, timed
 from benchmarks.place import BIN, bench_home
 from benchmarks.results import FOLDER, Measured
 from rocwheel.wheels.devicecode.gpu import machines
@@ -21,6 +21,9 @@ from rocwright.bases.roots import remove_tree
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
 BUNDLES, SIZE = 95, 500_000_000
 MIB = 1024**2
+OF_PYTHON = ("dataclasses", "pathlib", "re", "typing")
+"""What the readers import first of the standard library."""
+
 TARGETS = ("gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201", "gfx908", "gfx90a", "gfx942")
 BARE = FOLDER / "bare_inflate.py"
 
@@ -53,7 +56,11 @@ def _library(folder: Path, runs: int) -> list[Measured]:
         os.sync()
         return timed([llvm("llvm-objdump", NEW_LLVM), "--offloading", linked.name], log=log, cwd=dumped)
 
+    def start() -> Took:
+        return timed([BIN / "python", "-c", f"import {', '.join(OF_PYTHON)}"], log=log)
+
     pairs = paired(inspect, dump, runs, warm=1)
+    bound = paired(start, dump, runs, warm=1)
     for _ in range(3):
         timed([BIN / "python", "-m", __name__, library], log=log)
         memory.append(int(log.read_text().split()[-1]) / MIB)
@@ -67,7 +74,9 @@ def _library(folder: Path, runs: int) -> list[Measured]:
             f"{what}: times as fast as llvm-objdump --offloading",
             pairs,
             30,
-            f"llvm-objdump {NEW_LLVM} cannot list without writing all out; file in the page cache",
+            f"llvm-objdump {NEW_LLVM} cannot list without writing all out; file in the page cache; "
+            f"{middle(_times(bound)):.1f} x is the bound: Python takes {seconds(bound.a)} to start and to "
+            f"import {', '.join(OF_PYTHON)}",
         ),
         Measured(
             name="wheel-inspect:memory",
@@ -129,11 +138,16 @@ def _faster(name: str, what: str, pairs: Pairs, least: float, note: str) -> Meas
     return Measured(
         name=name,
         what=what,
-        values=[b.wall / a.wall for a, b in zip(pairs.a, pairs.b, strict=True)],
+        values=_times(pairs),
         least=least,
         note=f"{seconds(pairs.a)} against {seconds(pairs.b)}, processor time {processor(pairs.a)} against "
         f"{processor(pairs.b)}; whole commands; {note}",
     )
+
+
+def _times(pairs: Pairs) -> list[float]:
+    """How often A goes into B, pair by pair."""
+    return [b.wall / a.wall for a, b in zip(pairs.a, pairs.b, strict=True)]
 
 
 def _inspect(path: Path) -> list[str | Path]:

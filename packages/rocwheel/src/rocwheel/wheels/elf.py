@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.source import CHUNK, Source
@@ -71,8 +71,7 @@ class Section:
         return self.kind != _SHT_NOBITS
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """One row of the program header table, in the order of its fields."""
 
     kind: int
@@ -89,8 +88,7 @@ class Segment:
         return self.kind == _PT_LOAD
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pointer:
+class Pointer(NamedTuple):
     """An address that the loader or linker puts into 8 bytes of the file.
 
     `at` is where those lie in the file, `target` the place in the file that they will point to; None where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ZIP_MAGIC, EMPTY_ZIP_MAGIC = b"PK\x03\x04", b"PK\x05\x06"
 AR_MAGIC = b"!<arch>\n"
+PE_MAGIC = b"MZ"
 
 PACKED = {
     b"\x1f\x8b": "gzip",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.errors import CheckError
@@ -35,8 +34,7 @@ class Place(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kpacked:
+class Kpacked(NamedTuple):
     """A library whose code lies elsewhere: the archives that it leads to and that are here, and what of its
     code they hold, by the names in its reference."""
 
@@ -45,8 +43,7 @@ class Kpacked:
     code: Mapping[str, tuple[Packed, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class Distribution(NamedTuple):
     """What a wheel's METADATA says of it; `brings` tells whether kpack archives belong to it."""
 
     name: str

@@ -8,12 +8,12 @@ clang's lib/CodeGen/CGCUDANV.cpp for the names.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rocwheel.errors import CheckError
+from rocwheel.wheels.formats import PE_MAGIC
 from rocwheel.wheels.source import Source
 
-MAGIC = b"MZ"
 MOST_SECTIONS = 96
 """More than these the loader of Windows does not take."""
 
@@ -24,8 +24,7 @@ _PE32_PLUS = 0x20B
 _BASE_AT = 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """One row of the section table; `address` counts from the base, `offset` and `size` in the file."""
 
     name: str
@@ -40,7 +39,7 @@ class Pe:
     def __init__(self, source: Source) -> None:
         self.source = source
         head = source.read_at(0, min(_DOS_SIZE, source.size))
-        if len(head) < _DOS_SIZE or not head.startswith(MAGIC):
+        if len(head) < _DOS_SIZE or not head.startswith(PE_MAGIC):
             raise self.wrong("it does not start with the PE magic number")
         at = int.from_bytes(head[_SIGNATURE_AT:], "little")
         signature, self.machine, count, _, _, _, optional_size, _ = _COFF.unpack(self._read(at, _COFF.size))
@@ -97,7 +96,7 @@ class Pe:
 
 def is_pe(source: Source) -> bool:
     """Whether a file is a 64-bit PE file: much else begins with MZ, and holds no GPU code."""
-    if source.size < _DOS_SIZE or not source.read_at(0, 2).startswith(MAGIC):
+    if source.size < _DOS_SIZE or not source.read_at(0, 2).startswith(PE_MAGIC):
         return False
     at = int.from_bytes(source.read_at(_SIGNATURE_AT, 4), "little")
     size = _COFF.size + 2

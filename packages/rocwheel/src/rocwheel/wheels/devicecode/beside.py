@@ -12,8 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.members import Member
@@ -31,8 +30,7 @@ _UNPACKED_SHARE = 16
 """So many unpacked bytes take as long as one packed byte where they are the same over and over."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
+class _Beside(NamedTuple):
     """A process that reads members by their numbers, and the end of a pipe on which it tells of them."""
 
     pid: int

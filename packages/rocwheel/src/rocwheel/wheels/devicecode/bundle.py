@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, MOST_KEPT, GpuHeader, gpu_header, is_unnamed
 from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
 from rocwheel.wheels.source import Source
@@ -47,8 +47,7 @@ _PACKED_MAGIC: dict[Compression, bytes] = {"zlib": b"\x78", "zstd": b"\x28\xb5\x
 _METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """One code object of a bundle. `target` is empty for the host's entry.
 
     `offset` and `size` are in bytes of the bundle, unpacked. `header` is what the code object says of itself;
@@ -67,16 +66,8 @@ class Entry:
         """As compilers take it: gfx90a:sramecc+:xnack-."""
         return ":".join((self.target, *self.features))
 
-    def with_header(self, header: GpuHeader | None) -> Entry:
-        """The same, with what the code object says; `replace` takes three times as long."""
-        id_, target, features = self.id, self.target, self.features
-        return Entry(
-            id=id_, target=target, features=features, offset=self.offset, size=self.size, header=header
-        )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bundle:
+class Bundle(NamedTuple):
     """A bundle in a file: `offset` and `size` in bytes of the file, its entries in the bundle's order.
 
     `version` is that of the compressed format, 0 for a plain bundle; `header_size` that of the compressed
@@ -155,6 +146,7 @@ def contents(
             yield entry, read(entry.offset, entry.size)
 
 
+@lru_cache(MOST_KEPT)
 def parse_entry_id(entry_id: str, subject: str) -> tuple[str, tuple[str, ...]] | None:
     """Target and features of `hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-`; None for the host's entry."""
     if entry_id.startswith("host-"):
@@ -181,7 +173,7 @@ def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
         if entry.target:
             headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
-    return tuple(one.with_header(headers.get(one.id)) for one in entries), header_size
+    return tuple(one._replace(header=headers.get(one.id)) for one in entries), header_size
 
 
 def _check_order(entries: Sequence[Entry], header_size: int, size: int, subject: str) -> None:
@@ -289,7 +281,7 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
         read = _unpacking(source, bundle, heads=True).read_at
         entries, begin = _read_header(read, unpacked_size, subject)
         _check_order(entries, begin, unpacked_size, subject)
-        return replace(bundle, entries=entries)
+        return bundle._replace(entries=entries)
     last: list[Unpacking] = []
 
     def opened() -> _ReadAt:
@@ -298,7 +290,7 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
 
     entries, _ = entries_of(opened, unpacked_size, subject)
     last[0].finish(expected if hashes else None)
-    return replace(bundle, entries=entries)
+    return bundle._replace(entries=entries)
 
 
 def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:

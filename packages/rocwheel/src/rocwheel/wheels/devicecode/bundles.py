@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -85,7 +84,7 @@ class Ahead:
     def _read(self, offset: int, data: memoryview) -> Bundle | None:
         held = Held(data, self._source.budget, self._source.subject)
         job = beside_others(held, 0, held.size, self._hashes, self.rooms)
-        return replace(job.run(), offset=offset) if job else None
+        return job.run()._replace(offset=offset) if job else None
 
     def _end(self) -> None:
         """What has not begun by now is left to who asks: those are unpacked two at a time."""
@@ -141,7 +140,7 @@ def beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Ro
             entries, _ = entries_of(lambda: plain.read_at, size, source.subject)
             if hashes:
                 plain.check_hash(expected)
-        return replace(bundle, entries=entries)
+        return bundle._replace(entries=entries)
 
     return Job(bundle.size + size, bundle.end, read)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
-from rocwheel.wheels.devicecode.beside import read_beside
 from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
 from rocwheel.wheels.members import Member, members
@@ -96,6 +95,8 @@ def _large_first(
         # they can be opened one after the other only, or need no inflating
         yield from ((member, None) for member in itertools.chain([first], found))
         return
+    from rocwheel.wheels.devicecode.beside import read_beside  # of wheels alone
+
     all_ = [first, *found]
     candidates = [member for member in all_ if may_hold_code(member.head)]
     known = {candidates[number].path: (one,) for number, one in read_beside(candidates, read).items()}

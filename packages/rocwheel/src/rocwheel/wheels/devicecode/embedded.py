@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels import elf
@@ -20,9 +21,11 @@ from rocwheel.wheels.devicecode.bundles import Ahead, read_one
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, gpu_of_notes, is_unnamed
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.pe import Pe
-from rocwheel.wheels.pe import Section as PeSection
 from rocwheel.wheels.source import Source
+
+if TYPE_CHECKING:
+    from rocwheel.wheels.pe import Pe
+    from rocwheel.wheels.pe import Section as PeSection
 
 MOST = 50_000
 """Pieces of code in one file; of tensorflow-rocm's largest library they are some thousand."""
@@ -37,8 +40,7 @@ _LAYOUT = struct.Struct("<QQQIHHHHHH")
 """Of an ELF header from byte 24 on: entry, program headers, section headers, flags, and their sizes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class Embedded(NamedTuple):
     """A bundle or code object at `offset` of the file, in the section of that name; `size` is in bytes."""
 
     section: str

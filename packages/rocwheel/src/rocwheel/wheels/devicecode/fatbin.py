@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.wheels import elf, pe
+from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle, is_bundle
 from rocwheel.wheels.devicecode.bundles import Ahead, read_bundles
@@ -29,12 +28,13 @@ from rocwheel.wheels.devicecode.gpu import (
 )
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.elf import Elf, Pointer
+from rocwheel.wheels.formats import PE_MAGIC
 from rocwheel.wheels.marks import KPACK
-from rocwheel.wheels.pe import Pe
 from rocwheel.wheels.source import Source
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kpack import Archive
+    from rocwheel.wheels.pe import Pe
 
 BUNDLES = ".hip_fatbin"
 WRAPPERS = ".hipFatBinSegment"
@@ -47,8 +47,7 @@ TAKEN_OUT = f"the section {BUNDLES} has no bytes in the file: the code was taken
 _WRAPPER = struct.Struct("<IIQQ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrapper:
+class Wrapper(NamedTuple):
     """24 bytes at `offset` in the file that lead the program to a bundle, and what leads there.
 
     `bundle` is where the bundle lies in the file; None where it is not in this file. `number` is that of the
@@ -65,8 +64,7 @@ class Wrapper:
         return self.pointer.target if self.pointer else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FatBinary:
+class FatBinary(NamedTuple):
     """All GPU code of one file.
 
     `spans` are the parts of the file that hold bundles, as offset and size; `lone` is the header of a file
@@ -119,7 +117,7 @@ class _Reading(NamedTuple):
 
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
-    return head.startswith((elf.MAGIC, pe.MAGIC, KPACK)) or is_bundle(head)
+    return head.startswith((elf.MAGIC, PE_MAGIC, KPACK)) or is_bundle(head)
 
 
 def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
@@ -165,15 +163,14 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     unread: tuple[str, ...] = ()
     known = spans
     if told or numbers:
-        reference = replace(_reference(file, told, wrappers), wanted=numbers)
+        reference = _reference(file, told, wrappers)._replace(wanted=numbers)
         # without a wrapper of a bundle, what is left of the section is a rest of what was there
         spans = spans if of_bundles else ()
     elif not spans:
         unread = (TAKEN_OUT,) if of_bundles and _is_emptied(file) else ()
     found = _with_bundles(file.source, spans, reading)
     other = embedded(file, known, **reading._asdict())
-    found = replace(
-        found,
+    found = found._replace(
         wrappers=wrappers,
         embedded=tuple(other.code),
         reference=reference,
@@ -234,12 +231,16 @@ def _host_file(source: Source, head: bytes) -> Elf | Pe | None:
     """The file as a library or program of a host that HIP runs on."""
     if head[:6] == elf.MAGIC_64:
         return Elf(source)
-    return Pe(source) if pe.is_pe(source) else None
+    if not head.startswith(PE_MAGIC):
+        return None
+    from rocwheel.wheels import pe  # few files are one
+
+    return pe.Pe(source) if pe.is_pe(source) else None
 
 
 def _wrappers(file: Elf | Pe, *, pointers: bool) -> Iterator[Wrapper]:
     """The wrappers of a file; without `pointers` nothing is read of where those lead that relocations set."""
-    placed = isinstance(file, Pe) or file.kind != elf.RELOCATABLE
+    placed = not isinstance(file, Elf) or file.kind != elf.RELOCATABLE
     sections = file.named(WRAPPERS)
     count = sum(one.size // _WRAPPER.size for one in sections)
     if max(count, len(sections)) > MOST_WRAPPERS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.toml.folders import data_folders, layers, read_toml
@@ -15,6 +15,8 @@ from rocwheel.wheels.elf import MAGIC, Elf
 from rocwheel.wheels.source import Source
 
 HEADER_SIZE = 64
+MOST_KEPT = 256
+"""Answers that are kept for the next to ask."""
 
 _CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
 _MACH = 0xFF
@@ -29,8 +31,7 @@ _FEATURES_V3 = (("sramecc", 0x200, None, 0x200), ("xnack", 0x100, None, 0x100))
 _FEATURES_V4 = (("sramecc", 0xC00, 0x800, 0xC00), ("xnack", 0x300, 0x200, 0x300))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuHeader:
+class GpuHeader(NamedTuple):
     """What an AMDGPU ELF header says: `gfx90a`, with `("sramecc+", "xnack-")` where they are fixed.
 
     `generic_version` is 0 but for generic targets; `abi` is the code object version, 3 and up.
@@ -122,6 +123,12 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
             next_step="update rocwheel, or add it to an elf_machines.toml in ROCWRIGHT_CATALOG",
             subject=subject,
         )
+    return _told(target, flags, abi)
+
+
+@lru_cache(MOST_KEPT)
+def _told(target: str, flags: int, abi: int) -> GpuHeader:
+    """What the flags of a header say; the same few come hundreds of times in a library."""
     features = []
     for name, mask, off, on in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
         if flags & mask == on:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,8 +15,7 @@ MOST_WAITING = 16
 """Results that may wait for one before them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job(Generic[T]):
+class Job(NamedTuple, Generic[T]):
     """Work that takes `memory` bytes while it lasts; with 0 it is done in the caller's thread.
 
     `end` is where what it reads ends.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
@@ -29,8 +29,7 @@ MOST_PATHS = 256
 _ANY_TARGET = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:[:.][a-z]+[+-]?)*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(NamedTuple):
     """The library's `name` in archives, and where they lie as seen from its folder.
 
     `wanted` are the numbers of the code objects that its wrappers ask for, each once.

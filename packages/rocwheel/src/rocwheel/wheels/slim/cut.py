@@ -124,15 +124,14 @@ def _without_holes(segment: Segment, holes: Sequence[Span]) -> list[Segment]:
         if not (skip >= 0 and end <= last.address + last.file_size):
             continue
         behind = end - last.address
-        after = replace(
-            last,
+        after = last._replace(
             offset=last.offset + behind,
             address=end,
             physical_address=(last.physical_address + behind) % (1 << 64),
             file_size=last.file_size - behind,
             memory_size=last.memory_size - behind,
         )
-        pieces[-1:] = [replace(last, file_size=skip, memory_size=skip), after]
+        pieces[-1:] = [last._replace(file_size=skip, memory_size=skip), after]
     return [one for one in pieces if one.memory_size] or pieces[:1]
 
 
@@ -140,13 +139,12 @@ def _moved(segment: Segment, removed: Removed) -> Segment:
     offset = removed.moved(segment.offset)
     fits = segment.alignment < 2 or (offset - segment.address) % segment.alignment == 0
     keeps = not segment.is_loaded or fits
-    return replace(segment, offset=offset, alignment=segment.alignment if keeps else PAGE)
+    return segment._replace(offset=offset, alignment=segment.alignment if keeps else PAGE)
 
 
 def _table(segment: Segment, segments: Sequence[Segment], address: int, subject: str) -> Segment:
     size = len(segments) * SEGMENT.size
-    return replace(
-        segment,
+    return segment._replace(
         offset=offset_of(segments, address, subject),
         address=address,
         physical_address=address,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 from rocwheel.wheels.elf import HEADER_SIZE, Elf, Section
 from rocwheel.wheels.parts import Joined, Part, held, replaced, without
@@ -87,7 +87,7 @@ def relinked(
         also=_spans(file, dropped),
         table_at=table_at,
     )
-    table = b"".join(SEGMENT.pack(*astuple(one)) for one in after.segments)
+    table = b"".join(SEGMENT.pack(*one) for one in after.segments)
     header, sections_at, rows = _tables(file, after, table_at)
     edits |= {0: header, sections_at: rows}
     if table_at is None:
