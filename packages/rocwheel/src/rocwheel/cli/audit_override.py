@@ -77,6 +77,7 @@ def _as_data(report: Report, told: Advice) -> dict[str, Any]:
         "kernels": dict(report.counts),
         "llvm": {"path": str(report.llvm.path), "version": report.llvm.version},
         "override": asdict(told),
+        "unread": list(report.unread),
         "objects": [asdict(one) for one in report.objects],
     }
 
@@ -100,6 +101,8 @@ def _show(report: Report, told: Advice) -> None:
         many = count(number, "kernel")
         click.echo(f"\n{reason.verdict}: {many} ({reason.kind}), such as {name or 'a whole object'}")
         click.echo(f"  {reason.text}")
+    for one in report.unread:
+        click.echo(f"\nnot checked: {one}")
     click.echo()
     if told.value and report.code != report.on:
         click.echo(f"override  {told.variable}={told.value} makes a {report.on} pass for {report.code}")

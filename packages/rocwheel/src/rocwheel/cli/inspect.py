@@ -11,6 +11,7 @@ from rocwheel.cli.common import json_option
 from rocwheel.units import count
 
 if TYPE_CHECKING:
+    from rocwheel.wheels.devicecode.code_objects import Unseen
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.lint.model import Finding
 
@@ -160,10 +161,12 @@ def _kernels(path: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from rocwheel.cli.tell import print_json, print_table
+    from rocwheel.wheels.devicecode.code_objects import Unseen
     from rocwheel.wheels.inspection import kernels_of
 
-    found = [(one, kernel) for one, kernels in kernels_of(path) for kernel in kernels]
-    _tell_unseen(path)
+    unseen = Unseen()
+    found = [(one, kernel) for one, kernels in kernels_of(path, unseen) for kernel in kernels]
+    _tell_unseen(unseen)
     if as_json:
         print_json(
             [
@@ -199,14 +202,10 @@ def _kernels(path: Path, as_json: bool) -> None:
     )
 
 
-def _tell_unseen(path: Path) -> bool:
-    """Say of which code no kernels are shown; gives whether there is any."""
-    from rocwheel.wheels.devicecode.code_objects import unseen_in
-
-    unseen = unseen_in(path)
-    for one in unseen:
+def _tell_unseen(unseen: Unseen) -> None:
+    """Say of which code no kernels are shown."""
+    for one in unseen.reasons:
         click.echo(f"not shown: {one}", err=True)
-    return bool(unseen)
 
 
 def _resources(path: Path, as_json: bool) -> None:
@@ -214,14 +213,16 @@ def _resources(path: Path, as_json: bool) -> None:
 
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.wheels.audit.resources import resources
+    from rocwheel.wheels.devicecode.code_objects import Unseen
 
-    found = resources(path)
-    seen = not _tell_unseen(path)
+    unseen = Unseen()
+    found = resources(path, unseen)
+    _tell_unseen(unseen)
     if as_json:
         print_json([asdict(one) for one in found])
         return
     if not found:
-        click.echo(f"no kernels {'' if seen else 'that can be read '}in {path}")
+        click.echo(f"no kernels {'that can be read ' if unseen.reasons else ''}in {path}")
     for number, one in enumerate(found):
         click.echo("" if number else None, nl=bool(number))
         spill = f"{one.spilling:,} move registers to memory, {one.scratch:,} use scratch"

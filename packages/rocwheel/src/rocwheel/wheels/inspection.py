@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rocwheel.units import count
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import generic
-from rocwheel.wheels.devicecode.code_objects import CodeObject, fat_binaries, objects_in, read_code
+from rocwheel.wheels.devicecode.code_objects import CodeObject, Unseen, fat_binaries, objects_in, read_code
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 from rocwheel.wheels.marks import CODE
@@ -192,13 +193,22 @@ def _elsewhere(one: Kpacked, libraries: Mapping[Place, Library]) -> Elsewhere:
     )
 
 
-def kernels_of(path: Path) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
-    """The kernels of every code object of `path` that is machine code; raises as `inspect` does."""
+def kernels_of(path: Path, unseen: Unseen | None = None) -> Iterator[tuple[CodeObject, tuple[Kernel, ...]]]:
+    """The kernels of every code object of `path` that is machine code; raises as `inspect` does.
+
+    `unseen` hears of code whose kernels are not among them.
+    """
     from rocwheel.wheels.devicecode.kernels import kernels
 
-    for one, code in read_code(path):
+    others: Counter[tuple[str, str]] = Counter()
+    for one, code in read_code(path, unseen=unseen):
         if one.abi:
             yield one, tuple(kernels(code, f"{one.path} ({one.target_id})"))
+        else:
+            others[one.path, one.target_id] += 1
+    if unseen is not None:
+        for (name, target), number in others.items():
+            unseen.add(name, [f"{count(number, 'piece')} of code for {target}, which names no kernels"])
 
 
 def _loose_files(files: Iterable[tuple[str, int, bytes]]) -> tuple[LooseFiles, ...]:

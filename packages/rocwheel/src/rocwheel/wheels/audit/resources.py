@@ -10,6 +10,7 @@ from statistics import median_low
 
 from rocwheel.wheels.audit.facts import Isa, isas
 from rocwheel.wheels.audit.limits import excesses, waves_in_unit
+from rocwheel.wheels.devicecode.code_objects import Unseen
 from rocwheel.wheels.devicecode.kernels import Kernel
 from rocwheel.wheels.inspection import kernels_of
 
@@ -52,13 +53,14 @@ class TargetUse:
     known: bool = True
 
 
-def resources(path: Path) -> list[TargetUse]:
+def resources(path: Path, unseen: Unseen | None = None) -> list[TargetUse]:
     """What the kernels in a wheel, archive, folder or file take, by target.
 
-    Raises InputError where it cannot be read, CheckError where something in it is damaged.
+    `unseen` hears of code that is not counted. Raises InputError where it cannot be read, CheckError where
+    something in it is damaged.
     """
     by_target: dict[str, list[Kernel]] = defaultdict(list)
-    for one, found in kernels_of(path):
+    for one, found in kernels_of(path, unseen):
         by_target[one.target] += found
     return [_of_target(target, found) for target, found in sorted(by_target.items()) if found]
 

@@ -13,7 +13,7 @@ from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge
 from rocwheel.wheels.audit.llvm import Disassembler, find_disassembler
-from rocwheel.wheels.devicecode.code_objects import CodeObject, code_objects, read_code, unseen_in
+from rocwheel.wheels.devicecode.code_objects import CodeObject, Unseen, code_objects, read_code
 from rocwheel.wheels.overrides import the_overrides
 
 
@@ -30,12 +30,16 @@ class Audited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found: code for `code`, were it run `on` another target, read with `llvm`."""
+    """What was found: code for `code`, were it run `on` another target, read with `llvm`.
+
+    `unread` says which code was seen and cannot be read: whether some of it is for that target is not known.
+    """
 
     code: str
     on: str
     llvm: Disassembler
     objects: tuple[Audited, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counter[AuditVerdict]:
@@ -44,15 +48,13 @@ class Report:
 
     @property
     def verdict(self) -> AuditVerdict:
-        """Safe only where every kernel is."""
+        """Safe only where every kernel is, and all code could be read."""
         found = self.counts
         if found[AuditVerdict.NOT_SAFE]:
             return AuditVerdict.NOT_SAFE
-        return (
-            AuditVerdict.NOT_CHECKED
-            if found[AuditVerdict.NOT_CHECKED] or not found[AuditVerdict.SAFE]
-            else AuditVerdict.SAFE
-        )
+        if found[AuditVerdict.NOT_CHECKED] or not found[AuditVerdict.SAFE] or self.unread:
+            return AuditVerdict.NOT_CHECKED
+        return AuditVerdict.SAFE
 
     @property
     def reasons(self) -> list[tuple[int, Judged, Reason]]:
@@ -110,10 +112,11 @@ def audit_override(
     """
     code, on = _known_target(code), _known_target(on)
     disassembler = find_disassembler([_name(code), _name(on)], llvm)
-    listed = code_objects(path)
+    unseen = Unseen()
+    listed = code_objects(path, unseen=unseen)
     total = sum(_is_for(one, code) for one in listed)
     if total == 0:
-        raise _no_code(path, code, listed)
+        raise _no_code(path, code, listed, unseen.reasons)
     question = Question(code=_name(code), on=_name(on), modes=frozenset(on.split(":")[1:]))
     judged: dict[bytes, tuple[Judged, ...]] = {}
     objects: list[Audited] = []
@@ -132,7 +135,7 @@ def audit_override(
             )
         )
     tell(total, total)
-    return Report(code=code, on=on, llvm=disassembler, objects=tuple(objects))
+    return Report(code=code, on=on, llvm=disassembler, objects=tuple(objects), unread=tuple(unseen.reasons))
 
 
 def _is_for(one: CodeObject, code: str) -> bool:
@@ -161,13 +164,13 @@ def _known_target(name: str) -> str:
     return target
 
 
-def _no_code(path: Path, code: str, listed: Sequence[CodeObject]) -> InputError:
+def _no_code(path: Path, code: str, listed: Sequence[CodeObject], unseen: Sequence[str]) -> InputError:
     there = sorted({one.target_id for one in listed})
-    unseen = [] if there else unseen_in(path)
     if unseen:
         return InputError(
             f"{path.name} holds no code for {code} that can be read",
-            cause="it has GPU code that cannot be read, or that is in kpack archives which are not here",
+            cause="it has GPU code that cannot be read, or that is in kpack archives which are not here"
+            + (f"; what can be read is for {', '.join(there)}" if there else ""),
             next_step="give a folder or environment that has the archives too, or report what cannot be read",
             detail="\n".join(unseen),
             subject=str(path),

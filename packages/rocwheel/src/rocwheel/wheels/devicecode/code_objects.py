@@ -103,25 +103,64 @@ def _large_first(
     yield from ((member, known.get(member.path)) for member in all_)
 
 
-def code_objects(path: Path, *, hashes: bool = False) -> list[CodeObject]:
+class Unseen:
+    """Which code was seen and is not read, gathered from file to file.
+
+    Code in kpack archives counts as read where there are archives.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+        self._archives = False
+
+    def see(self, path: str, binary: FatBinary) -> None:
+        """A file with code."""
+        self._archives |= binary.archive is not None
+        self.add(path, binary.unread, binary.unseen)
+
+    def add(self, path: str, unread: Sequence[str], alone: Sequence[str] = ()) -> None:
+        """Reasons of one file; `alone` are those where no archives are here, `unread` where they are."""
+        self._found.append((path, tuple(unread), tuple(alone or unread)))
+
+    @property
+    def reasons(self) -> list[str]:
+        """A line for each, with the name of the file."""
+        return [
+            f"{path}: {why}"
+            for path, unread, alone in self._found
+            for why in (unread if self._archives else alone)
+        ]
+
+
+def code_objects(path: Path, *, hashes: bool = False, unseen: Unseen | None = None) -> list[CodeObject]:
     """Every code object in a wheel, archive, folder or file, by path and place in it; as `fat_binaries`.
 
-    `hashes` reads all code for its sha256, where else headers are enough.
+    `hashes` reads all code for its sha256, where else headers are enough. `unseen` hears of code that is not
+    among them.
     """
+    unseen = unseen or Unseen()
     if hashes:
         from rocwheel.files.atomic import sha256_bytes
 
-        found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path)]
+        found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path, unseen=unseen)]
     else:
-        found = [one for member, _, binary in fat_binaries(path) for one in objects_in(member.path, binary)]
+        found = []
+        for member, _, binary in fat_binaries(path):
+            unseen.see(member.path, binary)
+            found += objects_in(member.path, binary)
     return sorted(found, key=lambda one: (one.path, -1 if one.index is None else one.index))
 
 
 def read_code(
-    path: Path, wanted: Callable[[CodeObject], bool] = lambda one: True
+    path: Path, wanted: Callable[[CodeObject], bool] = lambda one: True, unseen: Unseen | None = None
 ) -> Iterator[tuple[CodeObject, bytes]]:
-    """The code objects that are wanted, each with its bytes; as `fat_binaries`, with hashes checked."""
+    """The code objects that are wanted, each with its bytes; as `fat_binaries`, with hashes checked.
+
+    `unseen` hears of code that is not among them.
+    """
     for member, source, binary in fat_binaries(path, hashes=True):
+        if unseen is not None:
+            unseen.see(member.path, binary)
         if binary.lone is not None:
             (one,) = objects_in(member.path, binary)
             if wanted(one):
@@ -150,18 +189,6 @@ def _wanted(
 
 def _named(ids: Collection[str]) -> Callable[[offload.Entry], bool]:
     return lambda entry: entry.id in ids
-
-
-def unseen_in(path: Path) -> list[str]:
-    """The files whose code is not all read, each with the reason; as `fat_binaries`.
-
-    Code in kpack archives counts as read where there are archives.
-    """
-    read = [(member.path, binary) for member, _, binary in fat_binaries(path, heads=True)]
-    archives = any(binary.archive for _, binary in read)
-    return [
-        f"{name}: {why}" for name, binary in read for why in (binary.unread if archives else binary.unseen)
-    ]
 
 
 def check_targets(path: Path, wanted: Sequence[str]) -> list[str]:

@@ -91,9 +91,9 @@ class Walk:
         part = self._originals.put(file.pieces())
         source = self._originals.window(part.offset, part.size)
         fat = fat_binary(source)
-        if fat and fat.unseen:
-            self.left[file.path] = "; ".join(fat.unseen)
         targets = _targets(fat, sorter.takes_archives) if fat else set()
+        if fat and (left := [*_left(fat, sorter.takes_archives), *fat.unseen]):
+            self.left[file.path] = "; ".join(left)
         if fat and len(targets) == 1 and (fat.lone or fat.archive or is_bundle(head)):
             sorter.give(file, targets.pop())
         elif not fat or not targets:
@@ -133,6 +133,14 @@ def _targets(fat: FatBinary, archives: bool) -> set[str]:
     lone = {fat.lone.target} if fat.lone else set()
     packed = {one.target for one in fat.archive.code} if archives and fat.archive else set()
     return lone | packed | {entry.target for bundle in fat.bundles for entry in bundle.code}
+
+
+def _left(fat: FatBinary, archives: bool) -> Iterator[str]:
+    """Which code of a file stays there that is none of its bundles."""
+    for section in dict.fromkeys(one.section for one in fat.embedded):
+        yield f"code embedded in {section}, from where the program loads it itself"
+    if fat.archive and not archives:
+        yield "a kpack archive: its code is apart from the libraries already"
 
 
 def _reason_to_stay(source: Source, head: bytes) -> str:
