@@ -7,6 +7,7 @@ import io
 import lzma
 import struct
 import tempfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from rocwheel.wheels.devicecode.bundle import contents
 from rocwheel.wheels.devicecode.bundles import read_bundles
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.code_objects import fat_binaries, read_code
-from rocwheel.wheels.devicecode.fatbin import fat_binary
+from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.devicecode.kernels import kernels_of
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.devicecode.kpack_reference import read_reference as read_kpack_reference
@@ -41,7 +42,7 @@ from rocwheel.wheels.repair.opened import names_in
 from rocwheel.wheels.scratch import scratch
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import Held, Inflated, Source
 from rocwheel.wheels.split.kpacked import into_archives, reason_to_stay
 from rocwheel.wheels.split.library import is_exact, put_together, take_apart
 from rocwheel.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
@@ -134,6 +135,22 @@ def read_fatbin(data: bytes) -> None:
         assert all(bundle.end <= len(data) for bundle in found.all_bundles)
         assert all(one.offset + one.size <= len(data) for one in found.embedded)
         assert len(found.unreached) <= len(found.bundles)
+
+
+def read_inflated(data: bytes) -> None:
+    """A library that is inflated, with bundles unpacked as they go by: the same as if it lay there plain."""
+    packed = zlib.compress(data, 1, wbits=-15)
+    lying, inflated = Held(data, subject="x"), Inflated(Held(packed), len(data), zlib.crc32(data), "x")
+    told = [_answer(one) for one in (lying, inflated)]
+    # how much work is granted goes by the size of the file
+    assert told[0] == told[1] or any("far more work" in str(one) for one in told)
+
+
+def _answer(source: Source) -> FatBinary | tuple[str, str] | None:
+    try:
+        return fat_binary(source, hashes=True)
+    except CheckError as error:
+        return error.message, error.cause
 
 
 def read_file(data: bytes) -> None:
@@ -269,6 +286,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "bills": read_bills,
     "statements": read_statements,
     "http": http.speak,
+    "inflated": read_inflated,
 }
 
 KEY = CryptoSigner.generate_ed25519().public_key
@@ -319,6 +337,7 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "pe": dll,
         "offload": {"plain": plain, **packed},
         "fatbin": {**linked, **dll, **lone, **hosts},
+        "inflated": {**linked, **lone, **packed, **hosts},
         "kpack": {scheme: made.kpack(packs, scheme=scheme) for scheme in ("none", "zstd-per-kernel")},
         "reference": {"one": made.reference("lib/x.so")},
         "into-kpack": {**roomy, "packed": written.linked_elf([packed["ccob-2-1"]], form="rela")},

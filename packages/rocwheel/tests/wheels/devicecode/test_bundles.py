@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import struct
 import threading
+import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -18,6 +20,7 @@ import zstandard
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import Bundle, read_bundle
 from rocwheel.wheels.devicecode.bundles import Ahead, read_bundles
+from rocwheel.wheels.devicecode.fatbin import fat_binary
 from rocwheel.wheels.devicecode.unpacking import Plain, Rooms
 from rocwheel.wheels.inspection import inspect
 from rocwheel.wheels.marks import PAGE
@@ -257,3 +260,15 @@ def test_no_bundle_of_a_library_in_a_wheel_is_unpacked_twice(
     found = inspect(write_wheel(tmp_path / "x.whl", files)).libraries
     assert [len(one.code) for one in found] == [5, 3]
     assert len(sizes) == 8
+
+
+def test_a_library_that_was_read_is_let_go_at_once() -> None:
+    source = inflated(linked_elf([small_bundle(0)]) + bytes(64 * BLOCK))
+    gone = weakref.ref(source)
+    gc.disable()
+    try:
+        assert fat_binary(source, hashes=True) is not None
+        del source
+        assert gone() is None, "nothing waits for the collector of cycles, which may come late"
+    finally:
+        gc.enable()

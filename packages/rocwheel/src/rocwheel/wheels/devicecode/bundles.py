@@ -40,20 +40,20 @@ take meanwhile."""
 class Ahead:
     """Compressed bundles that are unpacked in a thread as they go by, one at a time, before anybody asks.
 
-    Nothing but the time depends on it. What is unpacked in vain counts as work on the file; that it cannot be
-    read is heard only by who asks for it.
+    Nothing but the time depends on it, but that what is unpacked in vain counts as work on the file.
     """
 
     def __init__(self, source: Source, *, hashes: bool) -> None:
         self.rooms = Rooms()
-        self._source = source
+        self._source: Source | None = source
+        self._budget, self._subject = source.budget, source.subject
         self._hashes = hashes
         self._pool: ThreadPoolExecutor | None = None
         self._begun: dict[int, tuple[int, Future[Bundle | None]]] = {}
         self._over = False
 
     def __enter__(self) -> Ahead:
-        if (os.cpu_count() or 1) > 1:
+        if self._source is not None and (os.cpu_count() or 1) > 1:
             self._source.expect_bundles(self._see)
         return self
 
@@ -61,15 +61,23 @@ class Ahead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end()
+        # the source knows of this: without the way back, both go when they are used no more
+        self._source = None
+        self._begun.clear()
 
     def take(self, offset: int, end: int) -> Bundle | None:
-        """The bundle at `offset`, if it was read and ends by `end`. Nothing is begun from then on.
+        """The bundle at `offset`, if it was read and ends by `end`; nothing is begun from then on.
 
-        Raises CheckError where it cannot be read.
+        One that cannot be read is left to who asks: why is told in one way.
         """
         self._end()
         behind, found = self._begun.pop(offset, (0, None))
-        return None if found is None or found.cancelled() or behind > end else found.result()
+        if found is None or found.cancelled() or behind > end:
+            return None
+        try:
+            return found.result()
+        except CheckError:
+            return None
 
     def _see(self, offset: int, data: memoryview) -> None:
         """What begins like a compressed bundle, and is as long as it says."""
@@ -82,7 +90,7 @@ class Ahead:
         self._begun[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
 
     def _read(self, offset: int, data: memoryview) -> Bundle | None:
-        held = Held(data, self._source.budget, self._source.subject)
+        held = Held(data, self._budget, self._subject)
         job = beside_others(held, 0, held.size, self._hashes, self.rooms)
         return job.run()._replace(offset=offset) if job else None
 
@@ -158,10 +166,7 @@ def _readings(
 def _reading(
     source: Source, offset: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None, rooms: Rooms
 ) -> Job[Bundle]:
-    try:
-        known = ahead.take(offset, end) if ahead else None
-    except CheckError:
-        known = None  # in its turn it is told by who reads it again
+    known = ahead.take(offset, end) if ahead else None
     if known is None and not heads and (job := beside_others(source, offset, end, hashes, rooms)):
         return job
     bundle = known or read_bundle(source, offset, end, hashes=hashes, heads=heads)
