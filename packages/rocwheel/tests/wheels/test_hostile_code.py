@@ -5,6 +5,7 @@ Each is read by the command as a user runs it, with at most so much processor ti
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import resource
@@ -225,6 +226,13 @@ def test_no_file_takes_more_time_or_memory_than_a_wheel_is_worth(tmp_path: Path,
         assert memory < MEMORY, (verb, memory)
         assert "Traceback" not in output and "no GPU code" not in output, output
         assert says.get(" ".join(verb), "") in output, output
+
+
+def test_the_largest_answer_is_printed_as_json_within_the_same_memory(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path / "x-1-py3-none-any.whl", {"x/x.so": large_archive()})
+    code, output, memory = bounded("inspect", "--json", str(wheel))
+    assert (code, memory < MEMORY) == (0, True), (code, memory)
+    assert len(json.loads(output)["libraries"][0]["code"]) == 200_000
 
 
 def test_wheels_of_different_versions_are_an_error_with_its_reason(tmp_path: Path) -> None:

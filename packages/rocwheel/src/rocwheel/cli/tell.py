@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import click
@@ -11,6 +12,9 @@ import click
 from rocwheel.cli.table import BROKEN, lines, wrapped
 from rocwheel.errors import RocwheelError
 from rocwheel.terminal import columns
+
+PIECES = 100_000
+"""Of JSON, numbers and names and what is between them, that are printed at once."""
 
 
 def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
@@ -37,7 +41,11 @@ def tell_any(error: RocwheelError, more: Sequence[tuple[str, str]] = (), *, as_j
 
 def print_json(data: Any) -> None:
     """Data on standard output as JSON."""
-    click.echo(json.dumps(data, indent=2, default=str))
+    pieces = json.JSONEncoder(indent=2, default=str).iterencode(data)
+    # a part at a time: of hundreds of thousands of code objects the text takes more memory than all else
+    while text := "".join(islice(pieces, PIECES)):
+        click.echo(text, nl=False)
+    click.echo()
 
 
 def print_rows(rows: Iterable[tuple[str, str]], *, indent: str = "", width: int = 0) -> None:

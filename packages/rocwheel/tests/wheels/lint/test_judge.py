@@ -15,6 +15,7 @@ from rocwheel.wheels.lint.model import Finding, Grade
 from rocwheel.wheels.metadata import RECORD, Row, record_bytes
 from rocwheel.wheels.needed import Linkage, linkage_of
 from rocwheel.wheels.write import File, write_wheel
+from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, host_elf, plain_bundle
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
 TAG = "cp311-cp311-linux_x86_64"
@@ -52,6 +53,24 @@ def told(findings: list[Finding]) -> list[tuple[str, str]]:
 def test_a_sound_wheel_has_no_findings(tmp_path: Path) -> None:
     library = link(tmp_path, "libhelp.so").read_bytes()
     assert judge(wheel(tmp_path, {"small/libhelp.so": library})) == []
+
+
+def test_gpu_code_that_cannot_be_read_is_an_error_and_embedded_a_warning(tmp_path: Path) -> None:
+    sound = plain_bundle([(entry_id("gfx1151"), gpu_elf(0x4A))])
+    newer = b"CCOB\x09\x00" + compressed_bundle(sound, version=3, method=1)[6:]
+    files = {
+        "small/good.so": host_elf(sound),
+        "small/bad.so": host_elf(newer),
+        "small/bad.kpack": b"KPAK" + bytes(60),
+        "small/inside.so": host_elf(newer, name=b".rodata"),
+    }
+    found = [one for one in judge(wheel(tmp_path, files)) if one.kind == "GPU code"]
+    assert [(one.grade, one.path) for one in found] == [
+        (Grade.ERROR, "small/bad.kpack"),
+        (Grade.ERROR, "small/bad.so"),
+        (Grade.WARNING, "small/inside.so"),
+    ]
+    assert all("version" in one.what for one in found)
 
 
 def test_a_library_that_nobody_brings_is_named_with_who_needs_it(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.lint.leftovers import Search
@@ -52,6 +53,8 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
                 continue
             if found is not None:
                 libraries[member.path] = found
+        if may_hold_code(member.head):
+            findings += _code_findings(member)
         progress(member.size)
     headers = Headers(b"")
     if name is not None:
@@ -109,6 +112,23 @@ def _is_binary(member: Member) -> bool:
     path = member.path.lower()
     runs = path.endswith(_PE_PROGRAM) and path.partition("/")[0].endswith(".data")
     return member.head.startswith(_PE_MAGIC) and (runs or path.endswith(_PE_LIBRARIES))
+
+
+def _code_findings(member: Member) -> Iterator[Finding]:
+    """Of a file's GPU code: what cannot be read, as far as its targets are told."""
+    try:
+        found = fat_binary(member.open(), heads=True)
+    except CheckError as error:
+        yield Finding(
+            grade=Grade.ERROR,
+            kind="GPU code",
+            path=member.path,
+            what=error.message,
+            next_step=error.next_step,
+        )
+        return
+    for why in found.unread if found else ():
+        yield Finding(grade=Grade.WARNING, kind="GPU code", path=member.path, what=f"cannot be read: {why}")
 
 
 def _unreadable(path: str, error: CheckError) -> Finding:
