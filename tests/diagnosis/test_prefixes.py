@@ -44,6 +44,43 @@ BEFORE = {
     "several": "web-1  | 2026-01-02T03:04:05Z [builder] ",
 }
 
+PROGRAMS = {
+    "ComfyUI's log": "2026-07-11T14:12:14.959498 - ",
+    "ComfyUI's log, twice": "2026-07-11T14:12:14.959498 - 2026-07-11T14:12:14.959498 - ",
+    "loguru": "2026-01-02 03:04:05.678 | ERROR    | app.main:run:12 - ",
+    "FastChat in compose": "web-1  | 2026-08-27 12:54:55 | ERROR | stderr | ",
+    "vLLM before 0.8": "ERROR 03-23 22:46:30 engine.py:366] ",
+    "Ray": "(RayWorkerWrapper pid=1234, ip=10.0.0.1) ",
+    "Ray, a worker of vLLM": "(RayWorkerWrapper pid=1234) ERROR 03-23 22:46:30 worker_base.py:464] ",
+    "dmesg -x": "kern  :err   : [   12.345678] ",
+    "dmesg -T in French": "[mar. f\u00e9vr.  4 12:00:00 2025] ",
+    "GitLab": "2026-05-21T12:00:00.000000Z 01O ",
+    "Kubernetes": "2026-01-01T12:00:00.000000000Z stderr F ",
+    "nix, by name": "rocblas> ",
+    "a line at the left": " \u2502 \u2502 ",
+    "a tab": "\t",
+    "tqdm": "  0%|          | 0/20 [00:00<?, ?it/s]",
+    "tqdm with a name": "Loading:  50%|\u2588\u2588\u2588  | 1/2 [00:01<00:01,  1.0s/it]",
+    "SGLang": "[2026-05-15 05:24:42 DP0 TP6] ",
+    "srun --label": "12: ",
+    "OBS": "[  123s] ",
+    "mpirun --tag-output": "[1,0]<stderr>:",
+    "torchrun": "[default0]:",
+    "journald, a small month": "jun 06 13:15:48 host ollama[1689]: ",
+    "journald in Russian": "\u043c\u0430\u0440 06 13:15:48 host kernel: ",
+    "a clock of twelve hours": "[7:35:56 PM] ",
+    "DeepSpeed": "[2026-01-01 12:00:00,123] [ERROR] [engine.py:12:f] ",
+    "Python's logging": "2026-01-01 12:00:00,123 - vllm.worker - ERROR - ",
+    "Python's logging as it begins": "ERROR:root:",
+    "uvicorn": "ERROR:    ",
+    "zap": "2026-01-01T12:00:00.000Z\tERROR\t",
+    "detectron2": "[06/09 14:06:32 d2.engine.hooks]: ",
+    "a process' number": "[12345] ",
+    "PowerShell": "python.exe : ",
+    "uv": "      [stderr] ",
+    "stderr": "stderr: ",
+}
+
 CALM = (
     "2026-01-02 03:04:05 DEBUG error: tried again",
     "[DEBUG] error: x",
@@ -73,6 +110,21 @@ def test_an_error_is_found_behind_what_stands_before_each_line(before: str, tool
     found = of(f"{stamp}fine so far\n{stamp}{ERRORS[tool]}\n{stamp}done\n").first
     assert found is not None
     assert found.line == 2
+
+
+@pytest.mark.parametrize("before", PROGRAMS)
+def test_a_programs_own_beginning_of_its_lines_is_taken_off(before: str) -> None:
+    found = of(f"fine so far\n{PROGRAMS[before]}NameError: name 'x' is not defined\n")
+    assert found.first is not None
+    assert (found.first.line, found.first.text) == (2, "NameError: name 'x' is not defined")
+    assert [one.issue.name for one in found.known] == ["python-name-missing"]
+
+
+@pytest.mark.parametrize("before", ["  ", "\t", "2026-07-11T14:12:14.959498 -     "])
+def test_an_error_that_is_set_in_is_found_and_shown_as_it_stands(before: str) -> None:
+    found = of(f"{before}make: /usr/bin/hipcc: No such file or directory\n{before}  ^~~~\n").first
+    assert found is not None
+    assert found.lines[1].endswith("  ^~~~")
 
 
 @pytest.mark.parametrize("line", CALM)

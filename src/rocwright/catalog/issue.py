@@ -212,10 +212,6 @@ def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
     return _the_issues(tuple(str(one) for one in catalog_folders()))
 
 
-MOST_BEFORE = 4
-"""How many times and names may stand one after another at the begin of a line."""
-
-
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
@@ -263,7 +259,7 @@ def unnamed(pattern: str) -> str:
 def stamps(before: Iterable[str]) -> re2.Pattern | None:
     """What finds times and names at the begin of a line; None where none are known."""
     known = "|".join(before)
-    return re2.compile(f"^(?:{known}){{1,{MOST_BEFORE}}}".encode(), options()) if known else None
+    return re2.compile(f"^(?:{known})+".encode(), options()) if known else None
 
 
 def any_of(patterns: Sequence[str]) -> re2.Pattern | None:

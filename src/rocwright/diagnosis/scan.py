@@ -132,7 +132,8 @@ class Scan:
     def _in_line(self, line: bytes) -> list[Signature]:
         """What a line has; where it follows from another, or is calm, it is no error by itself."""
         own = bare(line, self._stamp)
-        indices = {*(self._all.Match(line) or ()), *(self._all.Match(own) or ())}
+        forms = dict.fromkeys((line, own, own.lstrip(b" \t")))
+        indices = {index for form in forms for index in self._all.Match(form) or ()}
         found = {self._each[index].name: self._each[index] for index in sorted(indices)}.values()
         follows = any(one.role == "follows" for one in found)
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
