@@ -55,6 +55,7 @@ ELSEWHERE = {
         "issue.phases": "tests/diagnosis/test_diagnose.py",
         "issue.ended": "tests/diagnosis/test_diagnose.py",
         "issue.since": "tests/diagnosis/test_diagnose.py",
+        "issue.named": "tests/diagnosis/test_diagnose.py",
         "issue.filled.*": "tests/diagnosis/test_diagnose.py",
     },
     "stacks/*.toml": {"on": "tests/resolve/test_standing.py"},

@@ -71,6 +71,17 @@ def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     assert "no error found in 1 line," in CliRunner().invoke(cli, ["diagnose", "-"], input="fine\n").output
 
 
+def test_an_issue_of_some_cards_is_said_to_be_unsure_where_no_card_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("hsa_init Failed, HSA_STATUS_ERROR (4096)\n")
+    text = CliRunner().invoke(cli, ["diagnose", str(log)]).output
+    assert "unsure  it is of gfx803, and the log names no card: say it with --gpu" in text
+    assert "no known issue explains this" in text
+    text = CliRunner().invoke(cli, ["diagnose", str(log), "--gpu", "gfx803"]).output
+    assert "unsure" not in text
+    assert "no known issue explains this" not in text
+
+
 def test_a_log_must_be_named_and_be_there() -> None:
     assert CliRunner().invoke(cli, ["diagnose"]).exit_code == 2
     assert isinstance(CliRunner().invoke(cli, ["diagnose", "/not/there"]).exception, InputError)

@@ -23,9 +23,10 @@ def names(found: Diagnosis) -> list[str]:
 
 def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
     any_card = Where(targets=tuple({target for one in ISSUES for target in one.targets}))
+    words = sorted({word for one in ISSUES for word in one.named})
     particular = [one for one in ISSUES if one.filled is None]
     lines = [f"2026-11-21T10:00:00.123Z {one.examples[0]}" for one in particular]
-    found = told(*lines, where=any_card)
+    found = told(*lines, *words, where=any_card)
     assert {one.name for one in particular} == {one.issue.name for one in found.known if not one.slots}
     for one in found.known:
         assert one.slots or one.place.line <= particular.index(one.issue) + 1
@@ -35,7 +36,8 @@ def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
     ("name", "line"), [pytest.param(one.name, quote.line) for one in ISSUES for quote in one.quotes]
 )
 def test_a_line_that_a_program_printed_is_told_as_the_issue_that_quotes_it(name: str, line: str) -> None:
-    assert name in names(told("[3/9] building", line, "done"))
+    words = " ".join(next(one for one in ISSUES if one.name == name).named)
+    assert name in names(told(f"[3/9] building {words}", line, "done"))
 
 
 def test_the_first_error_is_told_and_not_what_follows_from_it() -> None:
@@ -127,6 +129,8 @@ def test_an_issue_that_a_version_has_mended_is_ruled_out_with_the_reason() -> No
 
 def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> None:
     text = "LLVM ERROR: Cannot select: gfx906 intrinsic"
+    assert names(told(text)) == []
+    text = f"triton: {text}"
     assert names(told(text, where=Where(targets=("gfx906",)))) == ["triton-old-gpu"]
     found = told(text, where=Where(targets=("gfx1151",)))
     assert names(found) == []
@@ -250,21 +254,45 @@ GCVM = "amdgpu: GCVM_L2_PROTECTION_FAULT_STATUS:0x00A01A30"
 
 def test_a_log_of_days_before_an_issue_does_not_have_it() -> None:
     old = told("2024-01-12T10:00:00Z kernel: boot", f"2024-01-12T10:00:05Z kernel: {GCVM}")
-    assert old.known == ()
+    assert names(old) == ["gpu-page-fault"]
     assert [one.issue for one in old.ruled_out] == ["gcvm-l2-fault"]
     assert "2024-01-12" in old.ruled_out[0].why
     assert "2025-08-01" in old.ruled_out[0].why
-    new = told("2024-01-12T10:00:00Z kernel: boot", f"2025-11-27T10:00:05Z kernel: {GCVM}")
+    card = "  Name:                    gfx1151    "
+    new = told(card, "2024-01-12T10:00:00Z kernel: boot", f"2025-11-27T10:00:05Z kernel: {GCVM}")
     assert names(new) == ["gcvm-l2-fault"]
-    assert names(told(GCVM)) == ["gcvm-l2-fault"]
-    assert names(told("2024-99-99T10:00:00Z kernel: boot", GCVM)) == ["gcvm-l2-fault"]
+    assert names(told(card, GCVM)) == ["gcvm-l2-fault"]
+    broken = told(card, "2024-99-99T10:00:00Z kernel: boot", GCVM)
+    assert names(broken) == ["gcvm-l2-fault"]
+
+
+def test_an_issue_of_some_cards_is_told_where_one_of_them_is_named() -> None:
+    unknown = told(GCVM)
+    assert names(unknown) == ["gpu-page-fault", "gcvm-l2-fault"]
+    assert [one.sure for one in unknown.known] == [True, False]
+    alone = told("hsa_init Failed, HSA_STATUS_ERROR (4096)")
+    assert names(alone) == ["rocr-gfx8-rejected"]
+    assert alone.cause is None
+    assert told("hsa_init Failed, HSA_STATUS_ERROR (4096)", "gfx803").cause is not None
+    assert names(told("building for GFX1151", GCVM))[0] == "gcvm-l2-fault"
+    assert names(told(GCVM, where=Where(targets=("gfx1151",))))[0] == "gcvm-l2-fault"
+
+
+ERRNO = "OSError: [Errno 12] Cannot allocate memory"
+
+
+def test_words_that_are_others_too_are_told_where_the_log_names_whose_they_are() -> None:
+    assert names(told(ERRNO)) == []
+    assert told(ERRNO).first is not None
+    assert names(told("[12/40] Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
+    assert names(told(*["x" * 90] * 9000, "Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
+    assert names(told(ERRNO, where=Where(component="rocblas"))) == ["tensile-errno12"]
 
 
 def test_the_cards_that_a_log_names_rule_out_issues_of_others() -> None:
     other = told("  Name:                    gfx1100                            ", GCVM)
-    assert other.known == ()
+    assert names(other) == ["gpu-page-fault"]
     assert "gfx1100" in other.ruled_out[0].why
-    assert names(told("  Name:                    gfx1151    ", GCVM)) == ["gcvm-l2-fault"]
     asked = told("  Name:                    gfx1100  ", GCVM, where=Where(targets=("gfx1151",)))
     assert names(asked) == ["gcvm-l2-fault"]
 

@@ -20,6 +20,9 @@ from rocwright.catalog.phase import Phase
 from rocwright.catalog.remedy import Name, RemedyAction, Text
 from rocwright.model.edits import Range
 
+Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+._-]{1,40}$")]
+"""A word in small letters that a log may have."""
+
 Role = Literal["cause", "likely", "follows", "warns"]
 """What a line is: a cause, the words of one where no line is plainer, what follows from one told elsewhere,
 or a warning that breaks nothing."""
@@ -123,7 +126,9 @@ class Issue(WithOldKeys, Signature):
     `targets` the GPUs, `bases` the bases (by name, or one release of it), `phases` what was being done (none:
     any). With `ended` it stands for all that the machine itself ends for the reason of its class, whatever
     the log says. `fixed_in` says which versions of what have it no more, `upstream` are the addresses where
-    it is followed, and before the day `since` nobody had it. With `filled` it is a family, of whose lines
+    it is followed, and before the day `since` nobody had it. With `named` its words may be others' too: it is
+    told where the log has any of these (in any case of letters), or where one of `components` is built. With
+    `filled` it is a family, of whose lines
     each names another thing; an issue of one thing goes before it. `quotes` are lines that a program printed:
     a pattern must match each. `confidence` is how sure the facts are, by the words of the catalog.
     """
@@ -143,6 +148,7 @@ class Issue(WithOldKeys, Signature):
     fixed_in: tuple[FixedIn, ...] = ()
     upstream: tuple[Text, ...] = ()
     since: date | None = None
+    named: tuple[Word, ...] = ()
     filled: Filled | None = None
     quotes: tuple[Quote, ...] = ()
     source: Annotated[tuple[Text, ...], Field(min_length=1)]

@@ -100,6 +100,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
                 "place": one.place.model_dump(mode="json"),
                 "packages": list(one.packages),
                 "here": list(one.here),
+                "sure": one.sure,
             }
             for one in found.known
         ],
@@ -166,6 +167,8 @@ def _known(one: Known) -> None:
     click.echo()
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
     click.echo(f"  {one.place.text}")
+    if not one.sure:
+        _label("unsure", f"it is of {', '.join(issue.targets)}, and the log names no card: say it with --gpu")
     _label("cause", issue.cause)
     for told in one.here:
         _label("here", told)

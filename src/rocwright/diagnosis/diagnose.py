@@ -56,13 +56,15 @@ class LogLocation(Frozen):
 class Known(Frozen):
     """A known issue and the first line where it was seen; where it is a family, `slots` are what that line
     names, and the issue's words have them. `packages` of the base have what is missing, where that was
-    looked up. `here` is what the machine says for or against it."""
+    looked up. `here` is what the machine says for or against it. It is not `sure` where it is of some cards
+    alone and nothing tells that one of them is there."""
 
     issue: Issue
     place: LogLocation
     slots: dict[str, str] = {}
     packages: tuple[str, ...] = ()
     here: tuple[str, ...] = ()
+    sure: bool = True
 
 
 class RuledOut(Frozen):
@@ -92,7 +94,7 @@ class Diagnosis(Frozen):
     def cause(self) -> Known | None:
         """The known issue that explains the failure, if one does."""
         best = self.known[0] if self.known else None
-        return best if best is not None and best.issue.role != "warns" else None
+        return best if best is not None and best.sure and best.issue.role != "warns" else None
 
     @property
     def failure(self) -> FailureClass | None:
@@ -110,7 +112,8 @@ class Search:
         self._where = where or Where()
         self._last = b""
         self._end = Ending(lines.last, lines.before, lines.calm)
-        self._facts = LogFacts(lines.days, lines.cards, lines.kernels)
+        words = {word for one in issues.values() for word in (*one.named, *one.targets)}
+        self._facts = LogFacts(lines.days, lines.cards, lines.kernels, sorted(words))
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
 
     def feed(self, piece: bytes) -> None:
@@ -129,22 +132,27 @@ class Search:
             where = where.model_copy(update={"targets": self._facts.cards})
         known: list[Known] = []
         out: list[RuledOut] = []
+        unnamed: list[RuledOut] = []
         for hit in self._scan.hits:
             if isinstance(hit.signature, Issue):
-                why = _not_here(hit.signature, where) or _not_then(hit.signature, self._facts.newest)
-                if why:
-                    out.append(RuledOut(issue=hit.signature.name, line=hit.line, why=why))
+                issue = hit.signature
+                if why := _not_here(issue, where) or _not_then(issue, self._facts.newest):
+                    out.append(RuledOut(issue=issue.name, line=hit.line, why=why))
+                elif why := _not_named(issue, hit, where, self._facts.named):
+                    unnamed.append(RuledOut(issue=issue.name, line=hit.line, why=why))
                 else:
-                    known.append(_known(hit.signature, hit))
+                    sure = _is_sure(issue, hit, where, self._facts.named)
+                    known.append(_known(issue, hit).model_copy(update={"sure": sure}))
         narrow: dict[int, int] = {}
         for one in known:
-            narrow[one.place.line] = min(_width(one.issue), narrow.get(one.place.line, 2))
+            if one.sure:
+                narrow[one.place.line] = min(_width(one.issue), narrow.get(one.place.line, 2))
         began = self._scan.began
         first = _first(self._scan.hits, {one.issue for one in out}, began)
         known = [
             one
             for one in known
-            if _width(one.issue) == narrow[one.place.line] and not (first and _follows(one, first))
+            if _width(one.issue) <= narrow.get(one.place.line, 2) and not (first and _follows(one, first))
         ]
         known.sort(key=lambda one: _rank(one, self._where, began))
         if not known and not out and not _is_plain(self._scan.hits):
@@ -153,7 +161,7 @@ class Search:
         return Diagnosis(
             first=first,
             known=tuple(known),
-            ruled_out=tuple(out),
+            ruled_out=tuple(sorted([*out, *unnamed], key=lambda one: one.line)),
             lines=self._scan.lines,
             size=self._scan.size,
             kernel=self._facts.kernel,
@@ -228,9 +236,9 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
     return {}
 
 
-def _rank(known: Known, where: Where, began: int) -> tuple[int, bool, bool, int, bool, str]:
-    """What is a cause first, then what was seen in this component, then what stands where the failure began
-    or behind it, then by line, the particular first.
+def _rank(known: Known, where: Where, began: int) -> tuple[bool, int, bool, bool, int, bool, str]:
+    """What is sure first, then what is a cause, then what was seen in this component, then what stands where
+    the failure began or behind it, then by line, the particular first.
 
     A family waits for the lines that belong to its own, and a wide one longer: one of them may say more.
     """
@@ -238,7 +246,7 @@ def _rank(known: Known, where: Where, began: int) -> tuple[int, bool, bool, int,
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
     line = known.place.line + _width(issue) * MOST_LINES
     over = known.place.line < began
-    return (_ROLES[issue.role], elsewhere, over, line, not issue.components, issue.name)
+    return (not known.sure, _ROLES[issue.role], elsewhere, over, line, not issue.components, issue.name)
 
 
 def _width(issue: Issue) -> int:
@@ -270,6 +278,25 @@ def _not_here(issue: Issue, where: Where) -> str:
         if fixed.component == where.component and mended.contains(where.version):
             return f"it is fixed in {where.component} {fixed.versions}, so also in {where.version}"
     return ""
+
+
+def _not_named(issue: Issue, hit: Hit, where: Where, named: set[str]) -> str:
+    """Why an issue is not told although its words are there, or "": they may be those of other programs, and
+    nothing tells that it was one of its own."""
+    if not issue.named or where.component in issue.components or _has(issue.named, hit, named):
+        return ""
+    return f"its words may be others', and the log does not name {' or '.join(issue.named)}"
+
+
+def _is_sure(issue: Issue, hit: Hit, where: Where, named: set[str]) -> bool:
+    """Whether one of the cards that an issue is of is known to be there, where it is of some alone."""
+    return not issue.targets or bool(where.targets) or _has(issue.targets, hit, named)
+
+
+def _has(words: tuple[str, ...], hit: Hit, named: set[str]) -> bool:
+    """Whether the log has one of the words, near a line or anywhere that was read."""
+    near = "\n".join([hit.text, *hit.lines]).lower()
+    return any(word in named or word in near for word in words)
 
 
 def _not_then(issue: Issue, newest: date | None) -> str:

@@ -52,16 +52,22 @@ def with_machine(
 ) -> Diagnosis:
     """The diagnosis with what the machine says for or against each cause that it could be.
 
-    `cards` are those that the log is of; where none are known, all of the machine's count.
+    `cards` are those that the log is of; where none are known, all of the machine's count. A cause that is of
+    one of them alone is sure then, and goes before the others.
     """
     chosen = tuple(cards) or found.cards or tuple(here.firmware)
-    known = tuple(
+    known = [
         one.model_copy(update={"here": tuple(_told(one, here, facts, targets, chosen))})
         if _blames(one, facts)
         else one
         for one in found.known
-    )
-    return found.model_copy(update={"known": known})
+    ]
+    of_these = [not one.sure and bool({*one.issue.targets} & {*chosen}) for one in known]
+    sure = [
+        one.model_copy(update={"sure": True}) for one, is_so in zip(known, of_these, strict=True) if is_so
+    ]
+    rest = [one for one, is_so in zip(known, of_these, strict=True) if not is_so]
+    return found.model_copy(update={"known": (*sure, *rest)})
 
 
 def of_log(found: Diagnosis) -> Here:
