@@ -26,6 +26,7 @@ HALVES = (
     "ninth",
     "tenth",
     "eleventh",
+    "twelfth",
 )
 
 
