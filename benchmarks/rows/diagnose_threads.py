@@ -27,6 +27,7 @@ HALVES = (
     "tenth",
     "eleventh",
     "twelfth",
+    "thirteenth",
 )
 
 

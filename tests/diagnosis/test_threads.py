@@ -19,6 +19,7 @@ LEAST = {
     "tenth": (29, 30, 24),
     "eleventh": (14, 14, 12),
     "twelfth": (28, 28, 20),
+    "thirteenth": (9, 9, 7),
 }
 """First errors found, those among three lines, right causes; threads.toml has what each half had at its
 first look."""
