@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,54 @@ def test_what_is_wanted_is_there_or_out(tokens: Tokens, client: int) -> None:
     assert (tokens.held(), circulation.out()) == (2, 0)
     circulation.settle(-3)
     assert tokens.held() == 0
+
+
+COMES_BACK = """
+import os, sys, time
+fifo = os.open(sys.argv[1], os.O_RDWR)
+token = os.read(fifo, 1)
+print(end=".", flush=True)
+while True:
+    time.sleep(0.01)
+    os.write(fifo, token)
+    token = os.read(fifo, 1)
+"""
+"""A client that takes a token again at once, as make does that has more to compile."""
+
+
+def test_a_token_that_is_taken_again_at_once_is_drained_all_the_same(tokens: Tokens) -> None:
+    circulation = Circulation(tokens)
+    circulation.settle(1)
+    client = subprocess.Popen([sys.executable, "-c", COMES_BACK, tokens.path], stdout=subprocess.PIPE)
+    try:
+        assert client.stdout is not None
+        assert client.stdout.read(1) == b"."
+        end = time.monotonic() + 60
+        while (circulation.out() or tokens.held()) and time.monotonic() < end:
+            circulation.settle(0)
+            time.sleep(0.05)
+        assert client.poll() is None
+        assert (circulation.out(), tokens.held()) == (0, 0)
+    finally:
+        client.kill()
+        client.communicate()
+
+
+def test_no_more_is_drained_than_is_wanted_and_nothing_once_it_is_not(tokens: Tokens, client: int) -> None:
+    circulation = Circulation(tokens)
+    circulation.settle(5)
+    os.read(client, 5)
+    circulation.settle(3)
+    os.write(client, b"+++")
+    end = time.monotonic() + 60
+    while tokens.held() != 1 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (tokens.held(), circulation.out()) == (1, 2)
+    circulation.settle(0)
+    circulation.settle(9)
+    os.write(client, b"++")
+    time.sleep(0.2)
+    assert (tokens.held(), circulation.out()) == (9, 0)
 
 
 def test_a_look_at_a_fifo_that_nobody_floods_does_not_wait(

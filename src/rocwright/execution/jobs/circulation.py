@@ -76,6 +76,7 @@ class Circulation:
     def out(self) -> int:
         """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
         away, for `WRITERS` seconds where more of it comes."""
+        self._there -= self.tokens.drained()
         held = self.tokens.held()
         self.flooded = held > self._there
         end = time.monotonic() + (WRITERS if self.flooded else 0)
@@ -101,9 +102,13 @@ class Circulation:
         self._unexplained = self._surplus.usual()
 
     def settle(self, wanted: int) -> None:
-        """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited."""
+        """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited,
+        and not let go again."""
         target = max(0, wanted - self._unexplained)
+        self.tokens.drain(0)
+        self._there -= self.tokens.drained()
         if target > self._there:
             self._there += self.tokens.put(target - self._there)
         elif target < self._there:
             self._there -= self.tokens.take(self._there - target)
+            self.tokens.drain(self._there - target)
