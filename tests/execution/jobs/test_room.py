@@ -75,6 +75,20 @@ def test_the_limit_of_the_user_counts_what_the_build_has(mount: Path) -> None:
     assert read_room(4 * GIB, group).bound == "limit"
 
 
+def test_what_processes_were_seen_to_have_counts_before_the_kernel_has_added_it_up(mount: Path) -> None:
+    """Also what other builds have, where the bound is theirs too; a sandbox's own limit is not."""
+    group = first(mount / "build", str(8 * GIB), GIB)
+    assert read_room(None, group, own=3 * GIB, beside=GIB).available == 5 * GIB
+    above = first(mount / "user", str(6 * GIB), GIB)
+    (mount / "user/build").mkdir()
+    build = Cgroup(folder=mount / "user/build", path="/user/build", version=1)
+    found = read_room(None, build, own=3 * GIB, beside=GIB)
+    assert (found.bound, found.available) == (str(above.folder), 2 * GIB)
+    box = first(mount / "user/build/box", str(5 * GIB), GIB)
+    assert read_room(None, build, [box.folder], own=5 * GIB).bound == str(above.folder)
+    assert read_room(None, build, [box.folder], own=1 * GIB).bound == str(box.folder)
+
+
 def test_file_cache_is_not_used_in_version_1(mount: Path) -> None:
     group = first(mount / "build", str(4 * GIB), GIB, cache=3 * GIB)
     found = read_room(None, group)

@@ -71,14 +71,20 @@ class _Bound:
 
 
 def read_room(
-    limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0
+    limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0, beside: int = 0
 ) -> MemoryBudget:
     """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
     of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
-    them. Never raises.
+    them, or counts late: the kernel adds up for memory.stat every two seconds (Linux, mm/memcontrol.c,
+    FLUSH_TIME). `beside` is what those of other builds have. Never raises.
     """
     machine = _machine(text(MEMINFO))
     bounds = [machine, *_cgroups(group, below, machine.total)]
+    seen = {True: own + beside, False: own}
+    bounds = [
+        bound if Path(bound.name) in below else replace(bound, used=max(bound.used, seen[bound.shared]))
+        for bound in bounds
+    ]
     if limit is not None:
         used = max(own, group.used() if group is not None else 0)
         bounds.append(_Bound("limit", limit, used, shared=False))

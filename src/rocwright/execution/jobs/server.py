@@ -210,7 +210,7 @@ class JobServer:
         if sight is None:
             return read_room(self.limit, self._group)
         own = sum(one.memory for one in sight.seen)
-        return read_room(self.limit, self._group, sight.groups, own)
+        return read_room(self.limit, self._group, sight.groups, own, self._beside.memory)
 
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
         now = self.decision.tokens
