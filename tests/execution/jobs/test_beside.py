@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.jobs_simulated import drawn
+from benchmarks.jobs_simulated import Compiler, drawn
 from benchmarks.jobs_together import at_once
 from tests.making import small_plan
 
@@ -156,6 +156,17 @@ def test_two_builds_at_once_fit_where_they_tell_each_other(seed: int) -> None:
     told = at_once(builds, work.memory, work.cores)
     assert [(one.killed, one.stuck) for one in told] == [(False, False)] * 2
     assert [one.finished for one in told] == [len(one) for one in builds]
+
+
+@pytest.mark.parametrize(("memory", "late"), [(499, 0.0), (559, 0.5), (604, 0.0), (649, 0.5), (679, 0.0)])
+def test_of_two_builds_that_know_nothing_the_one_that_is_nearer_to_its_end_goes_on(
+    memory: int, late: float
+) -> None:
+    """Each compiler was thought to want as much again as it held: the larger stopped for the smaller, and
+    both filled the machine."""
+    units = [Compiler(329 * MIB, 12, late)] * 3
+    told = at_once([units, units], memory * MIB, 2, apart=0.3)
+    assert [(one.killed, one.stuck, one.finished) for one in told] == [(False, False, 3)] * 2
 
 
 @pytest.mark.parametrize("seed", [21, 37])

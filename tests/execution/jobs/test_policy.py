@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.order import Job, may_run, order
-from rocwright.execution.jobs.policy import PATIENCE, Decision, decide, fitting, margin
+from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fitting, margin
 from rocwright.execution.jobs.processes import Kind, Seen
 from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
@@ -107,6 +106,26 @@ def test_one_that_passed_its_peak_of_the_last_build_is_as_any_other(tmp_path: Pa
     learnt.save()
     two = [replace(seen(pid, 300 * MIB), unit="a") for pid in (1, 2)]
     assert [one.pid for one in decide(0, room(GIB), two, [STEP], learnt, None, 8).pause] == [2]
+
+
+@pytest.mark.parametrize(("unknown", "goes"), [("", True), ("b", False)])
+def test_one_that_stopped_short_of_its_known_peak_goes_on_for_what_it_lacks(
+    tmp_path: Path, unknown: str, goes: bool
+) -> None:
+    """Without that it needs room for whatever it could take until the next look."""
+    learnt = Learnt(tmp_path / "memory.json")
+    for unit, peak in (("a", 200 * MIB), ("b", 200 * MIB), ("d", 2 * GIB)):
+        learnt.note("part", "step", Kind.COMPILE, peak, unit="" if unit == unknown else unit)
+    learnt.save()
+    held = {"a": 200 * MIB, "b": 195 * MIB, "d": 100 * MIB}
+    jobs = [
+        replace(seen(pid, memory, paused=pid > 1), unit=unit)
+        for pid, (unit, memory) in enumerate(held.items(), start=1)
+    ]
+    before = Decision(tokens=1, past=Past(time=0, stopped=frozenset({(2, 2), (3, 3)})))
+    free = room(margin(room(0)) + 100 * MIB)
+    resumed = decide(0.1, free, jobs, [STEP], learnt, before, 8).resume
+    assert [one.pid for one in resumed] == ([2] if goes else [])
 
 
 def test_a_slow_start_lets_in_twice_as_many_as_have_shown_their_size_or_ended() -> None:
@@ -340,38 +359,3 @@ def test_the_jobs_of_a_step_that_takes_a_number_are_counted() -> None:
 @pytest.mark.parametrize(("memory", "jobs"), [(100 * MIB, 8), (GIB, 3), (8 * GIB, 1)])
 def test_the_number_for_tools_that_know_no_job_server(memory: int, jobs: int) -> None:
     assert fitting(room(4 * GIB), Learnt(), "part", "step", memory, 8) == jobs
-
-
-# --- the order
-
-
-sizes = st.lists(st.builds(Job, st.integers(0, 50), st.integers(0, 50)), max_size=7)
-
-
-@given(st.integers(0, 120), sizes)
-def test_the_order_ends_everybody_where_any_order_does(available: int, jobs: list[Job]) -> None:
-    """Compared with taking, at each turn, whoever wants least: the classical test of a safe state."""
-    left, safe = available, True
-    for job in sorted(jobs, key=lambda job: job.wants):
-        safe = safe and job.wants <= left
-        left += job.holds
-    places = order(available, jobs)
-    assert sorted(place.job for place in places) == list(range(len(jobs)))
-    assert all(place.spare >= 0 for place in places) == safe
-
-
-@given(st.integers(0, 120), sizes, st.integers(1, 20))
-def test_growth_of_those_who_go_on_leaves_an_order(available: int, jobs: list[Job], step: int) -> None:
-    places = order(available, jobs)
-    goes = may_run(places, [step] * len(jobs))
-    grown = list(jobs)
-    left = available
-    for place, may in zip(places, goes, strict=True):
-        if may:
-            growth = min(step, jobs[place.job].wants)
-            left -= growth
-            one = jobs[place.job]
-            grown[place.job] = Job(one.holds + growth, one.wants - growth)
-    if all(place.spare >= 0 for place in places):
-        assert all(place.spare >= 0 for place in order(left, grown))
-    assert not jobs or goes[0]

@@ -45,6 +45,7 @@ class Running(Frozen):
     wants: _Bytes
     grows: _Bytes = 0
     stopped: bool = False
+    guessed: bool = False
 
 
 class Claim(Frozen):

@@ -15,12 +15,14 @@ from math import inf
 class Job:
     """Bytes that a process holds, and that it may still want before it ends.
 
-    `behind` is by how many bytes it must lack less than one that goes on, to take its turn.
+    `behind` is by how many bytes it must lack less than one that goes on, to take its turn. `guessed` says
+    that what it wants is a guess: none of its sort has ended.
     """
 
     holds: int
     wants: int
     behind: int = 0
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,16 @@ def order(available: int, jobs: Sequence[Job]) -> list[QueuePosition]:
     """All jobs, the next one to finish first: of those that find what they want, the first in `jobs`.
 
     Where none does, the one that lacks least comes next, and keeps its turn (`behind`): else all would grow
-    alike, and none would end. `jobs` come as they are wished to end.
+    alike, and none would end. Those of which nothing is known are taken to come to the same, so that the one
+    that holds most is the next of them. `jobs` come as they are wished to end.
     """
+    alike = max((job.holds + job.wants for job in jobs if job.guessed), default=0)
+    lacks = [(alike - job.holds if job.guessed else job.wants) + job.behind for job in jobs]
     waiting = list(range(len(jobs)))
     places = []
     while waiting:
         fits = next((job for job in waiting if jobs[job].wants <= available), None)
-        chosen = min(waiting, key=lambda job: jobs[job].wants + jobs[job].behind) if fits is None else fits
+        chosen = min(waiting, key=lambda job: lacks[job]) if fits is None else fits
         waiting.remove(chosen)
         places.append(QueuePosition(chosen, available - jobs[chosen].wants))
         available += jobs[chosen].holds

@@ -241,10 +241,13 @@ def _going(
     # each goes on growing as it does, and one may begin to swell: not all in the same moment
     burst = round(past.fastest * ahead)
     again = burst + margin(room) // 2
+    # one whose own peak is known grows no further: it needs no room beyond that to go on again
+    known = {id(told): told.wants for told, one in zip(mine, active, strict=True) if prospects.knows(one)}
     steps = [
         min(burst, round(ahead * max(2 * one.grows, _SLOW))) + (again if one.stopped else 0) for one in jobs
     ]
-    held = [Job(one.holds, one.wants, margin(room) if one.stopped else 0) for one in jobs]
+    steps = [min(step, known.get(id(one), step)) for step, one in zip(steps, jobs, strict=True)]
+    held = [Job(one.holds, one.wants, margin(room) if one.stopped else 0, one.guessed) for one in jobs]
     places = order(available - burst, held)
     found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
     numbers = {id(one): number for number, one in enumerate(jobs)}
@@ -326,6 +329,7 @@ def _told(one: Seen, prospects: Prospects, past: Past, *, stopped: bool) -> Runn
         wants=max(0, prospects.wants(one, past.grew[_name(one)][1])),
         grows=max(0, round(past.growth.get(_name(one), 0.0))),
         stopped=stopped,
+        guessed=prospects.guessed(one),
     )
 
 

@@ -77,13 +77,20 @@ class Prospects:
 
     def most(self, one: Seen) -> int:
         """What a job may come to: by its own peak in the last build, else by those of its sort."""
-        named = self._named(one)
-        if named * _NAMED >= one.memory:
-            return round(named * _NAMED)
+        if self.knows(one):
+            return round(self._named(one) * _NAMED)
         peaks = self._peaks(one.step, one.kind)
         if peaks.count < 1:
             return max(self._guess(one.step), 2 * one.memory)
         return peaks.most(one.memory, self._largest[one.step, one.kind])
+
+    def knows(self, one: Seen) -> bool:
+        """Whether a job's own peak in the last build is known, and not exceeded by now."""
+        return self._named(one) * _NAMED >= max(one.memory, 1)
+
+    def guessed(self, one: Seen) -> bool:
+        """Whether what a job may come to is a guess: neither it nor another of its sort has ended before."""
+        return not self.knows(one) and self._peaks(one.step, one.kind).count < 1
 
     def wants(self, one: Seen, grown: float) -> int:
         """What it may still want; it last grew when it had had `grown` seconds of a processor.
