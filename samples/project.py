@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
@@ -128,14 +129,21 @@ class TinyProject(Project):
     locked: Lock
 
 
-def make_sources(folder: Path, components: Mapping[str, Mapping[str, object]] = COMPONENTS) -> None:
-    """The catalog, the git repositories of its components, and the lock, in `folder`."""
+def make_sources(
+    folder: Path,
+    components: Mapping[str, Mapping[str, object]] = COMPONENTS,
+    files: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """The catalog, the git repositories of its components, each with these `files` too, and the lock, in
+    `folder`."""
     catalog = write_catalog(folder / "catalog", components)
     lock = lock_of("tiny", catalog=catalog)
     pins: dict[str, FilePin] = {}
     for name in components:
         repository = make_repository(folder / f"{name}.git")
         repository.commit("file", f"the source of {name}\n" * 1000)
+        for path, text in files.items():
+            repository.commit(path, text)
         pins[name] = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), folder)
     found = tuple(one.model_copy(update={"files": (pins[one.name],)}) for one in lock.components)
     write_lock(folder / "rocwright.lock", lock.model_copy(update={"components": found}))
