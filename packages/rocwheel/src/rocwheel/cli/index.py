@@ -140,7 +140,7 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
                 (
                     one.wheel.project,
                     one.wheel.version,
-                    "no GPU" if one.wheel.targets is None else " ".join(one.wheel.targets),
+                    "no GPU" if one.wheel.targets is None else " ".join(one.wheel.targets) or "not known",
                     size(one.wheel.seen.size),
                     "" if one.yanked is None else one.yanked or "yes",
                     one.wheel.seen.path,

@@ -13,7 +13,10 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.home import Home
+from rocwheel.wheels.index.pages import HTML, JSON
+from rocwheel.wheels.index.shelf import Shelf
 from rocwheel.wheels.index.yanks import unyank, yank
+from rocwheel_samples.fatbin import compressed_bundle, host_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, names, page
 
 
@@ -96,6 +99,26 @@ def test_code_for_a_generic_target_is_for_all_that_it_covers(wheels: Path, home:
     for view in ("gfx11-generic", "gfx1103"):
         assert names(wheels, "kernels", view) == [generic]
     assert generic not in names(wheels, "kernels", "gfx1030")
+
+
+def test_spir_v_is_for_every_gpu_and_has_a_view_of_its_own(wheels: Path, home: Home) -> None:
+    spirv = plain_bundle([("hip-spirv64-amd-amdhsa--amdgcnspirv", b"\x03\x02\x23\x07" + bytes(60))])
+    make_wheel(wheels, "portable", files={"portable/lib.so": host_elf(spirv)})
+    index(wheels, home)
+    for view in ("", "amdgcnspirv", "gfx1030", "gfx1151"):
+        assert names(wheels, "portable", *([view] if view else [])) == ["portable-1.0-py3-none-any.whl"]
+    assert not (wheels / "amdgcnspirv" / "simple" / "kernels").exists()
+    shelf = Shelf(wheels, home)
+    shelf.look()
+    assert shelf.page("gfx1030", "portable", JSON) and shelf.page("amdgcnspirv", "", HTML)
+
+
+def test_code_that_cannot_be_read_is_in_no_gpus_view(wheels: Path, home: Home) -> None:
+    newer = b"CCOB\x09\x00" + compressed_bundle(plain_bundle([]), version=3, method=1)[6:]
+    make_wheel(wheels, "newer", files={"newer/lib.so": host_elf(newer, name=b".rodata")})
+    index(wheels, home)
+    assert names(wheels, "newer") == ["newer-1.0-py3-none-any.whl"]
+    assert not (wheels / "gfx1151" / "simple" / "newer").exists()
 
 
 def test_only_pages_that_change_are_written_again(wheels: Path, home: Home) -> None:

@@ -23,7 +23,7 @@ from rocwheel.home import Home
 from rocwheel.version import __version__
 from rocwheel.wheels.index.examine import Problem, Seen, Span, Wheel
 
-SCHEMA = f"4 {__version__}"
+SCHEMA = f"5 {__version__}"
 """Another version of rocwright may read more out of a file: it reads all of them again."""
 
 _TABLES = """

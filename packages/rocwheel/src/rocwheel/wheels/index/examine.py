@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.wheels import zips
+from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
@@ -233,9 +234,11 @@ def _unfit(what: str) -> CheckError:
 def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:
     """The targets of a wheel's code objects, with what generic ones cover; None where it holds none.
 
-    Names that no table of ours knows are left out: they become folders.
+    Names that no table of ours knows are left out: they become folders. Of code that cannot be read no target
+    is known: a wheel with such code alone has none of them.
     """
     found: set[str] = set()
+    unread = False
     for member in members:
         if may_hold_code(member.head(archive, HEAD)):
             binary = fat_binary(member.open(archive))
@@ -244,8 +247,9 @@ def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, .
                 found |= {one.target for bundle in binary.all_bundles for one in bundle.code}
                 found |= {one.code.target for one in binary.embedded if one.code}
                 found |= {one.target for one in binary.archive.code} if binary.archive else set()
+                unread |= bool(binary.unread)
     found |= {name for one in found for name in covers(one)}
-    return tuple(sorted(found & set(machines().values()))) if found else None
+    return tuple(sorted(found & {*machines().values(), ANY_GPU})) if found or unread else None
 
 
 def _fields(text: bytes) -> dict[str, str]:

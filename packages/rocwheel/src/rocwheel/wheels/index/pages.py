@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from packaging.version import Version
 
+from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.index.cache import Listed
 from rocwheel.wheels.index.examine import Wheel
 
@@ -61,8 +62,14 @@ def project_pages(project: str, listed: Sequence[Listed], link: Link, depth: int
 
 
 def for_target(listed: Iterable[Listed], target: str) -> list[Listed]:
-    """The wheels of a target's view: those with code for it, and those without any GPU code."""
-    return [one for one in listed if one.wheel.targets is None or target in one.wheel.targets]
+    """The wheels of a target's view."""
+    return [one for one in listed if is_for(one.wheel.targets, target)]
+
+
+def is_for(targets: Collection[str] | None, target: str) -> bool:
+    """Whether a wheel with code for `targets` is in a target's view: with code for it, with SPIR-V, which the
+    runtime compiles for any GPU, or without GPU code (None)."""
+    return targets is None or target in targets or ANY_GPU in targets
 
 
 def _anchor(one: Listed, address: str) -> str:

@@ -14,7 +14,7 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwheel.home import Home
 from rocwheel.wheels.index.cache import Cache, cache_file, views_of
 from rocwheel.wheels.index.examine import Problem, Wheel
-from rocwheel.wheels.index.pages import HTML, JSON, Pages, for_target, project_pages, root_pages
+from rocwheel.wheels.index.pages import HTML, JSON, Pages, for_target, is_for, project_pages, root_pages
 from rocwheel.wheels.index.refresh import Look, refresh
 from rocwheel.wheels.index.write import hashed
 
@@ -140,7 +140,7 @@ class Shelf:
             return root_pages(
                 name
                 for name, each in sets.items()
-                if not view or any(targets is None or view in targets for targets in each)
+                if not view or any(is_for(targets, view) for targets in each)
             )
         listed = self._cache.wheels(project)
         if view:

@@ -17,7 +17,7 @@ from filelock import FileLock
 from rocwheel.errors import InputError
 from rocwheel.wheels.index.cache import Cache, Listed, views_of
 from rocwheel.wheels.index.examine import Wheel, metadata
-from rocwheel.wheels.index.pages import METADATA, Link, Pages, for_target, project_pages, root_pages
+from rocwheel.wheels.index.pages import METADATA, Link, Pages, for_target, is_for, project_pages, root_pages
 from rocwheel.wheels.index.scan import MARKER, PAGES
 from rocwheel.wheels.index.tree import Tree
 
@@ -165,7 +165,7 @@ def _leftovers(
 
 
 def _is_for(sets: Iterable[frozenset[str] | None], view: str) -> bool:
-    return any(targets is None or view in targets for targets in sets)
+    return any(is_for(targets, view) for targets in sets)
 
 
 def _marker(tree: Tree) -> dict[str, Any]:
