@@ -15,7 +15,10 @@ from rocwheel.errors import RocwheelError
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged
 from rocwheel.wheels.audit.llvm import Disassembler
 from rocwheel.wheels.audit.run import Audited, Report, _no_code
+from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import Unseen, code_objects
+from rocwheel.wheels.lint.judge import judge
+from rocwheel.wheels.runs_on import RunsOn, runs_on
 from rocwheel_samples.fatbin import (
     compressed_bundle,
     entry_id,
@@ -76,13 +79,13 @@ def unseen(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     return wheel_of(tmp_path, made()), reason
 
 
-def wheel_of(folder: Path, library: bytes) -> Path:
+def wheel_of(folder: Path, content: bytes, name: str = "x/lib/x.so") -> Path:
     metadata = {
         "x-1.dist-info/METADATA": b"Metadata-Version: 2.1\nName: x\nVersion: 1\n\n",
         "x-1.dist-info/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n",
         "x-1.dist-info/RECORD": b"",
     }
-    return write_wheel(folder / "x-1-py3-none-any.whl", {"x/lib/x.so": library, **metadata})
+    return write_wheel(folder / "x-1-py3-none-any.whl", {name: content, **metadata})
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -142,6 +145,18 @@ def test_code_that_split_cannot_move_is_no_neutral_wheel(tmp_path: Path, verb: s
     told = output(wheel_of(tmp_path, host_elf(bundle, name=b".rodata")), VERBS[verb])
     assert "x/lib/x.so: code embedded in .rodata" in told
     assert not [one for one in FALSE if one in told], told
+
+
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n"])
+def test_an_archive_in_name_only_is_not_passed_over(tmp_path: Path, content: bytes) -> None:
+    name = "x/.kpack/x_gfx1151.kpack"
+    wheel = wheel_of(tmp_path, content, name)
+    for verb in ("inspect", "inspect-targets", "inspect-kernels", "check-gpu"):
+        told = output(wheel, VERBS[verb])
+        assert f"{name} holds no GPU code, though its name says so" in told
+        assert "Git LFS" in told
+    assert RunsOn.UNKNOWN in [one.verdict for one in runs_on(wheel, Target("gfx1151"))]
+    assert [(one.kind, one.path) for one in judge(wheel) if one.kind == "GPU code"] == [("GPU code", name)]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.embedded import Embedded
-from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import FatBinary, check_name, fat_binary, may_hold_code
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.source import Source
 
@@ -69,19 +69,22 @@ def fat_binaries(
         return fat_binary(source, hashes=hashes, heads=heads)
 
     for member, known in _large_first(members(path), read):
-        if may_hold_code(member.head):
-            try:
+        found = None
+        try:
+            if may_hold_code(member.head):
                 source = member.open()
                 found = known[0] if known else read(source)
-            except CheckError as error:
-                if failed is None:
-                    raise
-                failed(member, error)
-                continue
-            if found is not None:
-                yield member, source, found
-                continue
-        others(member)
+            else:
+                check_name(member.path)
+        except CheckError as error:
+            if failed is None:
+                raise
+            failed(member, error)
+            continue
+        if found is not None:
+            yield member, source, found
+        else:
+            others(member)
 
 
 def _large_first(

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rocwheel.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle, is_bundle
@@ -40,6 +41,9 @@ BUNDLES = ".hip_fatbin"
 WRAPPERS = ".hipFatBinSegment"
 WRAPPER_MAGIC = 0x48495046
 MOST_WRAPPERS = 50_000
+
+NAMED_CODE = ".kpack"
+"""How files are named that are GPU code and nothing else."""
 
 TAKEN_OUT = f"the section {BUNDLES} has no bytes in the file: the code was taken out of it"
 """Why code cannot be read to which wrappers lead."""
@@ -118,6 +122,17 @@ class _Reading(NamedTuple):
 def may_hold_code(head: bytes) -> bool:
     """Whether a file that begins with `head` (24 bytes are enough) can be one that `fat_binary` reads."""
     return head.startswith((elf.MAGIC, PE_MAGIC, KPACK)) or is_bundle(head)
+
+
+def check_name(path: str) -> None:
+    """Raise CheckError for the name of a file of code, where `may_hold_code` says that it holds none."""
+    if path.endswith(NAMED_CODE):
+        raise CheckError(
+            f"{path} holds no GPU code, though its name says so",
+            cause="it is empty or damaged, or what Git LFS leaves in a file's place",
+            next_step="get the file itself (`git lfs pull`), or a fresh copy of the package",
+            subject=path,
+        )
 
 
 def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:

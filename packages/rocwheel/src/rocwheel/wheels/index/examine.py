@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.wheels import zips
 from rocwheel.wheels.choose import ANY_GPU
-from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.members import HEAD
@@ -240,7 +240,9 @@ def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, .
     found: set[str] = set()
     unread = False
     for member in members:
-        if may_hold_code(member.head(archive, HEAD)):
+        if not may_hold_code(member.head(archive, HEAD)):
+            check_name(member.path)
+        else:
             binary = fat_binary(member.open(archive))
             if binary is not None:
                 found |= {binary.lone.target} if binary.lone else set()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rocwheel.errors import CheckError, InputError
-from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.lint.leftovers import Search
@@ -53,8 +53,7 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
                 continue
             if found is not None:
                 libraries[member.path] = found
-        if may_hold_code(member.head):
-            findings += _code_findings(member)
+        findings += _code_findings(member)
         progress(member.size)
     headers = Headers(b"")
     if name is not None:
@@ -116,8 +115,12 @@ def _is_binary(member: Member) -> bool:
 
 def _code_findings(member: Member) -> Iterator[Finding]:
     """Of a file's GPU code: what cannot be read, as far as its targets are told."""
+    found = None
     try:
-        found = fat_binary(member.open(), heads=True)
+        if may_hold_code(member.head):
+            found = fat_binary(member.open(), heads=True)
+        else:
+            check_name(member.path)
     except CheckError as error:
         yield Finding(
             grade=Grade.ERROR,
