@@ -11,6 +11,7 @@ import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from mmap import mmap
 from pathlib import Path
 from threading import Thread
 
@@ -119,12 +120,12 @@ def test_memory_taken_over_from_a_larger_bundle_shows_nothing_of_it() -> None:
 
 
 def test_no_two_threads_get_the_same_memory() -> None:
-    rooms, room, got = Rooms(), bytearray(100), []
+    rooms, room, got = Rooms(), mmap(-1, 100), []
 
-    class Free(list[bytearray]):
+    class Free(list[mmap]):
         """What is free; while one looks through it, another comes."""
 
-        def __iter__(self) -> Iterator[bytearray]:
+        def __iter__(self) -> Iterator[mmap]:
             if not others:
                 others.append(Thread(target=lambda: got.append(rooms._room(100))))
                 others[0].start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from mmap import mmap
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from rocwheel.errors import CheckError
@@ -152,7 +153,7 @@ class Rooms:
     """
 
     def __init__(self) -> None:
-        self._free: list[bytearray] = []
+        self._free: list[mmap] = []
         self._lock = threading.Lock()
 
     @contextmanager
@@ -173,7 +174,7 @@ class Rooms:
             with self._lock:
                 self._free.append(room)
 
-    def _room(self, size: int) -> bytearray:
+    def _room(self, size: int) -> mmap:
         with self._lock:
             fitting = [one for one in self._free if len(one) >= size]
             if fitting:
@@ -182,7 +183,9 @@ class Rooms:
                 return room
             # what is too small is not kept beside what is large enough
             self._free = []
-        return bytearray(-(-size // ROOM_STEP) * ROOM_STEP)
+        # given back to the system when it is let go, as what a thread allocates often is not; and what is
+        # not used of it is never cleared
+        return mmap(-1, max(1, -(-size // ROOM_STEP)) * ROOM_STEP)
 
 
 class Plain:
