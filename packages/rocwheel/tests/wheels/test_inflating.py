@@ -120,3 +120,19 @@ def test_where_no_thread_can_be_had_it_does_without(monkeypatch: pytest.MonkeyPa
         patch.setattr(threading.Thread, "start", refuse)
         found = blocks(Inflating(in_pieces(deflated(data), SIZE), SIZE))
     assert b"".join(found) == data
+
+
+def test_it_is_not_over_while_a_thread_is_at_it_or_what_it_did_is_not_taken() -> None:
+    data = content(20 * SIZE)
+    inflate = Inflating(in_pieces(deflated(data), 10**6), SIZE)
+    inflate._lay_ready(2)
+    inflate._running = True  # as the thread says before it begins
+    inflate._run()
+    assert inflate._batches and not inflate._is_over()
+    for _ in range(3):
+        inflate._batches.clear()
+        inflate._run()
+    inflate._batches.clear()
+    assert inflate.is_whole and inflate._is_over()
+    inflate._running = True
+    assert not inflate._is_over()
