@@ -28,6 +28,7 @@ HALVES = (
     "eleventh",
     "twelfth",
     "thirteenth",
+    "fourteenth",
 )
 
 

@@ -69,6 +69,16 @@ def test_a_linker_is_told_by_what_it_misses_and_not_by_its_driver() -> None:
     assert found.first.line == 2
 
 
+def test_of_what_only_follows_the_line_with_which_the_failure_begins_is_told() -> None:
+    found = told(
+        "error: builder for '/nix/store/x.drv' failed with exit code 1;",
+        "FAILED: a.o",
+        "make: *** [a] Error 1",
+    )
+    assert found.first is not None
+    assert found.first.line == 2
+
+
 def test_where_only_what_follows_is_there_that_is_told() -> None:
     found = told("compiling", "make[1]: *** [Makefile:3: all] Error 2", "make: *** [all] Error 2")
     assert found.first is not None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 
-from rocwright.catalog.issue import the_issues
+from rocwright.catalog.issue import anywhere, the_issues
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 from rocwright.diagnosis.read_log import pieces
 
@@ -110,6 +111,13 @@ def test_an_error_is_found_behind_what_stands_before_each_line(before: str, tool
     found = of(f"{stamp}fine so far\n{stamp}{ERRORS[tool]}\n{stamp}done\n").first
     assert found is not None
     assert found.line == 2
+
+
+def test_no_pattern_is_bound_to_the_begin_of_a_whole_line_while_a_log_is_searched() -> None:
+    issues, lines = the_issues()
+    for one in (*issues.values(), *lines.error_line):
+        for pattern in one.patterns:
+            assert not re.search(r"(?<![\[\\])\^", anywhere(pattern)), (one.name, pattern)
 
 
 @pytest.mark.parametrize("before", PROGRAMS)

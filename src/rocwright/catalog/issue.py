@@ -221,7 +221,12 @@ def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
-    return f"(?m:{_shortest(unnamed(pattern).removeprefix('^'))})"
+    begins = _MAY_BEGIN.sub("", unnamed(pattern), count=1).removeprefix("^")
+    return f"(?m:{_shortest(begins)})"
+
+
+_MAY_BEGIN = re.compile(r"^\(\?:(?:[^()|]*\|)*\^(?:\|[^()]*)?\)")
+"""A choice at the begin of a pattern of which one is the begin of the line."""
 
 
 _ATOM = r"(?:\[\^?(?:\\.|[^\]\\])+\]|\\[wWsSdD]|\.| )"

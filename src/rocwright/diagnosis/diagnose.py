@@ -155,7 +155,7 @@ class Search:
             if _width(one.issue) <= narrow.get(one.place.line, 2) and not (first and _follows(one, first))
         ]
         known.sort(key=lambda one: _rank(one, self._where, began))
-        if not known and not out and not _is_plain(self._scan.hits):
+        if not known and not out and not began and not _is_plain(self._scan.hits):
             told = _at_the_end(self._end, self._scan.lines)
             first = told if told and (first is None or told.line < first.line) else first
         return Diagnosis(
@@ -183,7 +183,14 @@ def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation 
     first that follows from one."""
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
     best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line < began, hit.line), default=None)
+    if best is not None and best.signature.role == "follows" and not _begins(best):
+        best = next((hit for hit in errors if hit.signature.role == "follows" and _begins(hit)), best)
     return _place(best) if best else None
+
+
+def _begins(hit: Hit) -> bool:
+    """Whether it is the line with which a failure begins: what only follows and stands before it is of it."""
+    return isinstance(hit.signature, ErrorLine) and hit.signature.begins
 
 
 def _is_plain(hits: Iterable[Hit]) -> bool:
