@@ -29,6 +29,7 @@ HALVES = (
     "twelfth",
     "thirteenth",
     "fourteenth",
+    "fifteenth",
 )
 
 

@@ -96,6 +96,7 @@ CALM = (
     "ERROR: flash-attn is not there, skipping",
     "error: no model, falling back to the processor",
     "fatal: No names found, cannot describe anything.",
+    ":: hip-rocclr and hip-hcc are in conflict (hip). Remove hip-hcc? [y/N] y",
     "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
 )
 
@@ -141,6 +142,12 @@ def test_a_line_that_says_that_it_is_none_is_no_error(line: str) -> None:
     found = of(f"{line}\na.c:1:1: error: real\n").first
     assert found is not None
     assert found.line == 2
+
+
+def test_the_end_of_a_cards_address_is_no_count_of_failures() -> None:
+    found = of("[    3.6] amdgpu: probe of 0000:03:00.0 failed with error -12\n")
+    assert found.first is not None
+    assert [one.issue.name for one in found.known] == ["amdgpu-init"]
 
 
 def test_a_known_issue_is_found_in_a_calm_line_too() -> None:
