@@ -73,7 +73,8 @@ def at_once(runs: int | None) -> Sequence[Measured]:
     """One row: two steps of a real build, or those that $ROCWRIGHT_BENCH_STEPS holds."""
     named = os.environ.get(VARIABLE)
     with _own(Path(named).absolute()) if named else _stack() as both:
-        pairs = paired(lambda: _apart(both), lambda: _together(both), runs or 2)
+        # the first of all unpacks the root: it is no part of either
+        pairs = paired(lambda: _apart(both), lambda: _together(both), runs or 2, warm=1)
     return [
         Measured(
             name="jobs:at-once",
