@@ -11,6 +11,7 @@ import random
 import resource
 import struct
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -240,3 +241,19 @@ def test_wheels_of_different_versions_are_an_error_with_its_reason(tmp_path: Pat
         code, output, memory = bounded(*verb, *with_device(tmp_path))
         assert (code, memory < MEMORY) == (12, True)
         assert "x-device-gfx1151 2.0 has code for x==2.0, and 1.0 is here" in output
+
+
+@pytest.mark.parametrize("allowed", [(), ("--allow-missing",)])
+def test_a_library_of_zeros_is_slimmed_in_little_memory(tmp_path: Path, allowed: tuple[str, ...]) -> None:
+    head = host_elf(b"", name=b".rodata")
+    wheel = tmp_path / "z-1-cp313-cp313-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with archive.open("z/lib.so", "w", force_zip64=True) as library:
+            library.write(head)
+            for _ in range(1024):
+                library.write(bytes(1 << 20))
+        archive.writestr("z-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: z\nVersion: 1\n")
+        archive.writestr("z-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp313-cp313-linux_x86_64\n")
+    code, output, most = bounded("slim", str(wheel), "--gpu", "gfx1151", "--out", str(tmp_path), *allowed)
+    assert "there is nothing to remove" in output, (code, output)
+    assert most < MEMORY

@@ -24,7 +24,7 @@ from rocwheel.wheels.write import File, write_wheel
 
 SUFFIX = ".whl"
 
-ONE_LIBRARY, RESULTS = 1024 * MIB, 64 * MIB
+ONE_LIBRARY, RESULTS = 128 * MIB, 64 * MIB
 """What is held in memory of the library in work, and of all new contents; more of it is put on disk."""
 
 

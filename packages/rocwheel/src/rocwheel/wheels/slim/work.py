@@ -63,6 +63,7 @@ def work_through(
     missing, where a file is damaged, and where nothing at all would change.
     """
     work = Work()
+    unseen: list[str] = []
     archives = {one.path: read_archive(one.open(), heads=True) for one in files if is_archive(one.head)}
     gone, work.missing = other_files(((one.path, one.head) for one in files), wish, archives)
     for one in files:
@@ -81,21 +82,23 @@ def work_through(
             work.left[one.path] = reason
         elif not one.head.startswith(_PE_MAGIC) and (found := slim(source, wish, results)):
             _note(work, one, found, settle)
+        elif not work.changed:
+            # told only where nothing changes; a file is unpacked once
+            unseen += _unseen(one, source)
     if not work.changed:
         raise CheckError(
             "there is nothing to remove",
             cause=f"it has no removable code for other GPUs than {', '.join(map(str, wish.targets))}",
             next_step="use it as it is; `rocwheel inspect` shows what it contains",
-            detail="\n".join(_unseen(files)),
+            detail="\n".join(unseen),
         )
     return work
 
 
-def _unseen(files: Sequence[Candidate]) -> Iterator[str]:
-    """Why code of some files stays as it is: it cannot be read, or lies elsewhere."""
-    for one in files:
-        found = fat_binary(one.open(), heads=True) if may_hold_code(one.head) else None
-        yield from (f"{one.path}: {why}" for why in (found.unseen if found else ()))
+def _unseen(one: Candidate, source: Source) -> Iterator[str]:
+    """Why code of a file stays as it is: it cannot be read, or lies elsewhere."""
+    found = fat_binary(source, heads=True) if may_hold_code(one.head) else None
+    yield from (f"{one.path}: {why}" for why in (found.unseen if found else ()))
 
 
 def _more_targets(archive: Archive, wish: Wish) -> list[str]:
