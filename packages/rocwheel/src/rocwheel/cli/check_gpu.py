@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,21 @@ CANNOT_TELL = 13
 """The exit code where code is not here or cannot be read; no class of failure has it."""
 
 
+def _no_file(context: click.Context, _: click.Parameter, value: str) -> str:
+    """The GPU; a file in its place is told with the order of the arguments."""
+    from rocwheel.errors import InputError
+
+    if Path(value).suffix and Path(value).exists():
+        raise InputError(
+            f"{value} is a file, not a GPU",
+            cause="the GPU comes first",
+            next_step=f"{context.command_path} GPU {shlex.quote(value)}",
+        )
+    return value
+
+
 @click.command("check-gpu")
-@click.argument("gpu", shell_complete=complete_gpu)
+@click.argument("gpu", shell_complete=complete_gpu, callback=_no_file)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--with-override", is_flag=True, help="Accept what runs only with an override.")
 @json_option
