@@ -88,6 +88,20 @@ def test_an_image_is_loaded_and_known_by_its_digest(engine: str, tmp_path: Path)
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
+def test_a_layer_that_is_damaged_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    path, _ = _image(tmp_path, "x")
+    path.write_bytes(path.read_bytes().replace(b"\x28\xb5\x2f\xfd", bytes(4)))
+    with pytest.raises(SandboxError, match=r"layers of the image image\.oci\.tar could not be unpacked"):
+        container.load("docker", path, tmp_path / "work")
+    assert not list(tmp_path.glob("work/*"))
+
+
 def _image(folder: Path, text: str) -> tuple[Path, str]:
     """An OCI archive of an image with one file, and the digest of its settings."""
     (folder / "file").write_text(text)

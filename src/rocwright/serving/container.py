@@ -7,10 +7,13 @@ import json
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+import zstandard
 
 from rocwheel.errors import SandboxError
 from rocwheel.files.atomic import CHUNK
@@ -24,6 +27,7 @@ from rocwright.sandbox.podman import base_words
 
 PODMAN = "podman"
 
+_PACKED = (zlib.error, zstandard.ZstdError)
 Readable = IO[bytes] | gzip.GzipFile
 
 _ASK_SECONDS = 60.0
@@ -132,8 +136,19 @@ def _load_as_dockers_own(archive: Path, scratch: Path) -> process.Finished:
     """What docker before 25 reads, which knows no OCI layout, and no zstd before 23."""
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        _lay_out_for_docker(archive, Path(folder))
+        try:
+            _lay_out_for_docker(archive, Path(folder))
+        except (tarfile.TarError, OSError, EOFError, ValueError, LookupError, TypeError, *_PACKED) as error:
+            raise _not_unpacked(archive, scratch, error) from error
         return process.run(["/bin/sh", "-c", _PIPED, "sh", folder], timeout=_LOAD_SECONDS)
+
+
+def _not_unpacked(archive: Path, scratch: Path, error: Exception) -> SandboxError:
+    return SandboxError(
+        f"the layers of the image {archive.name} could not be unpacked for docker",
+        cause=str(error) or type(error).__name__,
+        next_step=f"rocwright store verify; see that {scratch} has room; or leave --in out",
+    )
 
 
 _PIPED = 'tar -C "$1" -c . | docker load'
@@ -159,8 +174,6 @@ def _lay_out_for_docker(archive: Path, folder: Path) -> None:
 
 def _unpacked(packed: IO[bytes], media: str) -> Readable:
     if media == LAYER_ZSTD:
-        import zstandard
-
         return zstandard.ZstdDecompressor().stream_reader(packed)
     return gzip.GzipFile(fileobj=packed) if media == LAYER_GZIP else packed
 
