@@ -5,7 +5,6 @@ Source: the binary distribution format, https://packaging.python.org/specificati
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Protocol
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import atomic_file
+from rocwheel.wheels.hashing import Sha256
 from rocwheel.wheels.metadata import RECORD, SIGNATURES, Row, dist_info_folder, record_bytes
 from rocwheel.wheels.zipping import CHUNK, EARLIEST, Digest, Packed, Stream, ZipWriter, check_compressor
 
@@ -80,7 +80,7 @@ class File:
 
     def row(self) -> Row:
         """What RECORD says of it."""
-        digest = hashlib.sha256()
+        digest = Sha256()
         for piece in self.pieces():
             digest.update(piece)
         return Row(path=self.path, sha256=digest.hexdigest(), size=self.size)

@@ -24,6 +24,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 from isal import isal_zlib
 
 from rocwheel.errors import CheckError, InternalError
+from rocwheel.wheels.hashing import Sha256
 
 CHUNK = 1024 * 1024
 LEVEL = 2
@@ -109,7 +110,7 @@ class ZipWriter:
     def add(self, name: str, mode: int, size: int, pieces: Iterable[bytes]) -> Digest:
         """Pack one file of exactly `size` bytes, given in pieces; raises CheckError where they are not."""
         packer = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, -15)
-        digest = hashlib.sha256()
+        digest = Sha256()
         crc = count = packed = 0
         header = self._begin(name, size)
         for piece in _even(pieces):
@@ -127,7 +128,7 @@ class ZipWriter:
 
     def copy(self, name: str, mode: int, member: Packed) -> Digest:
         """Put a file that is deflated already as it is; raises CheckError where it is not what it says."""
-        digest = hashlib.sha256()
+        digest = Sha256()
         for piece in member.unpacked():
             digest.update(piece)
         header = self._begin(name, member.size)

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from rocwheel.cli.slim import command
 from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.archive import Deflated
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel.wheels.metadata import Row, read_record, record_bytes
@@ -303,6 +305,24 @@ def test_a_kpack_archive_for_several_gpus_stays_with_a_word(tmp_path: Path) -> N
     report = slim(wheel, ["gfx1151"], epoch=0)
     assert report.left == {"small/.kpack/a.kpack": "a kpack archive that is for gfx803 too"}
     assert [one.path for one in report.changed] == ["small/.kpack/b.kpack"]
+
+
+def test_a_library_is_inflated_once_for_its_code_and_for_record(
+    tmp_path: Path, library: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Row(path="small/lib.so", sha256=hashlib.sha256(library).hexdigest())
+    record = {"small-1.0.dist-info/RECORD": record_bytes([told])}
+    wheel = small_wheel(tmp_path, {**FILES, "small/lib.so": library, **record})
+    inflated: list[str] = []
+    unpacked = Deflated.unpacked
+
+    def counted(member: Deflated) -> Iterator[bytes]:
+        yield from unpacked(member)
+        inflated.append(member.member.path)
+
+    monkeypatch.setattr(Deflated, "unpacked", counted)
+    assert slim(wheel, ["gfx1151"], epoch=0).changed
+    assert inflated.count("small/lib.so") == 1
 
 
 @pytest.mark.parametrize("path", ["small/__init__.py", "small/lib.so", "small/other.co"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from rocwheel.errors import InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.choose import Target
+from rocwheel.wheels.hashing import Sha256
 from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, moved, parse_name, with_local
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.retitle import named, retitled
@@ -59,8 +60,11 @@ def slim_wheel(
         scratch(target.parent, ONE_LIBRARY) as aside,
         scratch(target.parent, RESULTS) as results,
     ):
+        rows: dict[str, Row] = {}
         candidates = [
-            Candidate(path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside))
+            Candidate(
+                path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside, rows)
+            )
             for one in files
         ]
         work = work_through(candidates, wish, results, settle=partial(_keep, results), tell=tell)
@@ -70,7 +74,7 @@ def slim_wheel(
             if one.path not in work.gone
         ]
         tell(target.name)
-        approve = _as_recorded(path, files, work, version)
+        approve = _as_recorded(path, files, work, version, rows)
         write_wheel(target, retitled(slimmed, version), epoch=epoch, copy=True, approve=approve)
     return Report(
         out=target,
@@ -84,22 +88,23 @@ def slim_wheel(
 
 
 def _as_recorded(
-    path: Path, files: Sequence[File], work: Work, version: str
+    path: Path, files: Sequence[File], work: Work, version: str, rows: Mapping[str, Row]
 ) -> Callable[[Sequence[Row]], None]:
     """What raises CheckError where the RECORD of the wheel `path` is not that of what it held.
 
-    A new RECORD for files that were changed on their way would hide that they were.
+    `rows` are of the files that were unpacked. A new RECORD for files that were changed on their way would
+    hide that they were.
     """
     folder = dist_info_folder(file.path for file in files)
     others = {*work.made, *work.gone, f"{folder}/METADATA"}
     remedy = "`rocwheel canonicalize --fix-record` it first"
     agree = agreeing_with(files, path, remedy=remedy)
 
-    def approve(rows: Sequence[Row]) -> None:
-        written = {row.path: row for row in rows}
+    def approve(new: Sequence[Row]) -> None:
+        written = {row.path: row for row in new}
         agree(
             [
-                file.row()
+                (rows.get(file.path) or file.row())
                 if file.path in others
                 else replace(written[moved(file.path, folder, version)], path=file.path)
                 for file in files
@@ -125,10 +130,19 @@ def _head(file: File) -> bytes:
     return next(iter(file.pieces()), b"")[:HEAD]
 
 
-def _unpack(file: File, wish: Wish, aside: Scratch) -> Source:
-    """A member in the place of the one before it."""
+def _unpack(file: File, wish: Wish, aside: Scratch, rows: dict[str, Row]) -> Source:
+    """A member in the place of the one before it; its row of RECORD is put into `rows`."""
     aside.forget()
-    return skimmed(file.pieces, file.size, wish, aside, file.path)
+    return skimmed(partial(_noted, file, rows), file.size, wish, aside, file.path)
+
+
+def _noted(file: File, rows: dict[str, Row]) -> Iterator[bytes]:
+    """A file's pieces; with the last of them, its row is known."""
+    digest = Sha256()
+    for piece in file.pieces():
+        digest.update(piece)
+        yield piece
+    rows[file.path] = Row(path=file.path, sha256=digest.hexdigest(), size=digest.size)
 
 
 def _keep(results: Scratch, content: Source) -> Source:
