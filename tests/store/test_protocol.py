@@ -240,6 +240,14 @@ def test_a_folder_is_opened_by_its_path_and_by_its_url(
     assert (folder / "format.json").exists()
 
 
+@pytest.mark.parametrize(
+    "url", ["s3://[", "http://[1.2]/x", "gs://here:port/x", "az://here:70000/x", "file://["]
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="is not an address"):
+        open_store(url)
+
+
 def test_a_scheme_that_is_not_known_is_refused_with_those_that_are() -> None:
     with pytest.raises(InputError) as caught:
         open_store("ftp://host/store")

@@ -114,9 +114,10 @@ def test_reading_is_open_only_when_said_so(home: Home, records: Records) -> None
     assert stranger.get("/static/site.css").status_code == 200
 
 
-def test_the_link_of_the_one_who_started_it_enters(served: Served) -> None:
+@pytest.mark.parametrize("to", ["//elsewhere.example/", "/%09/elsewhere.example/", "/%09/["])
+def test_the_link_of_the_one_who_started_it_enters(served: Served, to: str) -> None:
     client = served.client()
-    answer = client.get(f"/enter?token={served.site.access.first}&to=//elsewhere.example/")
+    answer = client.get(f"/enter?token={served.site.access.first}&to={to}")
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie
@@ -130,6 +131,7 @@ def test_the_link_of_the_one_who_started_it_enters(served: Served) -> None:
         ({}, "", 403),
         ({"sec-fetch-site": "cross-site"}, None, 403),
         ({"origin": "http://elsewhere.example"}, None, 403),
+        ({"origin": "http://["}, None, 403),
         ({"host": "rebound.example", "origin": "http://rebound.example"}, None, 403),
         ({"content-type": "multipart/form-data; boundary=x"}, None, 415),
         ({}, "secret=x&" + "a" * 20_000, 413),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from rocwheel.http.address import checked
 from rocwheel.model import Frozen
 from rocwright.model.edits import Range
 
-Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$")]
+Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$"), AfterValidator(checked)]
 """An address that ends in the name of a file."""
 
 

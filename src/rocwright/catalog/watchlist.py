@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from rocwheel.http.address import checked
 from rocwheel.model import Frozen
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
@@ -25,7 +26,7 @@ class Followed(Frozen):
 
     name: Name
     about: Text
-    address: Annotated[str, Field(pattern=r"^https?://\S+$")]
+    address: Annotated[str, Field(pattern=r"^https?://\S+$"), AfterValidator(checked)]
     stands: Text
     issues: tuple[Name, ...] = ()
     components: tuple[str, ...] = ()

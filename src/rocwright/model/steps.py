@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from rocwheel.files.atomic import sha256_bytes
+from rocwheel.http.address import checked
 from rocwheel.model import Frozen, canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import FIXED
@@ -79,7 +80,7 @@ class ArchiveOrigin(Frozen):
     """A file at an address of the web."""
 
     kind: Literal["archive"] = "archive"
-    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+    url: Annotated[str, Field(pattern=r"^https?://[^\s]+$"), AfterValidator(checked)]
 
 
 class BuiltinOrigin(Frozen):

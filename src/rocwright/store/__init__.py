@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rocwheel.errors import InputError
+from rocwheel.http.address import split
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Store
 
@@ -85,7 +85,7 @@ SCHEMES: Mapping[str, Callable[[str], Store]] = {
 
 def open_store(place: str | Path) -> Store:
     """The store at a folder's path or a URL. Raises InputError for a scheme that is not known."""
-    scheme = urlsplit(place).scheme if isinstance(place, str) else ""
+    scheme = split(place).scheme if isinstance(place, str) else ""
     if not isinstance(place, str) or not scheme:
         return LocalStore(Path(place).absolute())
     if scheme not in SCHEMES:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from rocwheel.errors import InputError, NetworkError, RocwrightError
+from rocwheel.http.address import split
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -42,19 +43,19 @@ class Found:
 
 def is_bucket(url: str) -> bool:
     """Whether a URL names a place that `Bucket` opens."""
-    return urlsplit(url).scheme in SCHEMES
+    return split(url).scheme in SCHEMES
 
 
 def plain_url(url: str) -> str:
     """A URL as it may be shown: without user, password, query and fragment."""
-    parts = urlsplit(url)
+    parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return SplitResult(parts.scheme, host, parts.path.rstrip("/"), "", "").geturl()
 
 
 def checked_url(url: str) -> SplitResult:
     """The parts of the URL of a shared store. Raises InputError for another scheme, and for credentials."""
-    parts = urlsplit(url)
+    parts = split(url)
     if parts.scheme not in SCHEMES:
         raise InputError(
             f"unsupported store URL: {parts.scheme or url}",

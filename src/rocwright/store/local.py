@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BufferedReader
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from filelock import FileLock
 
 from rocwheel.errors import InputError, InternalError, OutOfDiskError
 from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
 from rocwheel.files.hashes import Hashes
+from rocwheel.http.address import split
 from rocwright.store import leases
 from rocwright.store.layout import FOLDERS, Layout
 from rocwright.store.maintenance import LocalMaintenance
@@ -38,7 +39,7 @@ class LocalStore:
     @classmethod
     def at(cls, url: str) -> LocalStore:
         """The store at a `file://` URL."""
-        return cls(Path(unquote(urlsplit(url).path)))
+        return cls(Path(unquote(split(url).path)))
 
     @property
     def url(self) -> str:

@@ -178,8 +178,11 @@ class _Gate:
 
 def _inside(to: str) -> str:
     """An address of this site and no other."""
-    parts = urlsplit(to)
-    return to if to.startswith("/") and not to.startswith(("//", "/\\")) and not parts.netloc else "/"
+    try:
+        elsewhere = bool(urlsplit(to).netloc)
+    except ValueError:
+        elsewhere = True
+    return to if to.startswith("/") and not to.startswith(("//", "/\\")) and not elsewhere else "/"
 
 
 async def _static(request: Request) -> Response:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rocwheel.errors import InputError
+from rocwheel.http.address import split
 from rocwheel.http.limits import WRONG_NAME, goes_by
 
 HEADERS = {
@@ -59,6 +60,13 @@ class Guard:
         if method in ("GET", "HEAD"):
             return ""
         site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
-        if site in ("cross-site", "same-site") or (origin and urlsplit(origin).netloc != host):
+        if site in ("cross-site", "same-site") or (origin and not _is_of(origin, host)):
             return "the form comes from another site"
         return ""
+
+
+def _is_of(origin: str, host: str) -> bool:
+    try:
+        return split(origin).netloc == host
+    except InputError:
+        return False

@@ -185,6 +185,12 @@ def test_a_hub_that_cannot_be_reached_is_one_message(
     assert "password" not in str(error.as_dict()) + "".join(capfd.readouterr())
 
 
+def test_a_hub_at_no_address_is_told(wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://someone:password@[")
+    error = wanted.refused(FILE)
+    assert isinstance(error, InputError) and error.message == "HF_ENDPOINT: 'http://[' is not an address"
+
+
 def test_the_only_model_of_a_repository_is_taken(hub: FakeHub, wanted: Wanted) -> None:
     assert wanted(f"hf:{REPOSITORY}").path.name == "model-Q8_0.gguf"
 

@@ -247,6 +247,8 @@ def test_a_body_that_nobody_reads_is_not_kept() -> None:
         pytest.param(b"GET / HTTP/1.1\r\nHost: here,there\r\n\r\n", 400, id="hosts in one line"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: here/..\r\n\r\n", 400, id="a host with a path"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: \xc3\xa9\r\n\r\n", 400, id="a host that is not ASCII"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: [1.2]\r\n\r\n", 400, id="brackets without an IPv6 address"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: here:99999\r\n\r\n", 400, id="a port beyond the last"),
         pytest.param(HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\na", 400, id="two lengths"),
         pytest.param(HEAD + b"Content-Length: 1, 2\r\n\r\na", 400, id="two lengths in a line"),
         pytest.param(HEAD + b"Content-Length: -1\r\n\r\n", 400, id="a length below nothing"),

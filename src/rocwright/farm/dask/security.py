@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rocwheel.errors import InputError
+from rocwheel.http.address import split
 from rocwright.farm.certificates import CA, CERTIFICATE, KEY
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def security_of(settings: Farm) -> Security | None:
     elsewhere and there are no certificates, or one is missing.
     """
     if not settings.certificates:
-        check_loopback(urlsplit(settings.scheduler).hostname or LOOPBACK[0])
+        check_loopback(split(settings.scheduler).hostname or LOOPBACK[0])
         return None
     from distributed.security import Security
 

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from rocwheel.errors import FetchError, OutOfDiskError, RocwrightError
 from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
+from rocwheel.http.address import split
 from rocwheel.units import size
 from rocwright.execution.progress import Progress
 from rocwright.serving.models.address import Address, is_safe
@@ -156,11 +157,13 @@ class Hub:
     @contextmanager
     def _asking(self, address: Address, file: str = "") -> Iterator[HfApi]:
         """The hub's library, whose failures come out as ours."""
+        endpoint = os.environ.get("HF_ENDPOINT") or None
+        if endpoint:
+            split(endpoint, "HF_ENDPOINT: ")  # the library fails on it while it is imported
         try:
             import huggingface_hub
         except ImportError as error:
             raise MISSING from error
-        endpoint = os.environ.get("HF_ENDPOINT") or None
         api = huggingface_hub.HfApi(endpoint=endpoint)
         host = urlsplit(api.endpoint).hostname or "the hub"
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)

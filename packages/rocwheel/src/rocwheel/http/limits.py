@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rocwheel.http.address import checked
 from rocwheel.http.connection import CURRENT, Connection
 
 MOST_BODY = 64 * 1024
@@ -103,7 +104,7 @@ def refusal_of(scope: Scope, names: Collection[str]) -> PlainTextResponse | None
     if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_TARGET:
         return _refused(414, f"an address may have at most {MOST_TARGET} bytes")
     hosts = [value for name, value in headers if name == b"host"]
-    if len(hosts) > 1 or not all(_HOST.fullmatch(one) for one in hosts):
+    if len(hosts) > 1 or not all(map(_is_host, hosts)):
         return _refused(400, "a request names one host, once: Host: NAME or NAME:PORT")
     if names and not goes_by(hosts[0].decode() if hosts else "", names):
         return _refused(403, WRONG_NAME)
@@ -121,6 +122,13 @@ def goes_by(host: str, names: Collection[str]) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or name in names or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_host(value: bytes) -> bool:
+    try:
+        return bool(_HOST.fullmatch(value) and checked(f"//{value.decode()}"))
     except ValueError:
         return False
 
