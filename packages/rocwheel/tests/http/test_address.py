@@ -14,7 +14,7 @@ WRONG = ["http://[", "http://]/", "//[1.2]", "http://here:port/", "http://here:7
 
 @pytest.mark.parametrize("url", WRONG)
 def test_what_is_none_is_told(url: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):
         checked(url)
     with pytest.raises(InputError, match="is not an address") as caught:
         split(url)
