@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import FatBinary, check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.inspection import natural
 from rocwheel.wheels.members import Member, members
@@ -67,7 +67,11 @@ def anatomy(path: Path) -> Anatomy:
     """
     files = []
     for member in members(path):
-        found = fat_binary(member.open()) if may_hold_code(member.head) else None
+        found = None
+        if may_hold_code(member.head):
+            found = fat_binary(member.open())
+        else:
+            check_name(member.path)
         parts = _parts(member.size, found) if found is not None else _whole(member)
         files.append(FileParts(path=member.path, size=member.size, parts=parts))
     return Anatomy(

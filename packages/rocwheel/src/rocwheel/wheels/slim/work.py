@@ -10,7 +10,7 @@ from rocwheel.wheels import elf
 from rocwheel.wheels.choose import Code, needed
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import is_bundle
-from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import BUNDLES, check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.devicecode.kpack import Archive, is_archive, read_archive
 from rocwheel.wheels.scratch import Scratch
@@ -64,6 +64,9 @@ def work_through(
     """
     work = Work()
     unseen: list[str] = []
+    for one in files:
+        if not may_hold_code(one.head):
+            check_name(one.path)
     archives = {one.path: read_archive(one.open(), heads=True) for one in files if is_archive(one.head)}
     gone, work.missing = other_files(((one.path, one.head) for one in files), wish, archives)
     for one in files:

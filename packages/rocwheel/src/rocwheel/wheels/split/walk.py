@@ -11,7 +11,7 @@ from typing import Protocol
 from rocwheel.errors import CheckError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.devicecode.bundle import is_bundle
-from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary, may_hold_code
+from rocwheel.wheels.devicecode.fatbin import FatBinary, check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.elf import MAGIC, RELOCATABLE, Elf
 from rocwheel.wheels.metadata import RECORD, Headers, dist_info_folder
@@ -86,6 +86,7 @@ class Walk:
             sorter.give(file, min(told.targets))
             return
         if not may_hold_code(head):
+            check_name(file.path)
             sorter.keep(file)
             return
         part = self._originals.put(file.pieces())
