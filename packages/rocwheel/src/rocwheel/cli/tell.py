@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 import click
 
 from rocwheel.cli.table import BROKEN, lines, wrapped
-from rocwheel.errors import RocwheelError
+from rocwheel.errors import FailureClass, RocwheelError
 from rocwheel.terminal import columns
+from rocwheel.units import printable
 
 PIECES = 100_000
 """Of JSON, numbers and names and what is between them, that are printed at once."""
@@ -25,10 +27,20 @@ def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]
         click.echo(f"  {line}", err=True)
     known = f"{error.issue}: {error.known_issue}" if error.issue else ""
     told: list[str] = []
-    for label, text in (("known", known), ("cause", error.cause), *more, ("next", error.next_step)):
+    rows = (("in", _where(error)), ("known", known), ("cause", error.cause), *more, ("next", error.next_step))
+    for label, text in rows:
         if text and text not in told:
             told.append(text)  # what mends it is often the next step too
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
+
+
+def _where(error: RocwheelError) -> str:
+    """The file in which a check found something, where nothing else of the error names it."""
+    said = (error.message, error.cause, error.detail, error.next_step)
+    named = PurePath(error.subject).name
+    if error.failure is not FailureClass.CHECK or not named or any(named in one for one in said):
+        return ""
+    return printable(error.subject)
 
 
 def tell_any(error: RocwheelError, more: Sequence[tuple[str, str]] = (), *, as_json: bool = False) -> int:
