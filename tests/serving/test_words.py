@@ -125,6 +125,31 @@ def test_files_beside_a_model_are_looked_at_as_models_are(tmp_path: Path) -> Non
         find(beside={"vae": str(tmp_path / "weights.ckpt")})
 
 
+def test_pickled_weights_that_are_trusted_are_taken_by_a_server_that_can_load_them(tmp_path: Path) -> None:
+    (tmp_path / "weights.ckpt").write_bytes(b"\x80\x02}q\x00.")
+    find = functools.partial(
+        model_of,
+        str(tmp_path / "weights.ckpt"),
+        home=Home(tmp_path),
+        beside={},
+        say=print,
+        progress=PlainProgress(),
+    )
+    catalog = the_catalog()
+    for name in ("stable-diffusion.cpp", "stable-diffusion.cpp-hip"):
+        server = catalog.component(name).server
+        assert server is not None
+        with pytest.raises(InputError) as caught:
+            find(server, trust=False)
+        assert "pickled weights" in caught.value.message and "--trust-model" in caught.value.next_step
+        assert (found := find(server, trust=True)) is not None and found.format == "pickled"
+    llama = catalog.component("llama.cpp").server
+    assert llama is not None
+    with pytest.raises(InputError) as caught:
+        find(llama, trust=False)
+    assert "this stack takes GGUF" in caught.value.cause
+
+
 @pytest.mark.parametrize(
     ("model", "stack"),
     [

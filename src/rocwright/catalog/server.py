@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rocwheel.model import Frozen
 
-ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "names"]
+ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "pickled", "names"]
 """What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
 transformers, or only names that it looks up by itself."""
 

@@ -225,6 +225,15 @@ def test_pickled_weights_are_refused_before_they_are_brought(hub: FakeHub, wante
     assert not [one for one in hub.asked if "old.ckpt" in one[1]]
 
 
+def test_pickled_weights_that_the_stack_does_not_take_are_refused_before_they_are_brought(
+    hub: FakeHub, wanted: Wanted
+) -> None:
+    hub.files |= {"old.ckpt": b"PK\3\4", "old.safetensors": safetensors()}
+    error = wanted.refused(f"hf:{REPOSITORY}/old.ckpt", "gguf")
+    assert error.cause.endswith("this stack takes GGUF") and "--trust-model" not in error.next_step
+    assert not [one for one in hub.asked if "old.ckpt" in one[1]]
+
+
 def test_all_files_of_a_split_model_are_brought(hub: FakeHub, wanted: Wanted, gguf: bytes) -> None:
     hub.files = {f"m/big-0000{number}-of-00002.gguf": gguf for number in (1, 2)}
     found = wanted(f"hf:{REPOSITORY}")

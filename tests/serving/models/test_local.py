@@ -95,6 +95,14 @@ def test_the_safetensors_file_beside_is_named(folder: Path) -> None:
     assert refused(folder / "b.ckpt").next_step.startswith("use b.safetensors instead")
 
 
+def test_pickled_weights_that_the_stack_could_not_load_either_are_no_question_of_trust(folder: Path) -> None:
+    (folder / "b.ckpt").write_bytes(b"PK\3\4")
+    safe(folder / "b.safetensors")
+    error = refused(folder / "b.ckpt", "gguf")
+    assert error.cause.endswith("this stack takes GGUF")
+    assert "safetensors" not in error.next_step and "--trust-model" not in error.next_step
+
+
 def test_a_format_that_the_stack_does_not_take_is_refused(folder: Path) -> None:
     error = refused(safe(folder / "a.safetensors"), "gguf")
     assert error.cause == "it is safetensors; this stack takes GGUF"

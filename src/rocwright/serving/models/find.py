@@ -17,6 +17,7 @@ from rocwright.serving.models.local import (
     MOST_NAMED,
     SAFE,
     SPLIT,
+    check_kind,
     check_trust,
     local_model,
 )
@@ -150,6 +151,7 @@ def _check_name(
     """Refuse pickled weights before they are brought, as far as the name tells."""
     told = facts.all_of_name(file)
     if told and all(one.pickled or one.name not in kinds for one in told) and facts.is_pickled(file):
+        check_kind(file, next(one for one in told if one.pickled), kinds, facts)
         safe = [one for one in names if one.endswith(SAFE)]
         stem = file.rpartition(".")[0] + SAFE
         check_trust(file, trust, sorted(safe, key=lambda one: one != stem), repository)

@@ -94,9 +94,9 @@ def format_of(path: Path, facts: ModelsFile) -> Format:
 
 def _file(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
     found = format_of(path, facts)
+    check_kind(path.name, found, kinds, facts)
     if found.pickled:
         check_trust(path.name, trust, _safe_beside(path), str(path.parent))
-    check_kind(path.name, found, kinds, facts)
     paths = split_files(path) if SPLIT.match(path.name) else (path,)
     heads = [head_of(one, found, facts) for one in paths]
     return Model(
