@@ -284,8 +284,10 @@ def test_an_application_sees_the_model_that_is_named(run: Run, model: Path) -> N
 
 @pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
 def test_without_a_key_it_is_shown_to_others_only_where_that_is_said(run: Run, home: Home) -> None:
-    refused = run("--detach", "--host", "0.0.0.0")
-    assert refused.returncode == 2 and "--no-auth" in refused.stderr
+    for words in (["--detach"], ["--dry-run"]):
+        refused = run(*words, "--host", "0.0.0.0")
+        assert refused.returncode == 2 and "leave --host out, or allow it with --no-auth" in refused.stderr
+        assert "others could use " in refused.stderr and "dry-run" not in refused.stderr
     assert list(home.servers.glob("*")) == []
     asked(run, "--host", "0.0.0.0", "--no-auth")
 

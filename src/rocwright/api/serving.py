@@ -172,7 +172,9 @@ def _run_chosen(
         in_environment.check_place(stack, wanted)
     laid.check_place(component, wanted.place)
     container.check_works(wanted.place)
-    if not dry:
+    if dry:
+        start.check_key(component.server, replace(wanted, name=stack))
+    else:
         port = start.check_wanted(component.server, wanted, state.servers(home), say)
         lasts = lasts and port == (wanted.port or component.server.port)
         wanted = replace(wanted, port=port)

@@ -34,16 +34,21 @@ def check_wanted(
     running = [one for one in home_servers if state.runs(one)]
     if any(one.name == wanted.name for one in running):
         raise state.taken(wanted.name)
+    check_key(server, wanted)
+    if not wanted.port:
+        return free_port(wanted.host, server.port, running, say)
+    check_free(wanted.host, wanted.port, running)
+    return wanted.port
+
+
+def check_key(server: Server, wanted: Wanted) -> None:
+    """Raises InputError where others would reach a server that asks for no key, which nobody allowed."""
     if wanted.key and not server.can_ask_for_key and not is_loopback(wanted.host):
         raise InputError(
             f"others could use {wanted.name} without a key",
             cause=f"it cannot ask for one, and --host {wanted.host} lets others reach it",
             next_step="leave --host out, or allow it with --no-auth",
         )
-    if not wanted.port:
-        return free_port(wanted.host, server.port, running, say)
-    check_free(wanted.host, wanted.port, running)
-    return wanted.port
 
 
 def prepare(
