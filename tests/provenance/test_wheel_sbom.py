@@ -228,6 +228,7 @@ def test_the_command_shows_a_wheel_of_others_and_what_differs(tmp_path: Path, ro
     assert "MIT (License-Expression)" in shown.stdout
     assert "\x1b" not in rocwright("sbom", str(two)).stdout
     assert rocwright("sbom", str(one), "--format", "cyclonedx").stdout.encode() == wheel_sbom(one)
+    assert rocwright("sbom", str(one), "--json").stdout.encode() == wheel_sbom(one)
     differ = rocwright("sbom", "diff", str(one), str(two))
     assert differ.returncode == 1
     assert "removed  torch" in differ.stdout

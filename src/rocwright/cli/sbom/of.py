@@ -20,7 +20,8 @@ from rocwright.cli.common import Asked, project_options, the_project
     help="A table, or the document as CycloneDX JSON.",
 )
 @click.option("--all", "every", is_flag=True, help="Also list packages that were only needed to build it.")
-def command(asked: Asked, form: str, every: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The same as --format cyclonedx.")
+def command(asked: Asked, form: str, every: bool, as_json: bool) -> None:
     """What is in a file (any wheel, an artifact with its SBOM next to it, any CycloneDX JSON), or in a stack.
 
     For a stack, built or not, the lock is shown: sources, edits, packages. Without a name, the lock of the
@@ -34,7 +35,7 @@ def command(asked: Asked, form: str, every: bool) -> None:
         where, data = read_bytes(named)
     else:
         where, data = _of_stack(asked)
-    if form == "cyclonedx":
+    if as_json or form == "cyclonedx":
         # read first: what is handed on is an SBOM
         parse_document(data, where)
         click.echo(data.decode(), nl=False)
