@@ -227,6 +227,9 @@ def test_an_index_offers_the_device_wheel_of_each_gpu_and_the_host_wheel_to_all(
     for target in ("gfx1100", "gfx1151"):
         listed = {one["name"] for one in page(wheels, view=target)["projects"]}
         assert listed == {"x", f"amd-x-device-{target}"}
+    told = run("index", "list", wheels).output
+    assert [line for line in told.splitlines() if line.startswith("x ") and "every GPU" in line], told
+    assert "no GPU" not in told
 
 
 def test_a_picture_shows_the_code_of_archives(tmp_path: Path) -> None:

@@ -135,12 +135,12 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
         )
     else:
         print_table(
-            ("project", "version", "code for", "size", "yanked", "file"),
+            ("project", "version", "listed for", "size", "yanked", "file"),
             [
                 (
                     one.wheel.project,
                     one.wheel.version,
-                    "no GPU" if one.wheel.targets is None else " ".join(one.wheel.targets) or "not known",
+                    "every GPU" if one.wheel.targets is None else " ".join(one.wheel.targets) or "not known",
                     size(one.wheel.seen.size),
                     "" if one.yanked is None else one.yanked or "yes",
                     one.wheel.seen.path,
