@@ -141,8 +141,8 @@ class ProjectFile(Request):
                 raise InputError(
                     f"the project file has {len(rows)} rows in its [[matrix]]: one must be named",
                     cause="it has no stack, gpu and base of its own",
-                    next_step="rocwright cycle builds all of them; one: "
-                    f"rocwright build {shlex.join(rows[0].words)}",
+                    next_step="rocwright cycle builds all of them; for one, write behind the verb: "
+                    f"{shlex.join(rows[0].words)}",
                 )
             return rows[0]
         return Request.model_validate({name: getattr(self, name) for name in Request.model_fields})
