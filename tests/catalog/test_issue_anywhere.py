@@ -6,6 +6,7 @@ import pytest
 import re2
 
 from rocwright.catalog.issue import anywhere, options, the_issues, unnamed
+from rocwright.diagnosis.diagnose import Search
 
 PAIRS = [
     (r"^(?:[^ ]+: )?failed to [a-z]", "failed to [a-z]"),
@@ -37,3 +38,17 @@ def test_every_pattern_is_found_in_all_lines_that_it_is_of() -> None:
             if "^" not in unnamed(pattern)[1:]:
                 more = [text for text in texts if short.search(text) and not whole.search(text)]
                 assert not more, (pattern, more)
+
+
+def test_a_second_search_compiles_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    Search()
+    compiled: list[object] = []
+    real = re2.compile
+
+    def noted(*args: object) -> object:
+        compiled.append(args[0])
+        return real(*args)
+
+    monkeypatch.setattr(re2, "compile", noted)
+    Search()
+    assert len(compiled) < 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Literal
 
 import re2
@@ -218,6 +218,7 @@ def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
     return _the_issues(tuple(str(one) for one in catalog_folders()))
 
 
+@lru_cache(maxsize=8192)
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
