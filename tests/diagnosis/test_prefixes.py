@@ -107,6 +107,11 @@ CALM = (
     "bash: cannot set terminal process group (-1): Inappropriate ioctl for device",
     "chfn: PAM: System error",
     "find: '/proc/1/map_files': Permission denied",
+    'Failed to open connection to "system" message bus: Failed to connect to socket '
+    "/run/dbus/system_bus_socket: No such file or directory",
+    "Failed to connect to bus: No such file or directory",
+    "Failed to get D-Bus connection: Operation not permitted",
+    "Failed to retrieve unit state: No such file or directory",
     ":: hip-rocclr and hip-hcc are in conflict (hip). Remove hip-hcc? [y/N] y",
     "error: XDG_RUNTIME_DIR is invalid or not set in the environment.",
 )
@@ -158,9 +163,48 @@ def test_a_line_that_says_that_it_is_none_is_no_error(line: str) -> None:
 def test_the_end_of_a_cards_address_is_no_count_of_failures() -> None:
     found = of("[    3.6] amdgpu: probe of 0000:03:00.0 failed with error -12\n")
     assert found.first is not None
-    assert [one.issue.name for one in found.known] == ["amdgpu-init"]
+    assert [one.issue.name for one in found.known] == ["amdgpu-no-address-space"]
 
 
 def test_a_known_issue_is_found_in_a_calm_line_too() -> None:
     found = of("WARNING: hipErrorNoBinaryForGpu: Unable to find code object for all current devices!\n")
     assert [one.issue.name for one in found.known] == ["no-binary-for-gpu"]
+
+
+def test_an_error_that_advises_to_log_more_is_an_error_still() -> None:
+    found = of(
+        "RuntimeError: NCCL Error 1: unhandled cuda error (run with NCCL_DEBUG=INFO for details)\n"
+    ).first
+    assert found is not None
+    assert found.text.startswith("RuntimeError: NCCL Error 1")
+
+
+def test_a_systemctl_that_finds_no_systemd_is_an_error_although_its_bus_is_none() -> None:
+    found = of(
+        "System has not been booted with systemd as init system (PID 1). Can't operate.\n"
+        "Failed to connect to bus: Host is down\n"
+    )
+    assert found.cause is not None
+    assert found.cause.issue.name == "no-systemd"
+
+
+def test_a_file_that_make_cannot_make_is_no_mere_end_of_a_build() -> None:
+    found = of(
+        "make[2]: *** No rule to make target 'a.c', needed by 'a.o'.  Stop.\n"
+        "make[1]: *** [Makefile:10: all] Error 2\n"
+    )
+    assert found.first is not None
+    assert found.first.line == 1
+    assert found.cause is not None
+    assert found.cause.slots == {"file": "a.c"}
+
+
+def test_nccl_tells_errors_as_warnings() -> None:
+    found = of(
+        'h:1:2 [0] /b/init.cc:127 NCCL WARN Missing "iommu=pt" from kernel command line\n'
+        "h:1:3 [1] /b/p2p.cc:220 NCCL WARN Cuda failure 'invalid argument'\n"
+    )
+    assert found.first is not None
+    assert found.first.line == 2
+    assert found.cause is not None
+    assert found.cause.issue.name == "rccl-refused"

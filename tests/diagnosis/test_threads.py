@@ -6,27 +6,27 @@ import pytest
 from benchmarks.rows.diagnose_threads import HALVES, Judged, false_alarms, threads
 
 LEAST = {
-    "written": (21, 21, 21),
+    "written": (44, 44, 43),
     "once": (26, 26, 25),
-    "second": (31, 31, 24),
+    "second": (31, 31, 25),
     "third": (21, 21, 16),
-    "fourth": (58, 58, 43),
-    "fifth": (32, 32, 20),
+    "fourth": (58, 58, 45),
+    "fifth": (32, 32, 23),
     "sixth": (13, 13, 12),
     "seventh": (35, 35, 25),
-    "eighth": (29, 29, 18),
-    "ninth": (24, 24, 13),
+    "eighth": (29, 29, 19),
+    "ninth": (24, 24, 18),
     "tenth": (29, 30, 24),
     "eleventh": (14, 14, 12),
-    "twelfth": (28, 28, 20),
-    "thirteenth": (9, 9, 7),
-    "fourteenth": (26, 27, 17),
+    "twelfth": (29, 29, 21),
+    "thirteenth": (9, 9, 8),
+    "fourteenth": (26, 27, 18),
     "fifteenth": (9, 9, 6),
 }
 """First errors found, those among three lines, right causes; threads.toml has what each half had at its
 first look."""
 
-MOST_WRONG = dict.fromkeys(HALVES, 0) | {"fifth": 1, "seventh": 1, "ninth": 1, "tenth": 2, "twelfth": 1}
+MOST_WRONG = dict.fromkeys(HALVES, 0) | {"fifth": 1, "seventh": 1, "tenth": 2, "twelfth": 1}
 
 
 @pytest.fixture(params=HALVES)
