@@ -30,6 +30,7 @@ HALVES = (
     "thirteenth",
     "fourteenth",
     "fifteenth",
+    "sixteenth",
 )
 
 
