@@ -177,6 +177,10 @@ def test_what_has_no_code_and_what_is_split_already_is_told(tmp_path: Path, piec
         split_device_wheels(small_wheel(tmp_path), tmp_path / "out", epoch=EPOCH)
     with pytest.raises(CheckError, match="has no GPU code that can be split off"):
         split_device_wheels(pieces["host"], tmp_path / "out", epoch=EPOCH)
+    with pytest.raises(CheckError, match="has no GPU code that can be split off") as caught:
+        split_device_wheels(pieces["gfx1100"], tmp_path / "out", epoch=EPOCH)
+    assert caught.value.cause == "it is a device wheel already"
+    assert not [*(tmp_path / "out").iterdir()]
     with pytest.raises(CheckError, match="would take the place of"):
         split_device_wheels(pieces["host"], pieces["host"].parent, epoch=EPOCH)
 

@@ -85,6 +85,8 @@ def split_device_wheels(
         )
         if not targets:
             raise walk.nothing("a host wheel already")
+        if all(_group(name).endswith(_device_suffix(target)) for target in targets):
+            raise walk.nothing("a device wheel already")
         written = [_write_host(out, name, walk.folder, found.host, targets, epoch)]
         for target in targets:
             tell(target)
@@ -103,7 +105,12 @@ def _group(name: WheelName) -> str:
 
 def _device(name: WheelName, target: str) -> str:
     """The project of the wheel with a target's code."""
-    return f"{name.name}-device-{target}".replace("_", "-").lower()
+    return f"{_group(name)}{_device_suffix(target)}".replace("_", "-")
+
+
+def _device_suffix(target: str) -> str:
+    """How the names of wheels with a target's code end, as they stand in file names."""
+    return f"_device_{target}".replace("-", "_").lower()
 
 
 def _write_host(
