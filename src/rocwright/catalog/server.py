@@ -12,7 +12,7 @@ from rocwheel.model import Frozen
 
 ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "pickled", "names"]
 """What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
-transformers, or only names that it looks up by itself."""
+transformers, pickled weights (with --trust-model), or only names that it looks up by itself."""
 
 SLOTS = frozenset({"artifact", "model", "host", "port", "listen", "key_file", "page", "data"})
 """What is filled in in a server's words and variables: folders and files as the server sees them. `listen` is

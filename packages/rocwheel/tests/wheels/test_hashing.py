@@ -6,7 +6,8 @@ import gc
 import hashlib
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,10 +53,10 @@ def test_no_more_than_a_few_pieces_wait(monkeypatch: pytest.MonkeyPatch) -> None
     most = 0
     submit = ThreadPoolExecutor.submit
 
-    def counted(pool: ThreadPoolExecutor, *args: object) -> object:
+    def counted(pool: ThreadPoolExecutor, *args: Any) -> Future[Any]:
         nonlocal most
         most = max(most, pool._work_queue.qsize())
-        return submit(pool, *args)  # type: ignore[arg-type]
+        return submit(pool, *args)
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
     digest = Sha256()
