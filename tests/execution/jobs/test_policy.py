@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fitting, margin
 from rocwright.execution.jobs.processes import Kind, Seen
-from rocwright.execution.jobs.prospects import StepNow
+from rocwright.execution.jobs.prospects import Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
@@ -226,6 +226,33 @@ def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
     before = look(2 * GIB, pair)
     now = [replace(pair[0], cpu=1.0), pair[1]]
     assert [one.pid for one in look(100 * MIB, now, before, at=PATIENCE + 1).pause] == [2]
+
+
+@pytest.mark.parametrize(
+    ("seed", "learnt", "most"),
+    [(33, False, 1.25), (9, False, 1.25), (149, False, 1.3), (246, False, 1.25), (50, True, 1.1)],
+)
+def test_of_compilers_that_hardly_fit_nearly_as_many_run_as_can(seed: int, learnt: bool, most: float) -> None:
+    """Builds that took 1.35 times the best number's time, or were killed (246), before it counted that what
+    has not grown for long has mostly all that it wants."""
+    told, ratio = against_best(drawn(seed), learnt=learnt)
+    assert not told.killed
+    assert ratio <= most
+
+
+def test_one_that_stands_still_may_swell_but_hardly_wants_all_that_others_came_to() -> None:
+    prospects = Prospects([STEP], known(*[600 * MIB] * 40), [], 8 * GIB)
+    job = seen(1, 200 * MIB, cpu=10.0)
+    all_, less, least = (prospects.wants(job, grown) for grown in (9.0, 6.0, 1.0))
+    assert all_ == prospects.most(job) - job.memory
+    assert less == pytest.approx(all_ / 2, rel=0.01)
+    assert 0 < least < less
+
+
+def test_of_a_small_room_more_is_kept_while_nothing_is_known() -> None:
+    small, large = room(0, GIB), room(0, 16 * GIB)
+    assert margin(small, known=False) == 2 * margin(small)
+    assert margin(large, known=False) == margin(large)
 
 
 # --- single looks

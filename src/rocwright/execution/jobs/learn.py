@@ -40,8 +40,8 @@ _STEPS = 8
 _FADES = 24
 """Of so many known ones the largest is doubted half as much as of one."""
 
-_FEW, _SPREAD = 4, 3
-"""From so many on it counts how far the largest lies above the mean: at a third of that all doubt counts."""
+_FEW, _SPREAD = 4, 4
+"""From so many on it counts how far the largest lies above the mean: at a quarter of it all doubt counts."""
 
 PLAUSIBLE = 5 * 1024**3 // 4
 """Bytes that most compilers stay under: beyond them doubt counts little (`_BEYOND`)."""

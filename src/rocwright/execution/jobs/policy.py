@@ -36,6 +36,9 @@ _NEARLY = 0.1
 _FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
 """Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
 
+_KEPT = 32 * 1024**2
+"""Bytes that are kept at least for what is not seen."""
+
 MANY = 32
 """Jobs of a sort that have ended, from which on there may be more than there are processors."""
 
@@ -50,7 +53,8 @@ _SIGNAL = 0.03
 class Past:
     """What one look hands to the next.
 
-    `fastest` is the quickest growth of a process in bytes a second, `late` by how many seconds looks came
+    `fastest` is the quickest growth of a process in bytes a second, `swells` that of one that had shown its
+    size (all grow quickly as they begin), `late` by how many seconds looks came
     later than the `waits` asked for. `stalled` is the pressure's total, `calm` the share of the room that
     counts under it. `progress` is when each process last did something; `stopped` are those paused here.
     `growth` is that of each in bytes a second, `grew` what it held when it last grew, and the seconds of a
@@ -60,6 +64,7 @@ class Past:
 
     time: float | None = None
     fastest: float = _FAST
+    swells: float = _FAST
     late: float = 0
     waits: float = PERIOD
     stalled: float = 0
@@ -118,7 +123,8 @@ def decide(
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
     prospects = Prospects(steps, learnt, workers, room.total)
-    available = round((room.available - margin(room)) * past.calm)
+    kept = margin(room, known=not any(prospects.guessed(one) for one in workers))
+    available = round((room.available - kept) * past.calm)
     others = beside.running if room.shared else ()
     goes = _going(available, room, active, others, prospects, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
@@ -159,9 +165,13 @@ def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
     return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
 
 
-def margin(room: MemoryBudget) -> int:
-    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs."""
-    return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
+def margin(room: MemoryBudget, *, known: bool = True) -> int:
+    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs.
+
+    Of a small room a larger part is, as long as it is not `known` what a job that runs comes to.
+    """
+    least = _KEPT if known else 2 * _KEPT
+    return round(min(max(room.total * 0.03, least), 1024**3))
 
 
 def _name(one: Seen) -> tuple[int, int]:
@@ -179,6 +189,7 @@ def _remember(
         for one, old in pairs
         if old is not None and passed > _SIGNAL / 3
     }
+    shown = [growth[_name(one)] for one, old in pairs if _name(one) in growth and old and old.cpu >= SHOWN]
     progress = {
         _name(one): past.progress.get(_name(one), now)
         if old is not None and old.cpu == one.cpu and not one.paused and not one.ready
@@ -195,6 +206,7 @@ def _remember(
     return Past(
         time=now,
         fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *growth.values()),
+        swells=max(_SLOW, past.swells * 0.5 ** (passed / 20), *shown),
         late=max(0.0, min(1.0, max(past.late * 0.5 ** (passed / 10), passed - past.waits))),
         seen={_name(one): one for one in seen},
         progress=progress,
@@ -239,7 +251,8 @@ def _going(
         return [True] * len(mine)
     ahead = (2 * SHORTEST + _SIGNAL + past.late) * min(1.0, cores / len(jobs))
     # each goes on growing as it does, and one may begin to swell: not all in the same moment
-    burst = round(past.fastest * ahead)
+    young = any(one.cpu < SHOWN and not one.paused for one in active)
+    burst = round((past.fastest if young else past.swells) * ahead)
     again = burst + margin(room) // 2
     # one whose own peak is known grows no further: it needs no room beyond that to go on again
     known = {id(told): told.wants for told, one in zip(mine, active, strict=True) if prospects.knows(one)}
@@ -281,7 +294,9 @@ def _admitted(
     by_most -= sum(one.most for one in later)
     if workers:
         # the oldest is to find what it may want: most of that, since it mostly wants less
-        by_usual -= max(0, prospects.most(workers[0]) - prospects.usual(workers[0])) * 3 // 4
+        oldest = workers[0]
+        wants = prospects.wants(oldest, past.grew[_name(oldest)][1])
+        by_usual -= max(0, oldest.memory + wants - prospects.usual(oldest)) * 3 // 4
     total = len(workers) + len(later)
     new = [prospects.new(step.name) for step in steps if step.shares or step.clients]
     usual = max((one.usual for one in new), default=UNKNOWN)
