@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocwright.execution.jobs import room as module
 from rocwright.execution.jobs.kernel import text
-from rocwright.execution.jobs.room import Pressure, pressure_of, read_room
+from rocwright.execution.jobs.room import Pressure, Sums, pressure_of, read_room
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 
@@ -87,6 +89,45 @@ def test_what_processes_were_seen_to_have_counts_before_the_kernel_has_added_it_
     box = first(mount / "user/build/box", str(5 * GIB), GIB)
     assert read_room(None, build, [box.folder], own=5 * GIB).bound == str(above.folder)
     assert read_room(None, build, [box.folder], own=1 * GIB).bound == str(box.folder)
+
+
+def test_what_else_is_in_a_cgroup_counts_also_where_the_kernel_has_not_added_up_yet(mount: Path) -> None:
+    """Two builds hold 1 GiB of their own, beside the compilers: it is not hidden by what those came to."""
+    first(mount / "user", str(8 * GIB), GIB)
+    group = Cgroup(folder=mount / "user/build", path="/user/build", version=1)
+    sums = Sums()
+    assert read_room(None, group, sums=sums).available == 7 * GIB
+    assert read_room(None, group, own=3 * GIB, beside=GIB, sums=sums).used == 5 * GIB
+    assert read_room(None, group, own=GIB, sums=sums).used == 2 * GIB
+
+
+def test_the_limit_of_the_user_counts_files_in_memory_as_well(mount: Path) -> None:
+    group = first(mount / "build", "9223372036854771712", GIB)
+    sums = Sums()
+    assert read_room(4 * GIB, group, sums=sums).available == 3 * GIB
+    assert read_room(4 * GIB, group, own=2 * GIB, sums=sums).available == GIB
+
+
+@given(st.integers(0, 100), st.lists(st.tuples(st.integers(0, 1000), st.one_of(st.none(), st.floats(0, 1)))))
+def test_whenever_the_kernel_adds_up_what_does_not_change_is_known(
+    rest: int, looks: list[tuple[int, float | None]]
+) -> None:
+    """At any time between two looks, also where processes end or begin in between."""
+    sums, told, before = Sums(), rest, 0
+    assert sums.now("x", told, 0) == rest
+    for seen, when in looks:
+        if when is not None:
+            told = rest + round(before + when * (seen - before))
+        assert sums.now("x", told, seen) == rest + seen
+        before = seen
+
+
+def test_what_changes_is_known_when_the_kernel_has_added_up() -> None:
+    sums = Sums()
+    assert [sums.now("x", told, 100) for told in (150, 150, 170, 130)] == [150, 150, 170, 130]
+    # processes may share what they hold: it was counted twice
+    assert sums.now("x", 90, 100) == 100
+    assert sums.now("y", 90, 0) == 90
 
 
 def test_file_cache_is_not_used_in_version_1(mount: Path) -> None:

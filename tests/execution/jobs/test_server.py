@@ -19,6 +19,7 @@ from tests.making import small_plan
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs import policy
 from rocwright.execution.jobs import server as servers
+from rocwright.execution.jobs.beside import Board
 from rocwright.execution.jobs.join import tell_clients, tell_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision
@@ -28,6 +29,7 @@ from rocwright.execution.jobs.server import Held, JobServer
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.sandbox import cgroup, state
+from rocwright.sandbox.cgroup import Cgroup
 
 STEP = small_plan().steps[-1]
 MIB, GIB = 2**20, 2**30
@@ -230,6 +232,29 @@ def test_the_policy_is_asked_with_what_may_run_and_the_processors_of_the_machine
         assert until(lambda: (4, os.cpu_count()) in asked)
         server.seat(wants(8), most=3)
         assert until(lambda: (3, os.cpu_count()) in asked)
+
+
+def test_what_the_kernel_told_is_kept_from_look_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter([40 * MIB, *[60 * MIB] * 3])
+    with JobServer(Home(tmp_path), jobs=4, memory=64 * MIB, sharing=False) as server:
+        monkeypatch.setattr(Cgroup, "used", lambda _: next(told))
+        server._group = Cgroup(folder=tmp_path, path="/x", version=1)
+        assert [server._look(Sight(seen=(seen(memory=20 * MIB),))).used // MIB for _ in range(2)] == [40, 60]
+        # a process has gone, and the kernel has not yet added up
+        assert server._look(Sight()).used == 40 * MIB
+        server._group = None
+
+
+def test_a_process_is_paused_before_others_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim is a file: to write it may take seconds on a busy disk, in which compilers grow."""
+    done: list[str] = []
+    monkeypatch.setattr(JobServer, "_pause", lambda *_: done.append("pause"))
+    monkeypatch.setattr(Board, "say", lambda *_: done.append("say"))
+    with JobServer(Home(tmp_path), jobs=4):
+        assert until(lambda: len(done) > 1)
+    assert done[:2] == ["pause", "say"]
 
 
 def test_threads_that_could_hold_a_token_are_those_of_whom_started_no_other_but_the_first_of_a_step() -> None:

@@ -58,37 +58,74 @@ class MemoryBudget:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
+    """`shared` says whether other builds are within it too, `late` whether `used` may be seconds old."""
+
     name: str
     total: int
     used: int
     pressure: Path | None = None
     shared: bool = True
-    """Whether other builds are within it too."""
+    late: bool = False
 
     @property
     def left(self) -> int:
         return max(0, self.total - self.used)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What the kernel told, what processes were seen to have then, and what all else had, in bytes."""
+
+    told: int
+    seen: int
+    rest: int
+
+
+class Sums:
+    """What cgroups are told to use, from look to look, made right by what processes have now.
+
+    The kernel adds up for memory.stat every two seconds (Linux, mm/memcontrol.c, FLUSH_TIME), and a compiler
+    takes hundreds of MiB in that time. What else is in a cgroup (rocwright itself, other programs, files in
+    memory) changes slowly: it is what is left of each sum once the processes seen are taken off.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, _Sum] = {}
+
+    def now(self, name: str, told: int, seen: int) -> int:
+        """Bytes in use now in a cgroup of which the kernel tells so much, where processes have `seen`."""
+        last = self._last.get(name) or _Sum(told, seen, max(0, told - seen))
+        rest = last.rest
+        if told != last.told:
+            # it was added up at some time between the two looks
+            least, most = sorted(max(0, told - had) for had in (seen, last.seen))
+            rest = min(max(rest, least), most)
+        self._last[name] = _Sum(told, seen, rest)
+        return seen + rest
+
+
 def read_room(
-    limit: int | None, group: Cgroup | None, below: Sequence[Path] = (), own: int = 0, beside: int = 0
+    limit: int | None,
+    group: Cgroup | None,
+    below: Sequence[Path] = (),
+    own: int = 0,
+    beside: int = 0,
+    sums: Sums | None = None,
 ) -> MemoryBudget:
     """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
     of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
-    them, or counts late: the kernel adds up for memory.stat every two seconds (Linux, mm/memcontrol.c,
-    FLUSH_TIME). `beside` is what those of other builds have. Never raises.
+    them, or counts late, and `beside` what those of other builds have. `sums` are those of the looks before.
+    Never raises.
     """
     machine = _machine(text(MEMINFO))
     bounds = [machine, *_cgroups(group, below, machine.total)]
-    seen = {True: own + beside, False: own}
-    bounds = [
-        bound if Path(bound.name) in below else replace(bound, used=max(bound.used, seen[bound.shared]))
-        for bound in bounds
-    ]
     if limit is not None:
-        used = max(own, group.used() if group is not None else 0)
-        bounds.append(_Bound("limit", limit, used, shared=False))
-    tightest = min(bounds, key=lambda bound: bound.left)
+        used = group.used() if group is not None else 0
+        bounds.append(_Bound("limit", limit, used, shared=False, late=True))
+    sums = sums or Sums()
+    # of a single sandbox it is not known what processes have
+    found = [bound if Path(bound.name) in below else _with(bound, own, beside, sums) for bound in bounds]
+    tightest = min(found, key=lambda bound: bound.left)
     return MemoryBudget(
         total=tightest.total,
         used=tightest.used,
@@ -98,6 +135,12 @@ def read_room(
         limit=limit,
         pressure=pressure_of(text(tightest.pressure)) if tightest.pressure is not None else None,
     )
+
+
+def _with(bound: _Bound, own: int, beside: int, sums: Sums) -> _Bound:
+    seen = own + beside if bound.shared else own
+    used = sums.now(bound.name, bound.used, seen) if bound.late else max(bound.used, seen)
+    return replace(bound, used=used)
 
 
 def free_memory() -> int:
@@ -151,7 +194,7 @@ def _first(folder: Path, total: int) -> _Bound | None:
     if not limit.isdigit() or int(limit) >= total:
         return None
     stat = table(text(folder / "memory.stat"))
-    return _Bound(str(folder), int(limit), stat.get("total_rss", 0) + stat.get("total_shmem", 0))
+    return _Bound(str(folder), int(limit), stat.get("total_rss", 0) + stat.get("total_shmem", 0), late=True)
 
 
 def _second(folder: Path, total: int) -> _Bound | None:
@@ -162,4 +205,4 @@ def _second(folder: Path, total: int) -> _Bound | None:
         return None
     stat = table(text(folder / "memory.stat"))
     used = sum(stat.get(name, 0) for name in _HELD_V2)
-    return _Bound(str(folder), min(numbers), used, folder / "memory.pressure")
+    return _Bound(str(folder), min(numbers), used, folder / "memory.pressure", late=True)

@@ -26,7 +26,7 @@ from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
 from rocwright.execution.jobs.processes import Kind, Seen, Sight, Watch, send
 from rocwright.execution.jobs.prospects import StepNow
-from rocwright.execution.jobs.room import MemoryBudget, read_room
+from rocwright.execution.jobs.room import MemoryBudget, Sums, read_room
 from rocwright.execution.jobs.tokens import Tokens
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -131,7 +131,7 @@ class JobServer:
         self._wake = Event()
         self._stopped = False
         self._paused: dict[int, Seen] = {}
-        self._beside = NOBODY
+        self._beside, self._sums = NOBODY, Sums()
         self._looked = time.monotonic()
         self._thread = Thread(target=self._serve, name="job server", daemon=True)
 
@@ -210,7 +210,7 @@ class JobServer:
         if sight is None:
             return read_room(self.limit, self._group)
         own = sum(one.memory for one in sight.seen)
-        return read_room(self.limit, self._group, sight.groups, own, self._beside.memory)
+        return read_room(self.limit, self._group, sight.groups, own, self._beside.memory, self._sums)
 
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
         now = self.decision.tokens
@@ -258,6 +258,8 @@ class JobServer:
                 os.cpu_count(),
                 self._beside,
             )
+            # before all that may have to wait for a disk
+            self._pause(self.decision)
             self._board.say(self.decision.claim)
         for seat in seats:
             mine = [one for one in sight.seen if one.step == seat.name]
@@ -271,7 +273,6 @@ class JobServer:
             started=_started(sight.seen, self._clients),
         )
         self._circulation.settle(self.decision.tokens - len(seats))
-        self._pause(self.decision)
         if self.decision.hopeless is not None:
             self._too_large(self.decision.hopeless, room, seats)
 
