@@ -230,7 +230,14 @@ def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
 
 @pytest.mark.parametrize(
     ("seed", "learnt", "most"),
-    [(33, False, 1.25), (9, False, 1.25), (149, False, 1.3), (246, False, 1.25), (50, True, 1.16)],
+    [
+        (33, False, 1.25),
+        (9, False, 1.25),
+        (149, False, 1.3),
+        (246, False, 1.25),
+        (50, False, 1.25),
+        (50, True, 1.1),
+    ],
 )
 def test_of_compilers_that_hardly_fit_nearly_as_many_run_as_can(seed: int, learnt: bool, most: float) -> None:
     """Builds that took 1.35 times the best number's time, or were killed (246), before it counted that what

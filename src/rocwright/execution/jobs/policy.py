@@ -120,9 +120,10 @@ def decide(
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
     prospects = Prospects(steps, learnt, workers, room.total)
-    available = round((room.available - margin(room)) * past.calm)
+    kept = margin(room, 1 + beside.builds * room.shared)
+    available = round((room.available - kept) * past.calm)
     others = beside.running if room.shared else ()
-    goes = _going(available, room, active, others, prospects, past, min(cores or most, most))
+    goes = _going(available, kept, active, others, prospects, past, min(cores or most, most))
     stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
     pause = tuple(one for one in active if _name(one) in stays and not one.paused)
     # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
@@ -141,7 +142,7 @@ def decide(
         why=_words(tokens, most, len(stays)),
         next=wait,
         claim=_claim(workers, active, stays, steps, prospects, past, tokens),
-        hopeless=_hopeless(room, active, goes, past.others[room.bound]),
+        hopeless=_hopeless(room, kept, active, goes, past.others[room.bound]),
         past=replace(past, stopped=frozenset(stays), waits=wait),
     )
 
@@ -161,9 +162,10 @@ def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
     return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
 
 
-def margin(room: MemoryBudget) -> int:
-    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs."""
-    return round(min(max(room.total * 0.03, 64 * 1024**2), 1024**3))
+def margin(room: MemoryBudget, builds: int = 1) -> int:
+    """Bytes that are kept for what is not seen: kernel memory, drivers of compilers, other programs; of each
+    of so many builds, and what those are about to do."""
+    return round(min(max(room.total * 0.03, builds * 32 * 1024**2), 1024**3))
 
 
 def _name(one: Seen) -> tuple[int, int]:
@@ -228,7 +230,7 @@ def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
 
 def _going(
     available: int,
-    room: MemoryBudget,
+    kept: int,
     active: Sequence[Seen],
     others: Sequence[Running],
     prospects: Prospects,
@@ -245,14 +247,14 @@ def _going(
     # each goes on growing as it does, and one may begin to swell: not all in the same moment
     young = any(one.cpu < SHOWN and not one.paused for one in active)
     burst = round((past.fastest if young else past.swells) * ahead)
-    again = burst + margin(room) // 2
+    again = burst + kept // 2
     # one whose own peak is known grows no further: it needs no room beyond that to go on again
     known = {id(told): told.wants for told, one in zip(mine, active, strict=True) if prospects.knows(one)}
     steps = [
         min(burst, round(ahead * max(2 * one.grows, _SLOW))) + (again if one.stopped else 0) for one in jobs
     ]
     steps = [min(step, known.get(id(one), step)) for step, one in zip(steps, jobs, strict=True)]
-    held = [Job(one.holds, one.wants, margin(room) if one.stopped else 0, one.guessed) for one in jobs]
+    held = [Job(one.holds, one.wants, kept if one.stopped else 0, one.guessed) for one in jobs]
     places = order(available - burst, held)
     found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
     numbers = {id(one): number for number, one in enumerate(jobs)}
@@ -345,15 +347,17 @@ def _next(available: int, fastest: float, running: int) -> float:
     return min(PERIOD, max(SHORTEST, available / (4 * fastest * max(1, running))))
 
 
-def _hopeless(room: MemoryBudget, active: Sequence[Seen], goes: Sequence[bool], others: int) -> Seen | None:
+def _hopeless(
+    room: MemoryBudget, kept: int, active: Sequence[Seen], goes: Sequence[bool], others: int
+) -> Seen | None:
     """The process that alone has filled what there would be without all others.
 
     What is used now would not tell: a process that was killed is gone before its memory is.
     """
     going = [one for one, may in zip(active, goes, strict=True) if may]
-    if len(going) != 1 or room.available > margin(room):
+    if len(going) != 1 or room.available > kept:
         return None
-    nearly_all = room.total - min(margin(room), round(room.total * _NEARLY))
+    nearly_all = room.total - min(kept, round(room.total * _NEARLY))
     return going[0] if going[0].memory + others > nearly_all else None
 
 
