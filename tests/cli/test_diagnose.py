@@ -71,6 +71,18 @@ def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     assert "no error found in 1 line," in CliRunner().invoke(cli, ["diagnose", "-"], input="fine\n").output
 
 
+def test_what_goes_on_in_another_way_is_no_error_and_not_said_to_be_one() -> None:
+    """rocBLAS calls it an error, and takes Tensile's kernel."""
+    log = "loading\nrocBLAS error: No hipBLASLt solution found\nstep 1/20\n"
+    calm = CliRunner().invoke(cli, ["diagnose", "-"], input=f"{log}done\n").output
+    assert calm.startswith("no error found in 4 lines")
+    assert "known   hipblaslt-no-solution, line 2" in calm
+    assert "above is the first error" not in calm
+    log += "a.c:1:1: error: nobody saw this before\n"
+    failed = CliRunner().invoke(cli, ["diagnose", "-"], input=log)
+    assert failed.output.startswith("first error, line 4 of 4 lines")
+
+
 def test_an_issue_of_some_cards_is_said_to_be_unsure_where_no_card_is_named(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("hsa_init Failed, HSA_STATUS_ERROR (4096)\n")

@@ -120,13 +120,14 @@ def _tell(found: Diagnosis) -> None:
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.new is not None:
         _new(found.new)
-    if found.first is None and not found.known:
+    nothing = found.first is None and found.cause is None
+    if nothing:
         click.echo(f"no error found in {read}")
         if found.last.strip():
             _label("ends", printable(found.last))
-        _label("next", "the log may end before the failure, or belong to another step")
-        return
-    if found.first is not None:
+    elif found.first is None:
+        click.echo(_bold(f"{read}, of which none is an error by itself"))
+    else:
         who = f", by {found.first.tool}" if found.first.tool else ""
         click.echo(_bold(f"first error, line {found.first.line:,} of {read}{who}"))
         for text in found.first.lines:
@@ -138,7 +139,9 @@ def _tell(found: Diagnosis) -> None:
         _label("more", f"other known issues, less likely: {', '.join(more)}")
     for out in found.ruled_out:
         _label("not", f"{out.issue} (line {out.line:,}): {out.why}")
-    if found.cause is None:
+    if nothing:
+        _label("next", "the log may end before the failure, or belong to another step")
+    elif found.cause is None:
         _label("unknown", "no known issue explains this; above is the first error of the log")
         _label("next", "read the lines before it; you can add an issue to issues/*.toml of your catalog")
 

@@ -22,6 +22,7 @@ from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fi
 from rocwright.execution.jobs.processes import Kind, Seen
 from rocwright.execution.jobs.prospects import Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
+from rocwright.home import Home
 
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
 
@@ -254,6 +255,36 @@ def test_one_that_stands_still_may_swell_but_hardly_wants_all_that_others_came_t
     assert all_ == prospects.most(job) - job.memory
     assert less == pytest.approx(all_ / 2, rel=0.01)
     assert 0 < least < less
+
+
+def test_its_own_peak_of_the_last_build_is_what_it_may_come_to_and_little_more(tmp_path: Path) -> None:
+    first = Learnt.load(Home(tmp_path))
+    for unit, peak in (("a", 200 * MIB), ("b", 800 * MIB)):
+        first.note("part", "step", Kind.COMPILE, peak, unit=unit)
+    first.save()
+    prospects = Prospects([STEP], Learnt.load(Home(tmp_path)), [], 8 * GIB)
+    named = replace(seen(1, 190 * MIB), unit="a")
+    assert prospects.knows(named)
+    assert 200 * MIB < prospects.most(named) <= 206 * MIB
+    # it came to more than in the last build: only what others of its sort came to is known of it
+    grown = replace(named, memory=210 * MIB)
+    assert not prospects.knows(grown)
+    assert prospects.most(grown) > 800 * MIB
+
+
+@pytest.mark.parametrize(("cpu", "paused"), [(0.9, []), (0.1, [2])])
+def test_room_for_sudden_growth_is_by_what_has_shown_its_size_where_none_is_young(
+    cpu: float, paused: list[int]
+) -> None:
+    """All grow quickly as they begin: once those that run have begun, that is no measure of them."""
+    learnt = known(*[500 * MIB] * 50)
+    begun = decide(0, room(3 * GIB), [seen(1, MIB)], [STEP], learnt, None, 2)
+    swelled = decide(0.5, room(3 * GIB), [seen(1, 450 * MIB, cpu=0.2)], [STEP], learnt, begun, 2)
+    assert swelled.past.fastest > 800 * MIB
+    assert swelled.past.swells < 600 * MIB
+    swelled = replace(swelled, past=replace(swelled.past, waits=0.5, late=0))
+    pair = [seen(1, 450 * MIB, cpu=cpu), seen(2, 450 * MIB, cpu=cpu)]
+    assert [one.pid for one in decide(1, room(255 * MIB), pair, [STEP], learnt, swelled, 2).pause] == paused
 
 
 # --- single looks
