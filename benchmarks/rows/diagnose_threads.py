@@ -31,6 +31,7 @@ HALVES = (
     "fourteenth",
     "fifteenth",
     "sixteenth",
+    "seventeenth",
 )
 
 

@@ -32,6 +32,22 @@ def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
         assert one.slots or one.place.line <= particular.index(one.issue) + 1
 
 
+@pytest.mark.parametrize("before", [200, 400, 20_000, 2_000_000])
+def test_of_a_long_line_what_was_found_is_shown_wherever_it_stands(before: int) -> None:
+    found = told("ok", f"python: {'x::y<z> ' * (before // 8)}Assertion `one == two' failed.", "done")
+    assert found.first is not None
+    assert found.first.text.startswith("python: x::y<z>")
+    assert "Assertion `one == two' failed." in found.first.text
+    assert len(found.first.text) <= 300
+    assert [one.place.text for one in found.known] == [found.first.text]
+
+
+def test_a_long_line_is_shown_once_and_from_its_begin_where_that_has_it() -> None:
+    found = told(f"a.c:1:1: error: {'very ' * 100}wrong")
+    assert found.first is not None
+    assert found.first.text == f"a.c:1:1: error: {'very ' * 100}"[:297] + "..."
+
+
 @pytest.mark.parametrize(
     ("name", "line"), [pytest.param(one.name, quote.line) for one in ISSUES for quote in one.quotes]
 )

@@ -22,8 +22,8 @@ from rocwright.catalog.issue import (
 )
 from rocwright.diagnosis.read_log import MOST_LINES
 
-MOST_WIDE = 300
-"""Characters shown of a line."""
+MOST_WIDE, _BEGIN = 300, 96
+"""Characters shown of a line, and of its begin where what was found stands further on."""
 
 LONGEST = 16 * 1024
 """Bytes of a line that are tried against each signature, around the place where one matched."""
@@ -103,7 +103,7 @@ class Scan:
             window = slice(max(begin, match.start() - LONGEST // 2), min(end, match.start() + LONGEST // 2))
             for one in self._in_line(piece[window]):
                 if one.name not in self._found:
-                    self._note(one, piece, begin, end, line + 1)
+                    self._note(one, piece, begin, end, line + 1, match.start() - begin)
                 if isinstance(one, ErrorLine) and one.begins and not self.began:
                     self._begin(line + 1)
             at = end + 1
@@ -153,12 +153,12 @@ class Scan:
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
         return [one for one in found if not ((follows or calm) and _general(one) and one.role in _SILENCED)]
 
-    def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int) -> None:
+    def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int, at: int) -> None:
         above = (
             self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
         ).splitlines()
         before = signature.before if isinstance(signature, ErrorLine) else 0
-        text = shown(piece[begin:end], self._stamp)
+        text = shown(piece[begin:end], self._stamp, at)
         told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
         hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1)
         self._found[signature.name] = hit
@@ -179,11 +179,17 @@ def _ends(piece: bytes) -> int:
     return len(piece) - len(piece.replace(b"\n", b""))
 
 
-def shown(line: bytes, stamp: re2.Pattern | None) -> str:
-    """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey."""
-    text = bare(line[:LONGEST], stamp)[: 4 * MOST_WIDE].decode(errors="replace").rstrip()
-    text = printable(text, keep="\t")
+def shown(line: bytes, stamp: re2.Pattern | None, at: int = 0) -> str:
+    """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey. `at` is
+    where in it something was found, in bytes: that much of a long line is shown as well."""
+    text = _readable(bare(line[:LONGEST], stamp))
+    if at > MOST_WIDE // 2 and (len(text) > MOST_WIDE or len(line) > LONGEST):
+        text = f"{text[:_BEGIN]}...{_readable(line[at - 8 :])}"
     return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
+
+
+def _readable(line: bytes) -> str:
+    return printable(line[: 4 * MOST_WIDE].decode(errors="replace").rstrip(), keep="\t")
 
 
 _SILENCED = ("cause", "likely")
