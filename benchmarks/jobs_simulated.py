@@ -23,7 +23,8 @@ TICK = 0.02
 
 UNITS = Path(__file__).with_name("units.json")
 """Compilers of real builds on Debian, seen four times a second on 2026-11-25: seconds of a processor, and
-MiB at each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC."""
+MiB at each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC;
+in their order those of torchvision by GCC, as the job server saw them on 2026-11-27 in `jobs:real`."""
 
 
 class Works(Protocol):
@@ -92,7 +93,7 @@ def drawn(seed: int, *, late: bool = False) -> Drawn:
     """
     chance = random.Random(seed)
     cores = (2, 4, 8, 16)[seed % 4]
-    known = list(recorded().values())[seed // 4 % 2]
+    known = recorded()[("llama-hip", "torch")[seed // 4 % 2]]
     units = [chance.choice(known) for _ in range(cores * chance.randint(12, 16))]
     peaks = [one.curve[-1] for one in units]
     mean = sum(peaks) / len(peaks)
@@ -188,12 +189,16 @@ def build(
     learnt: Learnt | None = None,
     recipe: int = 0,
     fixed: bool = False,
+    paused_only: bool = False,
 ) -> Told:
-    """Run them all, `most` at once where the number is `fixed`, else as the policy decides."""
+    """Run them all, `most` at once where the number is `fixed`, else as the policy decides.
+
+    `paused_only`: a tool that was told the number `most`, and whose processes the policy can only pause.
+    """
     machine, told, known = Machine(memory, cores), Told(), learnt or Learnt()
     waiting = list(reversed(compilers))
     decision = Decision(tokens=1)
-    step = StepNow(name="step", component="part", memory=recipe, jobs=most, shares=True, begun=0)
+    step = StepNow(name="step", component="part", memory=recipe, jobs=most, shares=not paused_only, begun=0)
     before: Decision | None = None
     now, look, pid, moved = 0.0, 0.0, 100, 0.0
     while waiting or machine.running:
@@ -208,7 +213,7 @@ def build(
             stop, go = ({one.pid for one in each} for each in (decision.pause, decision.resume))
             for one in machine.running:
                 one.paused = (one.paused or one.pid in stop) and one.pid not in go
-        tokens = most if fixed else decision.tokens
+        tokens = most if fixed or paused_only else decision.tokens
         while waiting and len(machine.running) < tokens:
             machine.running.append(_Running(pid, waiting.pop(), now, str(len(waiting))))
             pid, moved = pid + 1, now

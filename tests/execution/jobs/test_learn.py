@@ -46,6 +46,12 @@ def test_peaks_that_differ_leave_more_doubt_than_those_that_are_alike() -> None:
     assert alike.most() < apart.most()
 
 
+def test_the_more_run_at_once_the_larger_the_next_may_be() -> None:
+    peaks = Peaks([(700 * MIB, 3.0), (500 * MIB, 7.0)])
+    two, three, four, many = (peaks.most(among=among) for among in (2, 3, 4, 64))
+    assert two < three < four == many == peaks.most()
+
+
 def test_one_large_among_many_is_reckoned_with_and_not_taken_for_usual(tmp_path: Path) -> None:
     found = noted(Home(tmp_path), *[100 * MIB] * 40, 3 * GIB).peaks("part", "step", Kind.COMPILE, 100 * MIB)
     assert found.most() >= 3 * GIB

@@ -37,11 +37,15 @@ FORGOTTEN_DAYS = 400
 _UNIT = 1024**2
 _STEPS = 8
 
-_FADES = 24
-"""Of so many known ones the largest is doubted half as much as of one."""
+_FADES = 6
+"""With so many known for each that runs at once, the largest is doubted half as much as with one known."""
 
-_FEW, _SPREAD = 4, 4
-"""From so many on it counts how far the largest lies above the mean: at a quarter of it all doubt counts."""
+_FEW, _SPREAD = 4, 1.25
+"""From so many on it counts how far the largest lies above the mean: the share of it by which it does, times
+this and how many run at once, is how much of the doubt counts."""
+
+MOST_AMONG = 4
+"""More that run at once are taken for so many."""
 
 PLAUSIBLE = 5 * 1024**3 // 4
 """Bytes that most compilers stay under: beyond them doubt counts little (`_BEYOND`)."""
@@ -91,17 +95,19 @@ class Peaks:
         weight = self._weights[-1] - self._weights[at]
         return round((self._products[-1] - self._products[at]) / weight) if weight > 0 else self.most(held)
 
-    def most(self, held: int = 0, beside: int = 0) -> int:
-        """What it may come to, where one of the same sort that still runs holds `beside`.
+    def most(self, held: int = 0, beside: int = 0, among: int = MOST_AMONG) -> int:
+        """What it may come to, where one of the same sort that still runs holds `beside`, and `among` run.
 
-        Somewhat more than the largest: the fewer are known, and the more they differ, the more.
+        Somewhat more than the largest: the fewer are known, the more they differ, and the more run at once
+        (one of many is likelier to be larger than all before), the more.
         """
         if self.count < 1:
             return max(self._guess, 2 * held)
         largest = max(self._largest, held, beside)
-        doubt = 1 / (1 + self.count / _FADES)
+        among = min(among, MOST_AMONG)
+        doubt = 1 / (1 + self.count / (_FADES * among))
         if self.count >= _FEW:
-            doubt *= min(1.0, _SPREAD * (largest * self.count / self._products[-1] - 1))
+            doubt *= min(1.0, _SPREAD * among * (largest * self.count / self._products[-1] - 1))
         return round(max(largest * (_SURE + _BEYOND * doubt), min(largest * (1 + doubt), PLAUSIBLE)))
 
 

@@ -119,7 +119,7 @@ def decide(
     )
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
-    prospects = Prospects(steps, learnt, workers, room.total)
+    prospects = Prospects(steps, learnt, workers, room.total, min(cores or most, most))
     kept = margin(room, 1 + beside.builds * room.shared)
     available = round((room.available - kept) * past.calm)
     others = beside.running if room.shared else ()

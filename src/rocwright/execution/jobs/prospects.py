@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocwright.execution.jobs.learn import Learnt, Peaks
+from rocwright.execution.jobs.learn import MOST_AMONG, Learnt, Peaks
 from rocwright.execution.jobs.processes import Kind, Seen
 
 UNKNOWN = 1024**3
@@ -15,8 +15,9 @@ UNKNOWN = 1024**3
 SHOWN = 0.25
 """Seconds of a processor after which a job has shown its size."""
 
-_LEAST = 64 * 1024**2
-"""Bytes that a new job is let in with where none has ended."""
+_FIRST, _FEWEST, _MOST_FIRST = 640 * 1024**2, 4, 6
+"""Bytes that a new job is let in with at most where none has ended and those that run have shown less (what
+they come to is seen only at their end), and into how many parts all memory is divided for it: by cores."""
 
 _NAMED = 1.025
 """What a job may come to over its own peak in the last build."""
@@ -61,9 +62,20 @@ class Newcomer:
 
 
 class Prospects:
-    """For one look: `workers` are the jobs of `steps` that run now, `total` is the memory for all, bytes."""
+    """For one look: `workers` are the jobs of `steps` that run now, `total` is the memory for all, bytes.
 
-    def __init__(self, steps: Sequence[StepNow], learnt: Learnt, workers: Sequence[Seen], total: int) -> None:
+    At least as many run at once as there are `cores`.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[StepNow],
+        learnt: Learnt,
+        workers: Sequence[Seen],
+        total: int,
+        cores: int = MOST_AMONG,
+    ) -> None:
+        self._among = max(2, cores, len(workers))
         self._steps = {step.name: step for step in steps}
         self._learnt = learnt
         self._total = total
@@ -82,7 +94,7 @@ class Prospects:
         peaks = self._peaks(one.step, one.kind)
         if peaks.count < 1:
             return max(self._guess(one.step), 2 * one.memory)
-        return peaks.most(one.memory, self._largest[one.step, one.kind])
+        return peaks.most(one.memory, self._largest[one.step, one.kind], self._among)
 
     def knows(self, one: Seen) -> bool:
         """Whether a job's own peak in the last build is known, and not exceeded by now."""
@@ -115,7 +127,8 @@ class Prospects:
         peaks, shown = self._peaks(name, kind), self._shown[name, kind]
         if peaks.count < 1:
             twice = 2 * max(shown, default=0)
-            return Newcomer(max(_LEAST, twice), max(self._guess(name), twice), count=0)
+            first = min(_FIRST, self._total // min(max(_FEWEST, self._among), _MOST_FIRST))
+            return Newcomer(max(first, twice), max(self._guess(name), twice), count=0)
         mean = self._learnt.mean(self._component(name), name, kind) or peaks.usual()
         if shown:
             now = sum(shown) / len(shown)
@@ -123,7 +136,7 @@ class Prospects:
         # the first that end are the small ones
         return Newcomer(
             round(mean * (1 + 1 / (1 + peaks.count))),
-            peaks.most(),
+            peaks.most(among=self._among),
             count=peaks.count,
         )
 
