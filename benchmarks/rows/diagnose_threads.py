@@ -32,6 +32,9 @@ HALVES = (
     "fifteenth",
     "sixteenth",
     "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
 )
 
 

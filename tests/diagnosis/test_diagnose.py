@@ -42,6 +42,50 @@ def test_of_a_long_line_what_was_found_is_shown_wherever_it_stands(before: int) 
     assert [one.place.text for one in found.known] == [found.first.text]
 
 
+def test_of_a_long_line_each_cause_shows_its_own_place() -> None:
+    found = told(f"ld.lld: error: {'a/b.cpp.o:' * 60} relocation R_X86_64_PC32 out of range: 4")
+    assert found.cause is not None
+    assert found.first is not None
+    assert found.first.text.startswith("ld.lld: error: a/b.cpp.o:")
+    assert "relocation R_X86_64_PC32 out of range" in found.cause.place.text
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("dpkg: error processing archive /tmp/a_4.0.0.deb (--unpack):", "trying to overwrite '/opt/rocm/x'"),
+        ("thread 'main' (3) panicked at src/main.rs:1:17:", "called `Option::unwrap()` on a `None` value"),
+    ],
+)
+def test_where_the_error_is_told_on_the_line_below_that_line_is_it(above: str, below: str) -> None:
+    whole = told("ok", above, below, "more")
+    apart = diagnose([f"ok\n{above}\n".encode(), f"\n{below}\n".encode()])
+    assert whole.first is not None
+    assert apart.first is not None
+    assert (whole.first.line, whole.first.text, whole.first.lines[:2]) == (3, below, (above, below))
+    assert (apart.first.line, apart.first.text) == (4, below)
+    cut = told("ok", above)
+    assert cut.first is not None
+    assert (cut.first.line, cut.first.text) == (2, above)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/bin/sh: строка 1: bin/hipcc: Нет такого файла или каталога",
+        "bash: hipcc: Kommando nicht gefunden.",
+        "bash：hipcc：未找到命令",  # noqa: RUF001
+        "Speicherzugriffsfehler (Speicherabzug geschrieben)",
+        "段错误（核心已转储）",  # noqa: RUF001
+    ],
+)
+def test_errors_of_shells_and_crashes_are_found_in_other_languages(line: str) -> None:
+    found = told("Compiling objects...", line, "make: *** [Makefile:3: all] Error 1")
+    assert found.first is not None
+    assert (found.first.line, found.first.text) == (2, line)
+    assert told("Die Meldung: Datei oder Verzeichnis nicht gefunden kommt dann").first is None
+
+
 def test_a_long_line_is_shown_once_and_from_its_begin_where_that_has_it() -> None:
     found = told(f"a.c:1:1: error: {'very ' * 100}wrong")
     assert found.first is not None

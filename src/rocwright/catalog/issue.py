@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache, lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import re2
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
@@ -58,6 +58,15 @@ def _said(error: Exception) -> str:
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
+def _to_the_letter(text: str) -> str:
+    """A pattern in ASCII that matches just this text, in UTF-8."""
+    return "".join(re.escape(chr(byte)) if byte < 128 else f"\\x{byte:02x}" for byte in text.encode())
+
+
+_WIDE = _to_the_letter("\uff08")
+"""The bracket that Chinese has."""
+
+
 class Signature(Frozen):
     """Lines of a log that mean something: any of `patterns` (RE2, within one line) is found in one.
 
@@ -77,12 +86,24 @@ class ErrorLine(Signature):
     """The line by which a tool tells a failure, known or not; `before` lines above it are shown too.
 
     With `begins` the failure begins here: errors that stand before it were got over, and any that follow
-    go before them.
+    go before them. `translated` are ends of such lines in other languages, to the letter. With `below` the
+    error itself is told by the line below.
     """
 
     says: Text
+    translated: tuple[Text, ...] = ()
     before: int = Field(default=0, ge=0, le=8)
     begins: bool = False
+    below: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_translated(cls, data: Any) -> Any:
+        told = data.get("translated") if isinstance(data, dict) else None
+        if not isinstance(told, list | tuple) or not all(isinstance(one, str) and one for one in told):
+            return data
+        ends = "|".join(_to_the_letter(one) for one in told)
+        return data | {"patterns": [*data.get("patterns", ()), f"(?:{ends})[.]?(?: *[(]|{_WIDE}|$)"]}
 
 
 class FixedIn(Frozen):

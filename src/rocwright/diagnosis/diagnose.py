@@ -233,13 +233,22 @@ def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
 
 
 def _place(hit: Hit) -> LogLocation:
+    below, text = _told_below(hit)
     return LogLocation(
-        line=hit.line,
-        text=hit.text.strip(),
+        line=hit.line + below,
+        text=text.strip(),
         lines=tuple(hit.lines),
         tool=hit.signature.says if isinstance(hit.signature, ErrorLine) else "",
         failure=hit.signature.failure,
     )
+
+
+def _told_below(hit: Hit) -> tuple[int, str]:
+    """How far below it the error itself is told, and its text."""
+    if isinstance(hit.signature, ErrorLine) and hit.signature.below:
+        following = enumerate(hit.lines[hit.lines.index(hit.text) + 1 :], start=1)
+        return next(((far, text) for far, text in following if text.strip()), (0, hit.text))
+    return 0, hit.text
 
 
 def _known(issue: Issue, hit: Hit) -> Known:

@@ -22,8 +22,8 @@ from rocwright.catalog.issue import (
 )
 from rocwright.diagnosis.read_log import MOST_LINES
 
-MOST_WIDE, _BEGIN = 300, 96
-"""Characters shown of a line, and of its begin where what was found stands further on."""
+MOST_WIDE, _BEGIN, _AHEAD = 300, 96, 40
+"""Characters shown of a line, of its begin where what was found stands further on, and before that."""
 
 LONGEST = 16 * 1024
 """Bytes of a line that are tried against each signature, around the place where one matched."""
@@ -158,11 +158,19 @@ class Scan:
             self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
         ).splitlines()
         before = signature.before if isinstance(signature, ErrorLine) else 0
-        text = shown(piece[begin:end], self._stamp, at)
+        text = shown(piece[begin:end], self._stamp, self._own_place(signature, piece[begin:end], at))
         told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
         hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1)
         self._found[signature.name] = hit
         self._follow(hit, piece, end + 1)
+
+    def _own_place(self, signature: Signature, line: bytes, at: int) -> int:
+        """Where in a long line this signature stands: `at` is where the first of all does."""
+        if len(line) <= MOST_WIDE:
+            return at
+        own, start = any_of([unnamed(one) for one in signature.patterns]), max(0, at - LONGEST // 2)
+        found = own.search(line[start : at + LONGEST // 2]) if own is not None else None
+        return start + found.start() if found is not None else at
 
     def _follow(self, hit: Hit, piece: bytes, at: int) -> None:
         """Lines that follow it, as far as this piece has them."""
@@ -184,7 +192,7 @@ def shown(line: bytes, stamp: re2.Pattern | None, at: int = 0) -> str:
     where in it something was found, in bytes: that much of a long line is shown as well."""
     text = _readable(bare(line[:LONGEST], stamp))
     if at > MOST_WIDE // 2 and (len(text) > MOST_WIDE or len(line) > LONGEST):
-        text = f"{text[:_BEGIN]}...{_readable(line[at - 8 :])}"
+        text = f"{text[:_BEGIN]}...{_readable(line[at - _AHEAD :])}"
     return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
 
 
