@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import Measured
-from rocwright.catalog.issue import plain
+from rocwright.catalog.issue import bare, plain, stamps, the_issues
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
@@ -120,7 +120,7 @@ def _judge(thread: dict[str, Any]) -> Judged:
     shown += [one.place.text for one in found.known]
 
     def is_first(text: str) -> bool:
-        return any(plain(true).decode() in text for true in thread["first"])
+        return any(_unstamped(true) in text for true in thread["first"])
 
     named = found.cause.issue.name if found.cause else ""
     right = bool(named) and named in thread["causes"]
@@ -132,6 +132,12 @@ def _judge(thread: dict[str, Any]) -> Judged:
         right=right,
         wrong=bool(named) and not right,
     )
+
+
+def _unstamped(true: str) -> str:
+    """A piece of the true line as `diagnose` shows it: without what stands before a line."""
+    _, lines = the_issues()
+    return (bare(plain(true), stamps(lines.before)).strip() or plain(true)).decode()
 
 
 def _percent(hits: Iterable[bool]) -> float:

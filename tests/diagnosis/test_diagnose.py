@@ -366,8 +366,7 @@ ERRNO = "OSError: [Errno 12] Cannot allocate memory"
 
 
 def test_words_that_are_others_too_are_told_where_the_log_names_whose_they_are() -> None:
-    assert names(told(ERRNO)) == []
-    assert told(ERRNO).first is not None
+    assert names(told(ERRNO)) == ["host-memory"]
     assert names(told("[12/40] Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
     assert names(told(*["x" * 90] * 9000, "Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
     assert names(told(ERRNO, where=Where(component="rocblas"))) == ["tensile-errno12"]
@@ -451,3 +450,33 @@ def test_a_calm_line_has_no_words_of_a_failure() -> None:
 def test_an_assertion_that_repeats_the_error_above_it_explains_nothing() -> None:
     found = told("CUDA error: x", 'GGML_ASSERT: ggml-cuda.cu:255: !"CUDA error"')
     assert "assertion-failed" not in names(found)
+
+
+CMAKE_TRIES = "CMake Error at /usr/share/cmake/Modules/CMakeTestCXXCompiler.cmake:60 (message):"
+BROKEN = "-- Check for working CXX compiler: /opt/rocm/bin/hipcc - broken"
+
+
+def test_what_the_compiler_said_comes_before_cmakes_words_that_it_does_not_work() -> None:
+    its_own = "    sh: /opt/rocm/llvm/bin/clang: No such file or directory"
+    found = told(BROKEN, CMAKE_TRIES, "  The C++ compiler", '    "/opt/rocm/bin/hipcc"', its_own).first
+    assert found is not None
+    assert found.text == its_own.strip()
+    alone = told(BROKEN, CMAKE_TRIES).first
+    assert alone is not None
+    assert alone.text == CMAKE_TRIES
+
+
+def test_a_broken_compiler_is_told_where_nothing_else_is() -> None:
+    found = told("-- Detecting CXX compiler ABI info - failed", BROKEN, "-- Configuring done")
+    assert found.first is not None
+    assert found.first.text == BROKEN
+    assert names(found) == ["compiler-does-not-work"]
+
+
+def test_a_warning_of_the_kernels_is_an_error_where_it_says_so() -> None:
+    before = "worker-01: kern: warning: [2023-12-14T11:16:10.461245972Z]: "
+    line = "amdgpu 0000:00:01.0: Direct firmware load for amdgpu/carrizo_pfp.bin failed with error -2"
+    found = told(before + line)
+    assert names(found) == ["amdgpu-firmware-missing"]
+    assert found.first is not None
+    assert found.first.text == line

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
-from rocwright.catalog.issue import ErrorLine, Issue, slots_in, the_issues
+from rocwright.catalog.issue import ErrorLine, Issue, Signature, slots_in, the_issues
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.ending import Ending
 from rocwright.diagnosis.log_facts import LogFacts
@@ -201,10 +201,15 @@ def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation 
     """The first line that is an error by itself, from where the failure began if one is there, else the
     first that follows from one."""
     errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
-    best = min(errors, key=lambda hit: (_ROLES[hit.signature.role], hit.line < began, hit.line), default=None)
+    best = min(errors, key=lambda hit: (*_plain(hit.signature), hit.line < began, hit.line), default=None)
     if best is not None and best.signature.role == "follows" and not _begins(best):
         best = next((hit for hit in errors if hit.signature.role == "follows" and _begins(hit)), best)
     return _place(best) if best else None
+
+
+def _plain(one: Signature) -> tuple[int, bool]:
+    """How plainly its line is an error, the plainest first: what an issue takes for likely comes last."""
+    return _ROLES[one.role], one.role == "likely" and isinstance(one, Issue)
 
 
 def _begins(hit: Hit) -> bool:
