@@ -26,6 +26,9 @@ def of(*lines: str, piece: int = 4096) -> Diagnosis:
         "Your installed thing uses CUDA but I cannot find it",
         "-1073741819 (0xC0000005, Access Violation)",
         "2026-01-02T03:04:05Z web-1 | this card is not supported",
+        "hipsolver : it wants libcholmod3 but that is not installable",
+        "12/294 Test  #12: TestIntegrator .......***Failed",
+        ">> The folder seems invalid",
     ],
 )
 def test_the_last_lines_tell_the_failure_where_no_line_is_plainer(line: str) -> None:
@@ -58,7 +61,17 @@ def test_words_far_from_the_end_tell_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["0 failed, 3 passed", "errors: 0", "level=INFO cannot x", "-- x: not supported"]
+    "line",
+    [
+        "0 failed, 3 passed",
+        "errors: 0",
+        "level=INFO cannot x",
+        "-- x: not supported",
+        "No broken requirements found.",
+        "Success: no issues found in 1535 source files",
+        "Manually-specified variables were not used by the project:",
+        "edit CMakeLists.txt: 1 changed (an operator fails there)",
+    ],
 )
 def test_a_calm_end_tells_nothing(line: str) -> None:
     assert of("fine", line).first is None

@@ -276,7 +276,7 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
     return {}
 
 
-def _rank(known: Known, where: Where, began: int) -> tuple[bool, int, bool, bool, int, bool, str]:
+def _rank(known: Known, where: Where, began: int) -> tuple[bool, bool, bool, bool, int, bool, str]:
     """What is sure first, then what is a cause, then what was seen in this component, then what stands where
     the failure began or behind it, then by line, the particular first.
 
@@ -286,7 +286,7 @@ def _rank(known: Known, where: Where, began: int) -> tuple[bool, int, bool, bool
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
     line = known.place.line + _width(issue) * MOST_LINES
     over = known.place.line < began
-    return (not known.sure, _ROLES[issue.role], elsewhere, over, line, not issue.components, issue.name)
+    return (not known.sure, issue.role == "warns", elsewhere, over, line, not issue.components, issue.name)
 
 
 def _width(issue: Issue) -> int:

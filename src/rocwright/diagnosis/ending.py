@@ -8,7 +8,7 @@ from rocwright.catalog.issue import any_of, bare, stamps
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.scan import shown
 
-MOST_KEPT, LAST_LINES = 8 * 1024, 15
+MOST_KEPT, LAST_LINES = 16 * 1024, 40
 """Bytes and lines of a log's end that are looked at."""
 
 
