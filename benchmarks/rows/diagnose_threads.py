@@ -13,6 +13,7 @@ from rocwright.catalog.issue import bare, plain, stamps, the_issues
 from rocwright.diagnosis.diagnose import Diagnosis, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
+BLIND = Path(__file__).parents[1] / "blind.toml"
 HALVES = (
     "written",
     "once",
@@ -79,7 +80,7 @@ def first_look(half: str) -> str:
 
 
 def measure(runs: int | None) -> Sequence[Measured]:
-    """Two rows a half: the true first error, and the right cause, in percent."""
+    """Two rows a half: the true first error, and the right cause, in percent; and four of the blind looks."""
     rows = []
     for half in HALVES:
         judged = threads(half)
@@ -103,7 +104,39 @@ def measure(runs: int | None) -> Sequence[Measured]:
                 + first_look(half),
             ),
         ]
-    return rows
+    return [*rows, *blind()]
+
+
+def blind() -> list[Measured]:
+    """What was found at the blind looks, in percent of each half's threads.
+
+    It cannot be measured anew: a look is blind once, and the threads' lines are not kept.
+    """
+    looks = tomllib.loads(BLIND.read_text())["look"]
+    found = zip(*(look["look"] for look in looks), strict=True)
+    before = zip(*(look["before"] for look in looks), strict=True)
+    of, known = sum(look["of"] for look in looks), sum(look["known"] for look in looks)
+    return [
+        Measured(
+            name=f"diagnose:blind-{name}",
+            what=f"`diagnose` of failures of public threads, looked at blind: {what}",
+            values=[100 * one / look["of"] for one, look in zip(each, looks, strict=True)],
+            unit="%",
+            least=None if name == "wrong" else goal,
+            most=goal if name == "wrong" else None,
+            note=f"each value is of one half: of {of} in all {sum(each)}, with the knowledge of the day's "
+            f"begin {sum(old)}; the catalog knows the cause of {known}; written down on {looks[-1]['day']}",
+        )
+        for (name, what, goal), each, old in zip(_BLIND, found, before, strict=True)
+    ]
+
+
+_BLIND = (
+    ("first", "the true first error is named", 95),
+    ("three", "it is among three lines", 98),
+    ("cause", "the right cause is named", 65),
+    ("wrong", "a wrong cause is named", 2),
+)
 
 
 def _read() -> dict[str, Any]:

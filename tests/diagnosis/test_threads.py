@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
-from benchmarks.rows.diagnose_threads import HALVES, Judged, false_alarms, threads
+from benchmarks.rows.diagnose_threads import BLIND, HALVES, THREADS, Judged, blind, false_alarms, threads
 
 LEAST = {
     "written": (44, 44, 43),
@@ -74,3 +76,20 @@ def test_no_thread_is_in_two_halves() -> None:
 
 def _missed(judged: list[Judged]) -> list[str]:
     return [one.source for one in judged if not one.first or (one.knows and not one.right)]
+
+
+def test_what_was_found_blind_adds_up() -> None:
+    looks = tomllib.loads(BLIND.read_text())["look"]
+    for look in looks:
+        assert len(look["threads"]) == len(set(look["threads"])) == look["of"]
+        for first, three, right, wrong in (look["before"], look["look"], look["now"]):
+            assert first <= look["of"] >= three
+            assert right <= look["known"] <= look["of"]
+            assert right + wrong <= look["of"]
+    assert [one.name.rpartition("-")[2] for one in blind()] == ["first", "three", "cause", "wrong"]
+
+
+def test_no_thread_was_looked_at_blind_that_the_knowledge_had_been_tried_on() -> None:
+    tried = {thread["source"] for thread in tomllib.loads(THREADS.read_text())["thread"]}
+    looks = tomllib.loads(BLIND.read_text())["look"]
+    assert not tried & {thread for look in looks for thread in look["threads"]}
