@@ -480,3 +480,22 @@ def test_a_warning_of_the_kernels_is_an_error_where_it_says_so() -> None:
     assert names(found) == ["amdgpu-firmware-missing"]
     assert found.first is not None
     assert found.first.text == line
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '    raise AssertionError("Torch not compiled with CUDA enabled")',
+        '    assert cuda, "Torch not compiled with CUDA enabled"',
+        '        "Torch not compiled with CUDA enabled")',
+    ],
+)
+def test_source_in_a_traceback_gives_way_to_the_exception_itself(source: str) -> None:
+    itself = "AssertionError: Torch not compiled with CUDA enabled"
+    found = told("Traceback (most recent call last):", source, itself)
+    assert names(found) == ["cuda-wheel-instead-of-rocm"]
+    assert found.first is not None
+    assert (found.first.line, found.known[0].place.line) == (3, 3)
+    cut = told("Traceback (most recent call last):", source)
+    assert cut.first is not None
+    assert (cut.first.line, names(cut)) == (2, ["cuda-wheel-instead-of-rocm"])

@@ -119,7 +119,7 @@ class Search:
         self._end = Ending(lines.last, lines.before, lines.calm)
         words = {word for one in issues.values() for word in (*one.named, *one.targets)}
         self._facts = LogFacts(lines.days, lines.cards, lines.kernels, sorted(words))
-        self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm)
+        self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm, lines.quoted)
 
     def glance(self, piece: bytes) -> Glance:
         """What a thread can look for in a piece before its turn comes, for `feed`."""

@@ -48,6 +48,8 @@ class Hit:
     lines: list[str] = field(default_factory=list)
     wanted: int = 0
     """How many lines that follow it are still to come."""
+    quoted: bool = False
+    """Whether its line is a program's source, as a traceback shows it: what is meant may still come."""
 
 
 class Glance(NamedTuple):
@@ -65,11 +67,15 @@ class Scan:
     """
 
     def __init__(
-        self, signatures: Iterable[Signature], before: Sequence[str] = (), calm: Sequence[str] = ()
+        self,
+        signatures: Iterable[Signature],
+        before: Sequence[str] = (),
+        calm: Sequence[str] = (),
+        quoted: Sequence[str] = (),
     ) -> None:
         self.lines = self.size = self.began = 0
         self._stamp = stamps(before)
-        self._calm = any_of(calm)
+        self._calm, self._quoted = any_of(calm), any_of(quoted)
         self._looked_for = tuple(signatures)
         self._found: dict[str, Hit] = {}
         self._before: dict[str, Hit] = {}
@@ -102,7 +108,7 @@ class Scan:
             counted = begin
             window = slice(max(begin, match.start() - LONGEST // 2), min(end, match.start() + LONGEST // 2))
             for one in self._in_line(piece[window]):
-                if one.name not in self._found:
+                if self._is_sought(one, piece[window]):
                     self._note(one, piece, begin, end, line + 1, match.start() - begin)
                 if isinstance(one, ErrorLine) and one.begins and not self.began:
                     self._begin(line + 1)
@@ -132,12 +138,13 @@ class Scan:
         self._each: list[Signature] = []
         missing = []
         for one in self._looked_for:
-            if one.name in self._found and one.role != "follows":
+            found = one.name in self._found and not self._found[one.name].quoted
+            if found and one.role != "follows":
                 continue
             for pattern in one.patterns:
                 self._all.Add(unnamed(pattern).encode())
                 self._each.append(one)
-                if one.name not in self._found:
+                if not found:
                     missing.append(anywhere(pattern).encode())
         if self._each:
             self._all.Compile()
@@ -153,6 +160,14 @@ class Scan:
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
         return [one for one in found if not ((follows or calm) and _general(one) and one.role in _SILENCED)]
 
+    def _is_sought(self, one: Signature, line: bytes) -> bool:
+        """Whether it was not found yet, or only in a line of source that a traceback shows."""
+        found = self._found.get(one.name)
+        return found is None or (found.quoted and not self._is_source(line))
+
+    def _is_source(self, line: bytes) -> bool:
+        return self._quoted is not None and bool(self._quoted.search(bare(line, self._stamp)))
+
     def _note(self, signature: Signature, piece: bytes, begin: int, end: int, line: int, at: int) -> None:
         above = (
             self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
@@ -160,7 +175,7 @@ class Scan:
         before = signature.before if isinstance(signature, ErrorLine) else 0
         text = shown(piece[begin:end], self._stamp, self._own_place(signature, piece[begin:end], at))
         told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
-        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1)
+        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1, self._is_source(piece[begin:end]))
         self._found[signature.name] = hit
         self._follow(hit, piece, end + 1)
 
