@@ -175,7 +175,8 @@ class Scan:
         before = signature.before if isinstance(signature, ErrorLine) else 0
         text = shown(piece[begin:end], self._stamp, self._own_place(signature, piece[begin:end], at))
         told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
-        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1, self._is_source(piece[begin:end]))
+        source = self._is_source(piece[begin : min(end, begin + LONGEST)])
+        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1, source)
         self._found[signature.name] = hit
         self._follow(hit, piece, end + 1)
 
