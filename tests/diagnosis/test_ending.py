@@ -54,6 +54,7 @@ def test_the_end_goes_before_a_line_that_only_follows_from_an_error() -> None:
 
 
 def test_words_far_from_the_end_tell_nothing() -> None:
+    assert of(LAST, *["fine"] * 30).first is not None
     assert of(LAST, *["fine"] * LAST_LINES).first is None
     found = of(LAST, *["fine"] * (LAST_LINES - 1)).first
     assert found is not None
