@@ -149,8 +149,9 @@ def _found(lines: Iterable[str]) -> Diagnosis:
 
 def _judge(thread: dict[str, Any]) -> Judged:
     found = _found(thread["lines"])
-    shown = [found.first.text] if found.first else []
-    shown += [one.place.text for one in found.known]
+    named_lines = [found.first.text] if found.first else []
+    named_lines += [one.place.text for one in found.known]
+    shown = [*named_lines, *(one.text for one in found.others)]
 
     def is_first(text: str) -> bool:
         return any(_unstamped(true) in text for true in thread["first"])
@@ -159,7 +160,7 @@ def _judge(thread: dict[str, Any]) -> Judged:
     right = bool(named) and named in thread["causes"]
     return Judged(
         source=str(thread["source"]),
-        first=bool(shown) and is_first(shown[0]),
+        first=bool(named_lines) and is_first(named_lines[0]),
         three=any(is_first(text) for text in shown[:3]),
         knows=bool(thread["causes"]),
         right=right,

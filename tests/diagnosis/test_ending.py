@@ -88,3 +88,39 @@ def test_the_end_is_the_same_however_the_log_comes(piece: int) -> None:
 def test_a_last_line_longer_than_what_is_kept_is_cut() -> None:
     assert of("fine", "x" * (2 * MOST_KEPT)).first is None
     assert of("fine", "cannot" + " x" * MOST_KEPT).first is None
+
+
+def others(*lines: str) -> list[int]:
+    return [one.line for one in of(*lines).others]
+
+
+def test_where_the_first_error_is_not_the_one_other_lines_are_told() -> None:
+    found = of("step 4: hipModuleLoad failed", "fine", "Aborted (core dumped)", "make: *** [all] Error 1")
+    assert found.first is not None
+    assert found.first.line == 3
+    assert [(one.line, one.text) for one in found.others] == [
+        (1, "step 4: hipModuleLoad failed"),
+        (4, "make: *** [all] Error 1"),
+    ]
+
+
+def test_another_line_that_is_an_error_by_its_form_goes_before_one_with_words_only() -> None:
+    assert others("it failed", "a.c:1:1: error: x", "ValueError: y", "INFO it failed too") == [3, 1]
+
+
+def test_calm_lines_and_those_of_what_only_follows_are_told_last() -> None:
+    assert others("Aborted (core dumped)", "WARNING it failed", "make: *** [all] Error 1", "it failed") == [4, 2]
+
+
+def test_where_nothing_is_found_the_last_lines_are_told_and_no_error() -> None:
+    found = of("one", "DEBUG it failed", "two", "", "three", "four")
+    assert found.first is None
+    assert [one.line for one in found.others] == [2, 6, 5]
+    assert others("one") == [1]
+    assert others() == []
+
+
+def test_where_the_cause_of_the_first_error_is_known_no_other_line_is_told() -> None:
+    found = of("a.cpp:3:10: fatal error: hip/hip_runtime.h: No such file or directory", "it failed")
+    assert found.cause is not None
+    assert found.others == ()

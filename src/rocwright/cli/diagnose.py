@@ -104,6 +104,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
             }
             for one in found.known
         ],
+        "others": [one.model_dump(mode="json") for one in found.others],
         "ruled_out": [one.model_dump(mode="json") for one in found.ruled_out],
         "lines": found.lines,
         "size": found.size,
@@ -132,8 +133,13 @@ def _tell(found: Diagnosis) -> None:
         click.echo(_bold(f"first error, line {found.first.line:,} of {read}{who}"))
         for text in found.first.lines:
             click.echo(f"  {text}")
-    for one in found.known[:MOST_KNOWN]:
-        _known(one)
+    others = [one for one in found.others if not nothing or one.line != found.lines]
+    if others:
+        click.echo("if it failed, look at these lines too:" if nothing else "or one of these lines tells it:")
+    for one in others:
+        click.echo(f"  {one.line:>6,}  {one.text}")
+    for known in found.known[:MOST_KNOWN]:
+        _known(known)
     more = [one.issue.name for one in found.known[MOST_KNOWN:]]
     if more:
         _label("more", f"other known issues, less likely: {', '.join(more)}")

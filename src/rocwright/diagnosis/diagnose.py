@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date
 
@@ -13,7 +13,7 @@ from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
 from rocwright.catalog.issue import ErrorLine, Issue, Signature, slots_in, the_issues
 from rocwright.catalog.phase import Phase
-from rocwright.diagnosis.ending import Ending
+from rocwright.diagnosis.ending import Ending, LastLine
 from rocwright.diagnosis.log_facts import LogFacts
 from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import MOST_LINES
@@ -28,6 +28,9 @@ ITS_END = "a program, at its end"
 MOST_SLOT = 120
 """Characters of what a line names."""
 
+MOST_TOLD = 3
+"""Lines that are told in all, where the first error and the known issues are fewer."""
+
 NEAR = 2
 """Lines behind the first error in which a wide family still explains it: what is further down follows."""
 
@@ -36,6 +39,9 @@ AHEAD = 4
 
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
+
+_OWN = ("cause", "likely")
+"""What may tell a failure itself."""
 
 
 class Where(Frozen):
@@ -82,7 +88,7 @@ class RuledOut(Frozen):
 
 class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
-    first, those ruled out, how much was read, in lines and bytes, its `last` line, and, where a good log was
+    first, `others`: further lines that may tell the failure, the likeliest first, those ruled out, how much was read, in lines and bytes, its `last` line, and, where a good log was
     there to compare it with, what is `new` in it. `kernel` and `cards` are those that the log names."""
 
     first: LogLocation | None
@@ -90,6 +96,7 @@ class Diagnosis(Frozen):
     ruled_out: tuple[RuledOut, ...]
     lines: int
     size: int
+    others: tuple[LogLocation, ...] = ()
     last: str = ""
     new: Novelty | None = None
     kernel: str = ""
@@ -99,7 +106,7 @@ class Diagnosis(Frozen):
     def cause(self) -> Known | None:
         """The known issue that explains the failure, if one does."""
         best = self.known[0] if self.known else None
-        return best if best is not None and best.sure and best.issue.role != "warns" else None
+        return best if best is not None and _explains(best) else None
 
     @property
     def failure(self) -> FailureClass | None:
@@ -170,6 +177,7 @@ class Search:
         return Diagnosis(
             first=first,
             known=tuple(known),
+            others=_others(first, known, self._scan, self._end),
             ruled_out=tuple(sorted([*out, *unnamed], key=lambda one: one.line)),
             lines=self._scan.lines,
             size=self._scan.size,
@@ -225,16 +233,37 @@ def _is_plain(hits: Iterable[Hit]) -> bool:
 def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
     """The line among the last of a log of so many `lines` that has words of a failure; None: none has."""
     found = end.told()
-    if found is None:
-        return None
-    from_end, shown = found
+    return _last_place(found, lines) if found is not None else None
+
+
+def _last_place(found: LastLine, lines: int) -> LogLocation:
     return LogLocation(
-        line=lines - from_end + 1,
-        text=shown[0].strip(),
-        lines=shown,
+        line=lines - found.from_end + 1,
+        text=found.lines[0].strip(),
+        lines=found.lines,
         tool=ITS_END,
         failure=FailureClass.CHECK,
     )
+
+
+def _others(
+    first: LogLocation | None, known: Sequence[Known], scan: Scan, end: Ending
+) -> tuple[LogLocation, ...]:
+    """Lines that may tell the failure beside the first error and those of known issues, as many as make
+    MOST_TOLD; none where the first error's cause is known. What is an error by its form goes first, then
+    lines of the log's end; where nothing was found at all, also those without words of a failure."""
+    if first is not None and any(one.place.line == first.line and _explains(one) for one in known[:1]):
+        return ()
+    told = {one.line for one in (first, *(one.place for one in known)) if one is not None}
+    errors = [hit for hit in scan.hits if isinstance(hit.signature, ErrorLine) and hit.signature.role in _OWN]
+    places = [_place(hit) for hit in sorted(errors, key=lambda hit: (*_plain(hit.signature), hit.line))]
+    places += [_last_place(one, scan.lines) for one in end.candidates() if one.says or not told]
+    new = {one.line: one for one in reversed(places) if one.line not in told}
+    return tuple(one for one in places if new.get(one.line) is one)[: max(0, MOST_TOLD - len(told))]
+
+
+def _explains(known: Known) -> bool:
+    return known.sure and known.issue.role != "warns"
 
 
 def _place(hit: Hit) -> LogLocation:

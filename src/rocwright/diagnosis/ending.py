@@ -1,15 +1,26 @@
-"""The last lines of a log, where a program that has no words of its own for errors tells its failure."""
+"""The last lines of a log: a program that has no words of its own for errors tells its failure there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rocwright.catalog.issue import any_of, bare, stamps
+from rocwright.diagnosis.novel import follows, has_words
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.scan import shown
 
 MOST_KEPT, LAST_LINES = 16 * 1024, 40
 """Bytes and lines of a log's end that are looked at."""
+
+
+class LastLine(NamedTuple):
+    """One of the last lines, numbered from the end (1: the last), as it is shown with those that follow, and
+    whether it has words of a failure."""
+
+    from_end: int
+    lines: tuple[str, ...]
+    says: bool
 
 
 class Ending:
@@ -26,16 +37,34 @@ class Ending:
         """Take one more piece in."""
         self._kept = (self._kept + piece[-MOST_KEPT:])[-MOST_KEPT:]
 
-    def told(self) -> tuple[int, tuple[str, ...]] | None:
-        """The first of the last lines that has words of a failure, numbered from the end (1: the last), and
-        it with the lines that follow, to be shown; None where none has."""
-        lines = self._kept.splitlines()
-        whole = lines if len(self._kept) < MOST_KEPT else lines[1:]
-        end = whole[-LAST_LINES:]
+    def told(self) -> LastLine | None:
+        """The first of the last lines that has words of a failure and is not calm; None where none has."""
+        end = self._end()
         for at, line in enumerate(end):
             if self._words is not None and self._words.search(line) and not self._is_calm(line):
-                return len(end) - at, tuple(shown(one, self._stamp) for one in end[at : at + MOST_LINES])
+                return self._line(end, at, says=True)
         return None
+
+    def candidates(self) -> Iterator[LastLine]:
+        """The last lines, those first that are likelier to tell the failure: with words of one before the
+        others, calm lines and those of what only follows after the rest; the first of those with words, the
+        last of those without."""
+        end = self._end()
+        says = [has_words(line) or self._words is not None and bool(self._words.search(line)) for line in end]
+
+        def rank(at: int) -> tuple[bool, bool, int]:
+            return not says[at], follows(end[at]) or self._is_calm(end[at]), at if says[at] else -at
+
+        for at in sorted((at for at, line in enumerate(end) if line.strip()), key=rank):
+            yield self._line(end, at, says=says[at])
+
+    def _end(self) -> list[bytes]:
+        lines = self._kept.splitlines()
+        return (lines if len(self._kept) < MOST_KEPT else lines[1:])[-LAST_LINES:]
+
+    def _line(self, end: Sequence[bytes], at: int, *, says: bool) -> LastLine:
+        around = tuple(shown(one, self._stamp) for one in end[at : at + MOST_LINES])
+        return LastLine(len(end) - at, around, says)
 
     def _is_calm(self, line: bytes) -> bool:
         own = bare(line, self._stamp)

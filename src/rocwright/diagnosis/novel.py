@@ -178,14 +178,29 @@ class _Line(NamedTuple):
 def weight(line: bytes) -> int:
     """How much the words of a line say of a failure, with and without what stands before them; 0 for
     nothing."""
-    own = bare(line, _stamp())
-    says = (line, own) if own != line else (line,)
+    says = _forms(line)
     most = max((points for points, words in _WORDS if any(map(words.search, says))), default=0)
     if not most:
         return 0
     calm = _CALMED if (found := _calm()) is not None and any(map(found.search, says)) else 0
-    follows = _FOLLOWED if any(map(_FOLLOWS.search, says)) else 0
-    return max(0, most - calm - follows)
+    return max(0, most - calm - (_FOLLOWED if follows(line) else 0))
+
+
+def has_words(line: bytes) -> bool:
+    """Whether any word of a line says something of a failure, whatever the line's level."""
+    says = _forms(line)
+    return any(any(map(words.search, says)) for _, words in _WORDS)
+
+
+def follows(line: bytes) -> bool:
+    """Whether a line only tells that something before it failed."""
+    return any(map(_FOLLOWS.search, _forms(line)))
+
+
+def _forms(line: bytes) -> tuple[bytes, ...]:
+    """A line with and without what stands before it."""
+    own = bare(line, _stamp())
+    return (line, own) if own != line else (line,)
 
 
 def _different(pieces: Iterable[bytes], skipped: int) -> Iterator[tuple[int, bytes]]:
