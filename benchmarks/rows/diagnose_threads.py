@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.results import Measured
 from rocwright.catalog.issue import bare, plain, stamps, the_issues
-from rocwright.diagnosis.diagnose import Diagnosis, diagnose
+from rocwright.diagnosis.diagnose import Diagnosis, LogLocation, diagnose
 
 THREADS = Path(__file__).parents[1] / "threads.toml"
 BLIND = Path(__file__).parents[1] / "blind.toml"
@@ -149,19 +149,20 @@ def _found(lines: Iterable[str]) -> Diagnosis:
 
 def _judge(thread: dict[str, Any]) -> Judged:
     found = _found(thread["lines"])
-    named_lines = [found.first.text] if found.first else []
-    named_lines += [one.place.text for one in found.known]
-    shown = [*named_lines, *(one.text for one in found.others)]
+    named_lines = [found.first] if found.first else []
+    named_lines += [one.place for one in found.known]
+    shown = [*named_lines, *found.others]
 
-    def is_first(text: str) -> bool:
-        return any(_unstamped(true) in text for true in thread["first"])
+    def is_first(place: LogLocation) -> bool:
+        whole = _unstamped(thread["lines"][place.line - 1])
+        return any(_unstamped(true) in text for true in thread["first"] for text in (place.text, whole))
 
     named = found.cause.issue.name if found.cause else ""
     right = bool(named) and named in thread["causes"]
     return Judged(
         source=str(thread["source"]),
         first=bool(named_lines) and is_first(named_lines[0]),
-        three=any(is_first(text) for text in shown[:3]),
+        three=any(is_first(place) for place in shown[:3]),
         knows=bool(thread["causes"]),
         right=right,
         wrong=bool(named) and not right,

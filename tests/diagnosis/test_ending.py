@@ -109,8 +109,9 @@ def test_another_line_that_is_an_error_by_its_form_goes_before_one_with_words_on
 
 
 def test_calm_lines_and_those_of_what_only_follows_are_told_last() -> None:
-    assert others("Aborted (core dumped)", "WARNING it failed", "make: *** [all] Error 1", "it failed") == [4, 2]
-    assert others("Aborted (core dumped)", "WARNING it failed", "it failed", "and again it failed") == [3, 4]
+    crash, calm, made = "Aborted (core dumped)", "WARNING it failed", "make: *** [all] Error 1"
+    assert others(crash, calm, made, "it failed") == [4, 2]
+    assert others(crash, calm, "it failed", "and again it failed") == [3, 4]
 
 
 def test_where_nothing_is_found_the_last_lines_are_told_and_no_error() -> None:

@@ -88,8 +88,9 @@ class RuledOut(Frozen):
 
 class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
-    first, `others`: further lines that may tell the failure, the likeliest first, those ruled out, how much was read, in lines and bytes, its `last` line, and, where a good log was
-    there to compare it with, what is `new` in it. `kernel` and `cards` are those that the log names."""
+    first, `others`: further lines that may tell the failure, the likeliest first, the issues ruled out, how
+    much was read, in lines and bytes, its `last` line, and, where a good log was there to compare it with,
+    what is `new` in it. `kernel` and `cards` are those that the log names."""
 
     first: LogLocation | None
     known: tuple[Known, ...]

@@ -50,13 +50,16 @@ class Ending:
         others, calm lines and those of what only follows after the rest; the first of those with words, the
         last of those without."""
         end = self._end()
-        says = [has_words(line) or self._words is not None and bool(self._words.search(line)) for line in end]
+        says = [self._says(line) for line in end]
 
         def rank(at: int) -> tuple[bool, bool, int]:
             return not says[at], follows(end[at]) or self._is_calm(end[at]), at if says[at] else -at
 
         for at in sorted((at for at, line in enumerate(end) if line.strip()), key=rank):
             yield self._line(end, at, says=says[at])
+
+    def _says(self, line: bytes) -> bool:
+        return has_words(line) or (self._words is not None and bool(self._words.search(line)))
 
     def _end(self) -> list[bytes]:
         lines = self._kept.splitlines()
