@@ -28,12 +28,12 @@ def make_dll(
     source, thing, out = folder / f"{name}.c", folder / f"{name}.obj", folder / name
     source.write_text(code)
     subprocess.run(
-        ["clang-19", "--target=x86_64-pc-windows-msvc", "-c", "-ffreestanding", source, "-o", thing],
+        ["clang-22", "--target=x86_64-pc-windows-msvc", "-c", "-ffreestanding", source, "-o", thing],
         check=True,
     )
     libraries = [one.with_suffix(".lib") for one in needs]
     words: list[str | Path] = [
-        "lld-link-19",
+        "lld-link-22",
         "/dll",
         "/noentry",
         "/nodefaultlib",
