@@ -71,6 +71,21 @@ def test_what_nobody_knows_is_said_to_be_unknown() -> None:
     assert "no error found in 1 line," in CliRunner().invoke(cli, ["diagnose", "-"], input="fine\n").output
 
 
+def test_other_lines_that_may_be_the_failure_are_told() -> None:
+    log = "step 4: hipModuleLoad failed\nfine\nAborted (core dumped)\n"
+    said = CliRunner().invoke(cli, ["diagnose", "-"], input=log).output
+    assert "or one of these lines tells it:\n       1  step 4: hipModuleLoad failed\n" in said
+    data = json.loads(CliRunner().invoke(cli, ["diagnose", "-", "--json"], input=log).stdout)
+    assert [(one["line"], one["text"]) for one in data["others"]] == [(1, "step 4: hipModuleLoad failed")]
+
+
+def test_where_no_error_is_found_the_last_lines_are_told_once() -> None:
+    said = CliRunner().invoke(cli, ["diagnose", "-"], input="one\nDEBUG it failed\nlast\n").output
+    assert said.startswith("no error found in 3 lines")
+    assert "if it failed, look at these lines too:\n       2  DEBUG it failed\n       1  one\n" in said
+    assert said.count("last") == 1
+
+
 def test_what_goes_on_in_another_way_is_no_error_and_not_said_to_be_one() -> None:
     """rocBLAS calls it an error, and takes Tensile's kernel."""
     log = "loading\nrocBLAS error: No hipBLASLt solution found\nstep 1/20\n"

@@ -129,6 +129,26 @@ def test_a_linker_is_told_by_what_it_misses_and_not_by_its_driver() -> None:
     assert found.first.line == 2
 
 
+@pytest.mark.parametrize(
+    ("around", "itself"),
+    [
+        (
+            "error: Failed to install: b-1-py3-none-any.whl (b==1)",
+            "  Caused by: Wheel version does not match",
+        ),
+        ("ggml_cuda_compute_forward: MUL_MAT failed", "ROCm error: invalid device function"),
+        ("KeyboardInterrupt", "ValueError: no"),
+    ],
+)
+def test_the_error_itself_goes_before_what_was_tried_and_what_ended_it(around: str, itself: str) -> None:
+    found = told(around, itself)
+    assert found.first is not None
+    assert (found.first.line, found.first.text) == (2, itself.strip())
+    alone = told(around).first
+    assert alone is not None
+    assert alone.text == around
+
+
 def test_of_what_only_follows_the_line_with_which_the_failure_begins_is_told() -> None:
     found = told(
         "error: builder for '/nix/store/x.drv' failed with exit code 1;",

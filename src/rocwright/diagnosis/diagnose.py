@@ -40,9 +40,6 @@ AHEAD = 4
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
 
-_OWN = ("cause", "likely")
-"""What may tell a failure itself."""
-
 
 class Where(Frozen):
     """What failed, as far as that is known: its component and version, the GPUs, the base, and the phase."""
@@ -228,7 +225,12 @@ def _begins(hit: Hit) -> bool:
 
 def _is_plain(hits: Iterable[Hit]) -> bool:
     """Whether a line was found that is an error by itself, not one that only follows from another."""
-    return any(hit.signature.role not in {"warns", "follows"} for hit in hits)
+    return any(_tells(hit) for hit in hits)
+
+
+def _tells(hit: Hit) -> bool:
+    """Whether its line may tell the failure itself: it neither only warns nor only follows."""
+    return hit.signature.role not in {"warns", "follows"}
 
 
 def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
@@ -256,7 +258,7 @@ def _others(
     if first is not None and any(one.place.line == first.line and _explains(one) for one in known[:1]):
         return ()
     told = {one.line for one in (first, *(one.place for one in known)) if one is not None}
-    errors = [hit for hit in scan.hits if isinstance(hit.signature, ErrorLine) and hit.signature.role in _OWN]
+    errors = [hit for hit in scan.hits if isinstance(hit.signature, ErrorLine) and _tells(hit)]
     places = [_place(hit) for hit in sorted(errors, key=lambda hit: (*_plain(hit.signature), hit.line))]
     places += [_last_place(one, scan.lines) for one in end.candidates() if one.says or not told]
     new = {one.line: one for one in reversed(places) if one.line not in told}
