@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
@@ -15,8 +16,10 @@ from rocwheel.errors import FailureClass, RocwheelError
 from rocwheel.terminal import columns
 from rocwheel.units import printable
 
-PIECES = 100_000
-"""Of JSON, numbers and names and what is between them, that are printed at once."""
+PIECES = 10_000
+"""Of JSON, objects that hold no others, names and what is between them, that are printed at once."""
+
+_HOLDING = (dict, list, tuple)
 
 
 def tell(error: RocwheelError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
@@ -53,11 +56,47 @@ def tell_any(error: RocwheelError, more: Sequence[tuple[str, str]] = (), *, as_j
 
 def print_json(data: Any) -> None:
     """Data on standard output as JSON."""
-    pieces = json.JSONEncoder(indent=2, default=str).iterencode(data)
+    pieces = _json(data, "\n")
     # a part at a time: of hundreds of thousands of code objects the text takes more memory than all else
     while text := "".join(islice(pieces, PIECES)):
         click.echo(text, nl=False)
     click.echo()
+
+
+def _json(data: Any, newline: str) -> Iterator[str]:
+    """What json.dumps(data, indent=2) gives, in half its time: it has no fast way for text with indents.
+
+    `newline` is what a line at this depth begins with.
+    """
+    inner = f"{newline}  "
+    if isinstance(data, dict) and any(map(_is_full, data.values())):
+        between = "{"
+        for name, value in data.items():
+            # a dict, as names may be numbers
+            yield f"{between}{inner}{_encoder(inner)({name: None})[1:-5]}"
+            yield from _json(value, inner)
+            between = ","
+        yield f"{newline}}}"
+    elif isinstance(data, list | tuple) and any(map(_is_full, data)):
+        between = "["
+        for value in data:
+            yield f"{between}{inner}"
+            yield from _json(value, inner)
+            between = ","
+        yield f"{newline}]"
+    else:
+        text = _encoder(inner)(data)
+        yield f"{text[0]}{inner}{text[1:-1]}{newline}{text[-1]}" if _is_full(data) else text
+
+
+def _is_full(data: Any) -> bool:
+    return isinstance(data, _HOLDING) and bool(data)
+
+
+@cache
+def _encoder(newline: str) -> Callable[[Any], str]:
+    """Gives the JSON of what holds nothing that holds more, each item on a line."""
+    return json.JSONEncoder(default=str, separators=(f",{newline}", ": ")).encode
 
 
 def print_rows(rows: Iterable[tuple[str, str]], *, indent: str = "", width: int = 0) -> None:

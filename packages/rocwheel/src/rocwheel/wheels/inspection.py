@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.members import Member
 
 _OF_CODE = tuple(one.name for one in fields(CodeObject))
+_of_code = attrgetter(*_OF_CODE)
 
 Kind = Literal["library", "bundle", "code object", "kpack archive"]
 
@@ -133,7 +135,7 @@ class Inspection:
                 {
                     **asdict(replace(one, code=())),
                     # as asdict gives them, in a fifth of the time: there may be hundreds of thousands
-                    "code": [{name: getattr(code, name) for name in _OF_CODE} for code in one.code],
+                    "code": [dict(zip(_OF_CODE, _of_code(code), strict=True)) for code in one.code],
                     "targets": [asdict(target) for target in one.targets],
                 }
                 for one in self.libraries
@@ -281,15 +283,16 @@ def _kind(binary: FatBinary) -> Kind:
 
 def by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:
     """Code objects summed by target and features, in the order of targets."""
-    count: dict[tuple[str, str], int] = defaultdict(int)
-    size: dict[tuple[str, str], int] = defaultdict(int)
+    count: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
+    size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
     for one in code:
-        key = one.target, one.target_id
+        key = one.target, one.features
         count[key] += 1
         size[key] += one.size
+    ids = {(target, features): ":".join((target, *features)) for target, features in count}
     return tuple(
-        TargetCode(target_id=key[1], count=count[key], size=size[key], covers=generic.covers(key[0]))
-        for key in sorted(count, key=lambda one: natural(one[1]))
+        TargetCode(target_id=ids[key], count=count[key], size=size[key], covers=generic.covers(key[0]))
+        for key in sorted(count, key=lambda one: natural(ids[one]))
     )
 
 

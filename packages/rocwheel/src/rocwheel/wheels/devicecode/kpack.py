@@ -12,7 +12,7 @@ import re
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from rocwheel.errors import CheckError
@@ -44,6 +44,9 @@ _SIZE = struct.Struct("<I")
 _TARGET = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?::[a-z]+[+-])*")
 _CLIMBS = re.compile(r"^/|^[A-Za-z]:|\\|(^|/)\.\.(/|$)")
 _SPIRV = "spirv"
+
+_Placed = tuple[tuple[int, int, int], str, str]
+"""Where code lies (offset, size there, size unpacked), the name of its library, its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,36 +119,13 @@ def read_archive(source: Source, *, heads: bool = False) -> Archive:
     begin, table = _header(source)
     places = table.blobs if table.scheme == NONE else list(_frames(source, table, begin))
     _check_places(source, places, begin)
-    code: list[Packed] = []
-    sizes: dict[int, int] = {}
-    for name, target_id, ordinal, told in table.rows:
-        if ordinal >= len(places):
-            raise wrong(source.subject, f"{name} is code object {ordinal:,} of {len(places):,}")
-        offset, packed = places[ordinal]
-        size = packed if told is None and table.scheme == NONE else told
-        if size is None or (table.scheme == NONE and size != packed):
-            raise wrong(source.subject, f"the size of {name} for {target_id} is not right")
-        if sizes.setdefault(ordinal, size) != size:
-            raise wrong(source.subject, f"code object {ordinal:,} has two sizes")
-        target, *features = target_id.split(":")
-        code.append(
-            Packed(
-                name=name,
-                target=target,
-                features=tuple(features),
-                size=size,
-                offset=offset,
-                packed_size=packed,
-            )
-        )
-    code.sort(key=lambda one: one.offset)
-    archive = Archive(
-        scheme=ZSTD if table.scheme == ZSTD else NONE,
+    scheme: Scheme = ZSTD if table.scheme == ZSTD else NONE
+    return Archive(
+        scheme=scheme,
         group=table.group,
         targets=tuple(table.targets),
-        code=tuple(code),
+        code=tuple(_code(source, scheme, sorted(_placed(source, table, places), key=_offset), heads)),
     )
-    return replace(archive, code=tuple(_seen(source, archive, heads)))
 
 
 def contents(
@@ -154,7 +134,8 @@ def contents(
     """The code objects that are wanted, with their bytes, in the order in which they lie there."""
     for one in archive.code:
         if wanted(one):
-            yield one, _opened(source, archive, one).read_at(0, one.size)
+            place = one.offset, one.packed_size, one.size
+            yield one, _opened(source, archive.scheme, place).read_at(0, one.size)
 
 
 def wrong(subject: str, why: str) -> CheckError:
@@ -288,30 +269,59 @@ def _check_places(source: Source, places: Sequence[tuple[int, int]], table_at: i
         raise wrong(source.subject, f"its code ends at byte {last:,}, where its table is")
 
 
-def _seen(source: Source, archive: Archive, heads: bool) -> Iterator[Packed]:
+def _placed(source: Source, table: _Table, places: Sequence[tuple[int, int]]) -> Iterator[_Placed]:
+    """Where the code of each row of the table lies, and its size unpacked."""
+    sizes: dict[int, int] = {}
+    for name, target_id, ordinal, told in table.rows:
+        if ordinal >= len(places):
+            raise wrong(source.subject, f"{name} is code object {ordinal:,} of {len(places):,}")
+        offset, packed = places[ordinal]
+        size = packed if told is None and table.scheme == NONE else told
+        if size is None or (table.scheme == NONE and size != packed):
+            raise wrong(source.subject, f"the size of {name} for {target_id} is not right")
+        if sizes.setdefault(ordinal, size) != size:
+            raise wrong(source.subject, f"code object {ordinal:,} has two sizes")
+        yield (offset, packed, size), name, target_id
+
+
+def _offset(one: _Placed) -> int:
+    return one[0][0]
+
+
+def _code(source: Source, scheme: Scheme, placed: Sequence[_Placed], heads: bool) -> Iterator[Packed]:
     """The code with its headers; what several rows name is unpacked once."""
-    last: tuple[int, bytes] | None = None
-    for one in archive.code:
-        if last is None or last[0] != one.offset:
-            code = _opened(source, archive, one, heads=heads)
-            last = one.offset, code.read_at(0, min(one.size, HEADER_SIZE))
+    last, head, header = None, b"", None
+    for place, name, target_id in placed:
+        offset, packed_size, size = place
+        if offset != last:
+            code = _opened(source, scheme, place, heads=heads)
+            last, head, header = offset, code.read_at(0, min(size, HEADER_SIZE)), None
             if isinstance(code, Unpacking) and not heads:
                 code.finish(None)
-        yield replace(one, header=_code_header(one, last[1], source.subject))
+        target, *features = target_id.split(":")
+        told = None
+        if not (target.endswith(_SPIRV) or is_unnamed(head)):
+            told = header = header or gpu_header(head, f"{source.subject} ({name}, {target_id})")
+            if [header.target, *header.features] != [target, *features]:
+                inside = ":".join((header.target, *header.features))
+                raise wrong(source.subject, f"{name} for {target_id} is code for {inside}")
+        yield Packed(
+            name=name,
+            target=target,
+            features=tuple(features),
+            size=size,
+            offset=offset,
+            packed_size=packed_size,
+            header=told,
+        )
 
 
-def _code_header(one: Packed, head: bytes, subject: str) -> GpuHeader | None:
-    if one.target.endswith(_SPIRV) or is_unnamed(head):
-        return None
-    header = gpu_header(head, f"{subject} ({one.name}, {one.target_id})")
-    if (header.target, header.features) != (one.target, one.features):
-        inside = ":".join((header.target, *header.features))
-        raise wrong(subject, f"{one.name} for {one.target_id} is code for {inside}")
-    return header
-
-
-def _opened(source: Source, archive: Archive, one: Packed, *, heads: bool = False) -> Unpacking | Source:
-    packed = source.window(one.offset, one.packed_size)
-    if archive.scheme == NONE:
+def _opened(
+    source: Source, scheme: Scheme, place: tuple[int, int, int], *, heads: bool = False
+) -> Unpacking | Source:
+    """Code by its offset, its size there, and its size unpacked."""
+    offset, packed_size, size = place
+    packed = source.window(offset, packed_size)
+    if scheme == NONE:
         return packed
-    return Unpacking(packed, "zstd", one.size, padded=False, hashes=False, heads=heads)
+    return Unpacking(packed, "zstd", size, padded=False, hashes=False, heads=heads)

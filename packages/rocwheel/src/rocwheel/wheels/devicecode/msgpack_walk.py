@@ -26,9 +26,17 @@ class Walk:
         self._data = data
         self._errors = ValueError, msgpack.UnpackException
         self._unpacker = msgpack.Unpacker(
-            raw=False, max_buffer_size=max(1, len(data)), max_str_len=longest, max_bin_len=0, max_ext_len=0
+            raw=False,
+            max_buffer_size=max(1, len(data)),
+            max_str_len=longest,
+            max_bin_len=0,
+            max_ext_len=0,
+            # only headers of lists and maps are read
+            max_array_len=0,
+            max_map_len=0,
         )
         self._unpacker.feed(data)
+        self._unpack = self._unpacker.unpack
 
     def map(self, what: str, most: int) -> Iterator[str]:
         """The keys of a map, one after another; read or skip the value of each before the next."""
@@ -72,19 +80,26 @@ class Walk:
         return int(self._unpacker.tell())
 
     def _scalar(self, what: str) -> object:
-        begin = self._data[self.position : self.position + 1]
-        # lists and maps: 0x80 to 0x9f, 0xdc to 0xdf
-        if b"\x80" <= begin <= b"\x9f" or b"\xdc" <= begin <= b"\xdf":
-            raise MalformedError(f"{what} is a list or map")
-        return self._taken(what, self._unpacker.unpack)
+        try:
+            return self._unpack()
+        except self._errors as error:
+            begin = self._data[self.position : self.position + 1]
+            # lists and maps: 0x80 to 0x9f, 0xdc to 0xdf
+            if b"\x80" <= begin <= b"\x9f" or b"\xdc" <= begin <= b"\xdf":
+                raise MalformedError(f"{what} is a list or map") from error
+            raise _unreadable(what, error) from error
 
     def _taken(self, what: str, take: Callable[[], Value]) -> Value:
         try:
             return take()
         except self._errors as error:
-            why = str(error)[:100] or "the data end early"  # msgpack.OutOfData has no text
-            raise MalformedError(f"{what} cannot be read: {why}") from error
+            raise _unreadable(what, error) from error
 
     def _check_count(self, what: str, count: int, most: int, *, least_bytes: int) -> None:
         if count > most or count * least_bytes > len(self._data) - self.position:
             raise MalformedError(f"{what} claims {count:,} items")
+
+
+def _unreadable(what: str, error: Exception) -> MalformedError:
+    why = str(error)[:100] or "the data end early"  # msgpack.OutOfData has no text
+    return MalformedError(f"{what} cannot be read: {why}")
