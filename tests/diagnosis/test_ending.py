@@ -22,9 +22,9 @@ def of(*lines: str, piece: int = 4096) -> Diagnosis:
     [
         LAST,
         "ggml-cuda.cu:75: ROCm error",
-        "Windows fatal exception: access violation",
+        "Windows fatal exception: code 0x8001010d",
         "Your installed thing uses CUDA but I cannot find it",
-        "-1073741819 (0xC0000005, Access Violation)",
+        "-1073741818 (0xC0000006, In Page Violation)",
         "2026-01-02T03:04:05Z web-1 | this card is not supported",
         "hipsolver : it wants libcholmod3 but that is not installable",
         "12/294 Test  #12: TestIntegrator .......***Failed",
