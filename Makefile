@@ -55,7 +55,8 @@ format: .venv/ready
 	$(BIN)/ruff format .
 
 docs: .venv/docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir .venv/site
+	@# never --quiet: it counts no warning, and --strict then passes all of them
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir .venv/site
 
 # kills, full disks and flipped bits, some 40 minutes; writes docs/reliability.md
 reliability: .venv/ready
