@@ -21,6 +21,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
+from tests.collected import pytest_collection_modifyitems
 from tests.engines import must_work
 from tests.making import make_tiny_root
 from tests.skips import (
@@ -33,6 +34,7 @@ from tests.skips import (
 __all__ = [
     "no_test_touches_the_users_home",
     "nothing_is_left_that_pytest_cannot_remove",
+    "pytest_collection_modifyitems",
     "pytest_collectreport",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
