@@ -2,8 +2,7 @@
 
 A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
 for these words in an empty folder, with an empty home folder, without a network, in 100 columns. Below
-`<!-- refused: ... -->` stands what it prints where it refuses, below `<!-- table: stacks --markdown -->` a
-table that is printed so. Below `<!-- served: ... -->` stands what it prints of a server that must be built
+`<!-- refused: ... -->` stands what it prints where it refuses. Below `<!-- served: ... -->` stands what it prints of a server that must be built
 before: the tests that build it compare that.
 """
 
@@ -24,8 +23,7 @@ COLUMNS = 100
 NOWHERE = "http://127.0.0.1:1"
 
 _MARKED = re.compile(
-    r"<!-- (?P<kind>output|refused): (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n"
-    r"|<!-- table: (?P<row_words>[^\n]+) -->\n\n?(?P<rows>(?:\|[^\n]*\n)+)",
+    r"<!-- (?P<kind>output|refused): (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n",
     re.DOTALL,
 )
 _SERVED = re.compile(r"<!-- served: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n", re.DOTALL)
@@ -38,7 +36,7 @@ _VARIES = (
 )
 """What is another from one start of a server to the next."""
 
-_MARK = re.compile(r"^ *<!-- (output|refused|table):", re.MULTILINE)
+_MARK = re.compile(r"^ *<!-- (output|refused):", re.MULTILINE)
 
 
 class Marked(NamedTuple):
@@ -56,10 +54,10 @@ class Marked(NamedTuple):
 def marked(page: Path) -> list[Marked]:
     """The marked blocks of a page. Raises ValueError for a mark without a block."""
     text = page.read_text()
-    found = []
-    for one in _MARKED.finditer(text):
-        words, told = ("words", "told") if one["words"] else ("row_words", "rows")
-        found.append(Marked(page, one[words], one[told], *one.span(told), one["kind"] == "refused"))
+    found = [
+        Marked(page, one["words"], one["told"], *one.span("told"), one["kind"] == "refused")
+        for one in _MARKED.finditer(text)
+    ]
     if len(found) != len(_MARK.findall(text)):
         raise ValueError(f"{page}: a mark is not followed by a block")
     return found
@@ -98,7 +96,7 @@ def output(words: str, *, refused: bool = False) -> str:
         )
     if refused and done.returncode == 0:
         raise ValueError(f"rocwright {words} was not refused")
-    return done.stdout if "--markdown" in words else f"$ rocwright {words}\n{done.stdout}"
+    return f"$ rocwright {words}\n{done.stdout}"
 
 
 def pages() -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """All rows of all stacks on 1, 4, 16 and 64 machines: the scheduler of a build on a simulated clock.
 
-`python -m benchmarks.rows.scaling` draws docs/img/scaling.svg, and writes the table in docs/farm.md.
+`python -m benchmarks.rows.scaling` draws .out/scaling.svg, and prints the table.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ LEAST = 0.85
 FROM_SOURCE = "therock-source"
 """The provider whose rows build ROCm itself: a step of days that cannot be split, with a guessed time."""
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE, PICTURE = DOCS / "farm.md", DOCS / "img" / "scaling.svg"
-BEGIN, END = "<!-- scaling -->", "<!-- end of scaling -->"
+PICTURE = Path(__file__).parents[2] / ".out" / "scaling.svg"
 
 FARM = "dask"
 """The executor by whose rules steps are split: as many shards as there are machines."""
@@ -207,7 +205,7 @@ def simulate(matrix: Matrix, machines: int, *, split: bool) -> Simulated:
 
 
 def main() -> None:
-    """Draw the picture, and write the table."""
+    """Draw the picture, and print the table."""
     matrices = [make_matrix(), make_matrix(without=FROM_SOURCE)]
     found = [all_of(matrix) for matrix in matrices]
     titles = (f"All {matrices[0].rows} rows", f"Without those that build ROCm itself: {matrices[1].rows}")
@@ -224,11 +222,9 @@ def main() -> None:
         )
         for title, all_ in zip(titles, found, strict=True)
     ]
+    PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(draw(panels))
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(titles, found)}{END}{after}")
+    print(table(titles, found))
 
 
 def table(titles: Sequence[str], found: Sequence[Sequence[Simulated]]) -> str:

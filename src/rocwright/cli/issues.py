@@ -28,9 +28,8 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
     shell_complete=complete("component"),
     help="Only issues that may affect a component.",
 )
-@click.option("--markdown", is_flag=True, help="As the page of the documentation.")
 @json_option
-def command(words: tuple[str, ...], component: str, markdown: bool, as_json: bool) -> None:
+def command(words: tuple[str, ...], component: str, as_json: bool) -> None:
     """Known failures of the ROCm stack; with an ISSUE, all that is known about it.
 
     Other WORDS are looked for in every field of every issue, the best first, each with the lines that have
@@ -40,7 +39,6 @@ def command(words: tuple[str, ...], component: str, markdown: bool, as_json: boo
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup
     from rocwright.diagnosis.search import search
-    from rocwright.doctor.page import as_markdown
 
     known = the_issues()[0]
     about = [
@@ -54,8 +52,6 @@ def command(words: tuple[str, ...], component: str, markdown: bool, as_json: boo
     if as_json:
         lines = {one.issue.name: {"score": one.score, "lines": one.lines} for one in found}
         print_json([one.model_dump(mode="json", by_alias=True) | lines.get(one.name, {}) for one in issues])
-    elif markdown:
-        click.echo(as_markdown(issues))
     elif named:
         _tell(issues[0])
     elif words:

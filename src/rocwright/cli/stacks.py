@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 @click.command("stacks")
 @click.argument("name", required=False, shell_complete=complete("stack"))
-@click.option("--markdown", is_flag=True, help="The table as the documentation has it.")
 @click.option("--verbose", "-v", is_flag=True, help="Providers, versions, locks, plans and rehearsals too.")
 @json_option
-def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> None:
+def command(name: str | None, verbose: bool, as_json: bool) -> None:
     """Every stack with the GPUs and bases that it has a lock for, and how well each is tested.
 
-    With a NAME: its rows, what their locks leave open, and the evidence with its source. With --markdown: the
-    tables of the documentation; of a NAME its versions, with -v what was asked for and what its rows hold.
+    With a NAME: its rows, what their locks leave open, and the evidence with its source.
     """
     from rocwheel.cli.tell import print_json, print_table
     from rocwright.catalog.load import the_catalog
@@ -32,13 +30,10 @@ def command(name: str | None, markdown: bool, verbose: bool, as_json: bool) -> N
     catalog = the_catalog()
     if name is not None:
         catalog.stack(name)
-    plans = verbose or markdown or as_json or name is not None
+    plans = verbose or as_json or name is not None
     found = standings(catalog, Home.default(), stack=name, plans=plans)
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
-        return
-    if markdown:
-        click.echo(as_markdown(*page_table(found, name is not None, verbose)))
         return
     if verbose:
         print_table(HEADER, [cells(one) for one in found])
@@ -126,32 +121,6 @@ def _rehearsed(one: Standing) -> str:
     found = [evidence for evidence in one.evidence if evidence.said == "rehearsed"]
     newest = max(found, key=lambda evidence: evidence.when, default=None)
     return newest.detail.partition(" tried")[0] if newest is not None else ""
-
-
-def page_table(
-    found: list[Standing], one_stack: bool, verbose: bool
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """The head and the rows of a table for the documentation."""
-    if not one_stack:
-        return HEADER, [cells(one) for one in found]
-    if verbose:
-        return ASKED, [(one.gpu, f"`{one.base}`", one.wish, one.holds) for one in found]
-    return VERSIONS, [_versions(one) for one in found]
-
-
-VERSIONS = ("GPU", "base", "ROCm", "versions", "seen")
-ASKED = ("GPU", "base", "asked for", "you get")
-
-
-def _versions(one: Standing) -> tuple[str, ...]:
-    rocm = f"{one.provider} {one.versions.get('rocm', '')}".strip() or "-"
-    versions = ", ".join(f"{name} {version}" for name, version in one.versions.items() if name != "rocm")
-    return one.gpu, f"`{one.base}`", rocm, versions, _most(one) or "-"
-
-
-def as_markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table for the documentation."""
-    return "\n".join("| " + " | ".join(one) + " |" for one in (header, ("---",) * len(header), *rows))
 
 
 def _tell(one: Standing) -> None:

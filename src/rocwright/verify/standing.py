@@ -20,8 +20,11 @@ EVIDENCE = "evidence.toml"
 
 
 class Evidence(Frozen):
-    """One thing that was seen: of which stack, on which base, for which GPUs (all, where none is named), when
-    and on what device, and where it can be seen again."""
+    """Name what was seen of a stack on a base for GPUs (no GPU: all of them), when and on what device.
+
+    `source` is the command or test that shows it again; `run`, `lock` and `sha256` identify the run, its lock
+    and its files by name.
+    """
 
     stack: str
     base: str
@@ -31,6 +34,9 @@ class Evidence(Frozen):
     device: str = ""
     detail: str
     source: str
+    run: str = ""
+    lock: str = ""
+    sha256: dict[str, str] = {}
 
 
 class Standing(Frozen):
