@@ -2,8 +2,8 @@
 
 A mark is a comment above a block, `<!-- output: targets "RX 580" -->`: the block is what `rocwright` prints
 for these words in an empty folder, with an empty home folder, without a network, in 100 columns. Below
-`<!-- refused: ... -->` stands what it prints where it refuses. Below `<!-- served: ... -->` stands what it prints of a server that must be built
-before: the tests that build it compare that.
+`<!-- refused: ... -->` stands what it prints where it refuses. Below `<!-- served: ... -->` stands what it
+prints of a server that must be built before: the tests that build it compare that.
 """
 
 from __future__ import annotations

@@ -66,9 +66,9 @@ class Matrix:
         rest = [one for one in self.steps if one not in there]
         return (
             "Times go by a step's name, whatever its version, GPU and base, and the scheduler knows them: "
-            f"as in docs/builds those of {self._told(there)}; as recipes say, some of which guess, at the "
-            f"pace of docs/builds those of {self._told(rest)}; machines of {CORES} cores that lack nothing, "
-            "files in no time"
+            f"as recorded, those of {self._told(there)}; as recipes say, some of which guess, at the "
+            f"pace of recorded steps, those of {self._told(rest)}; machines of {CORES} cores that lack "
+            "nothing, files in no time"
         )
 
     def _told(self, steps: Sequence[Step]) -> str:
