@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.measure import Took, timed, until
+from benchmarks.measure import Took, timed
 from benchmarks.place import Scratch
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
@@ -44,13 +43,8 @@ def by_hand(
     step: Step,
     *,
     jobs: int,
-    env: Mapping[str, str] | None = None,
-    enough: Callable[[Path], bool] | None = None,
 ) -> Took:
-    """A step's commands typed by hand, with an empty compiler cache; `env` is added.
-
-    With `enough`, which is given the tree that they work in, they are ended as soon as it is true.
-    """
+    """Run a step's commands as typed by hand, with an empty compiler cache."""
     folder = scratch.path / "by-hand"
     scratch.drop(folder)
     folder.mkdir()
@@ -59,19 +53,15 @@ def by_hand(
     assert isinstance(step.action, RunAction)
     installs = install_script(step.action) if step.action.own_python else ""
     tree = scratch.input_of(step, "src")
-    file.write_text(script(job, tree=tree, installs=installs, env=env or {}, folder=folder))
-    command: list[str | Path] = ["/bin/sh", "-eu", file]
-    if enough is None:
-        took = timed(command, log=scratch.log)
-    else:
-        took = until(lambda: enough(folder / "build" / "src"), command, log=scratch.log)
+    file.write_text(script(job, tree=tree, installs=installs, folder=folder))
+    took = timed(["/bin/sh", "-eu", file], log=scratch.log)
     for path in (folder / "out").iterdir():
         print(f"    by hand: {path.name} in {took.wall:.1f} s", flush=True)
     scratch.drop(folder)
     return took
 
 
-def script(job: Job, *, tree: Path, installs: str, env: Mapping[str, str], folder: Path) -> str:
+def script(job: Job, *, tree: Path, installs: str, folder: Path) -> str:
     """The whole of what is typed; `installs` are the commands that install the wheels of the step, if any."""
     root = job.root.resolve()
     bwrap = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
@@ -91,7 +81,7 @@ def script(job: Job, *, tree: Path, installs: str, env: Mapping[str, str], folde
         if mount.target.startswith(f"{IN}/"):
             bwrap += ["--ro-bind", str(mount.source), mount.target]
     bwrap += ["--chdir", job.workdir, "--clearenv"]
-    for name, value in {**job.env, **env}.items():
+    for name, value in job.env.items():
         bwrap += ["--setenv", name, value]
     places = [folder / "build" / name for name in ("src", "home", "tmp")]
     return "\n".join(

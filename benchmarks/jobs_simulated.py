@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,10 +20,53 @@ GIB = 1024**3
 TICK = 0.02
 
 
-UNITS = Path(__file__).with_name("units.json")
-"""Compilers of real builds on Debian, seen four times a second on 2026-11-25: seconds of a processor, and
-MiB at each eighth of them. Device code of llama.cpp for gfx906 by clang 21, host code of torch 2.6 by GCC;
-in their order those of torchvision by GCC, as the job server saw them on 2026-11-27 in `jobs:real`."""
+# seconds of a processor, and MiB at each eighth of them, as the job server saw compilers: device code of
+# llama.cpp by clang, host code of torch by GCC, and in their order those of torchvision by GCC
+SEEN: Mapping[str, Sequence[tuple[float, ...]]] = {
+    "llama-hip": (
+        (1.2, 98, 107, 114, 131, 149, 165, 175, 183, 191),
+        (1.4, 81, 106, 121, 137, 152, 165, 178, 192, 192),
+        (1.5, 22, 109, 122, 136, 152, 161, 175, 191, 192),
+        (1.5, 97, 110, 125, 141, 157, 167, 184, 192, 192),
+        (1.6, 90, 112, 126, 143, 166, 176, 187, 194, 194),
+        (1.7, 98, 106, 124, 137, 151, 171, 184, 188, 194),
+        (1.9, 46, 113, 129, 147, 164, 180, 187, 194, 194),
+        (6.3, 98, 157, 202, 213, 213, 213, 217, 217, 217),
+        (8.4, 21, 165, 213, 238, 238, 238, 238, 238, 238),
+        (8.6, 94, 174, 219, 237, 237, 237, 237, 237, 237),
+        (9.3, 69, 175, 224, 237, 237, 237, 237, 237, 237),
+        (11.6, 89, 187, 239, 239, 239, 239, 239, 239, 239),
+    ),
+    "torch": (
+        (2.6, 13, 125, 189, 245, 301, 308, 318, 343, 363),
+        (3.4, 20, 149, 226, 306, 310, 336, 369, 384, 397),
+        (3.9, 18, 113, 191, 279, 312, 329, 372, 415, 438),
+        (5.0, 18, 190, 308, 328, 388, 453, 474, 491, 507),
+        (5.7, 15, 208, 332, 361, 443, 500, 500, 508, 542),
+        (6.5, 27, 186, 307, 384, 484, 530, 535, 544, 589),
+        (7.2, 11, 187, 334, 398, 494, 529, 539, 539, 586),
+        (7.5, 9, 271, 358, 482, 503, 616, 735, 765, 791),
+        (8.7, 12, 204, 354, 445, 516, 538, 538, 586, 615),
+        (9.8, 17, 310, 413, 504, 597, 734, 790, 821, 848),
+        (10.9, 30, 288, 467, 569, 578, 760, 816, 876, 891),
+        (17.2, 11, 365, 576, 631, 778, 924, 1137, 1201, 1241),
+    ),
+    "torchvision": (
+        (8.9, 12, 122, 211, 323, 400, 490, 450, 502, 558),
+        (8.4, 16, 161, 301, 359, 449, 504, 454, 509, 556),
+        (8.4, 14, 141, 285, 357, 445, 498, 450, 486, 552),
+        (11.5, 22, 218, 349, 481, 454, 553, 669, 698, 729),
+        (14.0, 23, 229, 362, 477, 452, 554, 672, 698, 724),
+        (13.7, 20, 201, 351, 462, 451, 542, 668, 696, 725),
+        (10.0, 17, 166, 323, 382, 467, 481, 463, 518, 539),
+        (9.3, 16, 163, 314, 377, 476, 448, 481, 524, 548),
+        (10.1, 15, 154, 281, 365, 461, 475, 454, 508, 536),
+        (8.7, 14, 139, 255, 341, 416, 491, 450, 493, 546),
+        (9.1, 15, 148, 274, 343, 431, 482, 459, 529, 573),
+        (10.0, 17, 168, 306, 373, 457, 512, 453, 509, 536),
+        (10.8, 17, 170, 315, 394, 477, 449, 474, 550, 578),
+    ),
+}
 
 
 class Works(Protocol):
@@ -78,10 +120,9 @@ class Drawn:
 
 def recorded() -> Mapping[str, Sequence[Recorded]]:
     """The compilers that were seen, by what was built."""
-    found = json.loads(UNITS.read_text())
     return {
-        name: [Recorded(seconds, tuple(size * MIB for size in curve)) for seconds, curve in rows]
-        for name, rows in found.items()
+        name: [Recorded(seconds, tuple(round(size * MIB) for size in curve)) for seconds, *curve in rows]
+        for name, rows in SEEN.items()
     }
 
 

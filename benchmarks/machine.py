@@ -20,10 +20,7 @@ def describe(folder: Path) -> str:
 
 
 def commit(folder: Path) -> str:
-    """The commit that stands in a checkout, short, with its day; and whether the tree says anything else.
-
-    What measuring writes itself is not looked at.
-    """
+    """Return the commit of a checkout with its day, and whether the tree differs from it."""
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, check=False)
@@ -32,8 +29,7 @@ def commit(folder: Path) -> str:
     stands = git("show", "-s", "--format=%h %cs", "--abbrev=8", "HEAD")
     if not stands:
         return "no commit"
-    written = (f":!*{name}" for name in ("RESULTS.md", "results.json"))
-    return f"{stands}, changed" if git("status", "--porcelain", "--", ".", *written) else stands
+    return f"{stands}, changed" if git("status", "--porcelain") else stands
 
 
 def load() -> str:

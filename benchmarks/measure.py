@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +13,6 @@ from statistics import median
 
 TAIL = 3000
 """Bytes of a failed command's output that are shown."""
-
-LOOK = 0.1
-"""Seconds between two looks at whether a command has come far enough."""
-
-PATIENCE = 60.0
-"""Seconds that a command has to end in."""
 
 
 class BenchError(Exception):
@@ -79,45 +71,6 @@ def timed(
     return took
 
 
-def until(
-    done: Callable[[], bool],
-    argv: Sequence[str | Path],
-    *,
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> Took:
-    """What a command took until `done`; it is ended then. Raises BenchError where it ends before.
-
-    The processor time is that of all of it, its end included.
-    """
-    words = [str(word) for word in argv]
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as file:
-        before, begun = _children(), time.perf_counter()
-        child = subprocess.Popen(
-            words,
-            env=_environment() | dict(env or {}),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            while not done():
-                if child.poll() is not None:
-                    tail = log.read_bytes()[-TAIL:].decode(errors="replace")
-                    raise BenchError(
-                        f"{' '.join(words[:4])} ... ended too early, with {child.returncode}:\n{tail}"
-                    )
-                time.sleep(LOOK)
-            wall = time.perf_counter() - begun
-        finally:
-            _end(child)
-        return Took(wall, _children() - before)
-
-
 def paired(a: Callable[[], Took], b: Callable[[], Took], runs: int, *, warm: int = 0) -> Pairs:
     """`runs` pairs; each callable prepares, runs, and gives what the measured part took.
 
@@ -141,18 +94,6 @@ def seconds(values: Sequence[float] | Sequence[Took]) -> str:
 def processor(values: Sequence[Took]) -> str:
     """The median of some processor times, for a note."""
     return _words(middle([value.cpu for value in values]))
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """End a command that leads a session of its own, and what it began."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGTERM)
-    try:
-        child.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
 
 
 def _environment() -> dict[str, str]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import BenchError, Took, timed, until
+from benchmarks.measure import BenchError, Took, timed
 from rocwheel.toml.folders import OVERLAY
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog
-from rocwright.execution.compiler_cache import domains
-from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
@@ -62,7 +60,6 @@ class Stack:
 
 GFX_SMOKE = Stack(name="gfx-smoke", gpu=("gfx803", "gfx1103", "gfx1151"), base="debian:sid")
 TORCH = Stack(name="torch-extensions", gpu=("gfx1151",), base="debian:trixie")
-TORCH_HIP = Stack(name="pytorch", gpu=("gfx1151",), base="debian:experimental")
 LLAMA = Stack(name="llama-vulkan", gpu=("gfx1151",), base="debian:sid")
 
 
@@ -104,10 +101,6 @@ class Scratch:
         """`rocwright build`."""
         return self.rocwright("build", *stack.words, "--engine", ENGINE)
 
-    def build_until(self, stack: Stack, step: Step, enough: Callable[[Path], bool]) -> Took:
-        """The same until `enough`, which is given the tree of that step; the step's tree is removed."""
-        return _build_until(self.home, self.folder, self.log, stack, step, enough)
-
     def plan(self, stack: Stack) -> Plan:
         return make_plan(self.lock(stack), load_catalog(*stack.folders))
 
@@ -144,11 +137,6 @@ class Scratch:
     def empty_compiler_cache(self) -> None:
         self.drop(self.home.compiler_caches)
 
-    def copy_compiler_caches(self, to: Path) -> None:
-        """What the benchmarks' home has compiled, of all trust domains in one folder."""
-        for folder in domains(bench_home()):
-            shutil.copytree(folder, to, dirs_exist_ok=True)
-
     def drop(self, path: Path) -> None:
         remove_tree(path)
 
@@ -165,43 +153,6 @@ def scratch(*stacks: Stack) -> Iterator[Scratch]:
     with bare() as made:
         _share(base, made.home)
         yield made
-
-
-@contextmanager
-def scratch_before(stack: Stack, component: str) -> Iterator[Scratch]:
-    """A scratch home with all that comes before a component of the stack, which itself takes hours."""
-    base = bench_home()
-    folder = base.path / "bench" / "project"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = stack.lock_path(base)
-    if not lock.exists():
-        timed(
-            [BIN / "rocwright", "lock", *stack.words],
-            log=base.path / "bench" / f"{stack.name}.log",
-            env={"ROCWRIGHT_HOME": str(base.path), **stack.env},
-            cwd=folder,
-        )
-    steps = make_plan(read_lock(lock), load_catalog(*stack.folders)).steps
-    step = next(one for one in steps if one.name == component)
-    store = LocalStore(base.store)
-    if not all(store.record(item.key) for item in step.inputs):
-        _build_until(base, folder, base.path / "bench" / f"{stack.name}.log", stack, step, Path.is_dir)
-    with bare() as made:
-        _share(base, made.home)
-        yield made
-
-
-def _build_until(
-    home: Home, folder: Path, log: Path, stack: Stack, step: Step, enough: Callable[[Path], bool]
-) -> Took:
-    tree = Workspace.of(home, step.key)
-    words: list[str | Path] = [BIN / "rocwright", "build", *stack.words, "--engine", ENGINE, "--no-resume"]
-    env = {"ROCWRIGHT_HOME": str(home.path), **stack.env}
-    tree.remove()
-    try:
-        return until(lambda: enough(tree.source), words, log=log, env=env, cwd=folder)
-    finally:
-        tree.remove()
 
 
 @contextmanager

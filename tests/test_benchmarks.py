@@ -1,4 +1,4 @@
-"""What keeps the benchmarks honest: the commit of each row, what became worse, and nothing of the tests."""
+"""Benchmarks: the commit of a run, the comparison with an earlier run, the goals, and no import of tests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from benchmarks import by_hand, machine, measure, results
-from benchmarks.results import Entry, Measured, entry, page, worse_than_before
-from benchmarks.rows import first_commands
+from benchmarks import by_hand, machine, results
+from benchmarks.results import Measured, is_worse, table
 
 from rocwright.sandbox.model import Job, Mount
 
@@ -25,84 +24,74 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def row(values: Sequence[float], most: float | None = None, least: float | None = None) -> Measured:
+    return Measured(name="row", what="a row", values=values, unit="s", most=most, least=least)
+
+
+def test_a_run_names_its_commit_and_whether_the_tree_was_changed(tmp_path: Path) -> None:
+    assert machine.commit(tmp_path) == "no commit"
+    (tmp_path / "source.py").write_text("as it was\n")
     git(tmp_path, "init", "--quiet")
-    for name in ("source.py", "results.json", "RESULTS.md"):
-        (tmp_path / name).write_text("as it was\n")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "begin")
-    return tmp_path
-
-
-def kept(
-    values: Sequence[float], last: Entry | None = None, most: float | None = None, least: float | None = None
-) -> Entry:
-    found = Measured(name="row", what="a row", values=values, unit="s", most=most, least=least)
-    return entry(found, "a machine", "0", "0", 0, "abc 2026-01-01", last)
-
-
-def test_a_row_names_the_commit_that_stood_and_whether_the_tree_was_changed(checkout: Path) -> None:
-    stood = machine.commit(checkout)
-    assert stood.split()[0] == git(checkout, "rev-parse", "--short=8", "HEAD")
-    assert "changed" not in stood
-    (checkout / "results.json").write_text("what measuring writes\n")
-    assert machine.commit(checkout) == stood
-    (checkout / "source.py").write_text("changed\n")
-    assert machine.commit(checkout) == f"{stood}, changed"
-    git(checkout, "checkout", "source.py")
-    (checkout / "new.py").write_text("not in git\n")
-    assert machine.commit(checkout) == f"{stood}, changed"
-    row = kept([1.0])
-    assert row.commit == "abc 2026-01-01"
-    assert "| `row` | abc 2026-01-01 |" in page([row])
-
-
-def test_outside_of_a_checkout_no_commit_is_named(tmp_path: Path) -> None:
-    assert machine.commit(tmp_path) == "no commit"
+    commit = machine.commit(tmp_path)
+    assert commit.split()[0] == git(tmp_path, "rev-parse", "--short=8", "HEAD")
+    assert "changed" not in commit
+    (tmp_path / "new.py").write_text("not in git\n")
+    assert machine.commit(tmp_path) == f"{commit}, changed"
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "most", "least", "worse"),
+    ("earlier", "now", "most", "least", "worse"),
     [
         ([1.0, 1.0, 5.0], [1.3], 9, None, True),
         ([1.0], [1.2], 9, None, False),
         ([1.0], [0.5], 9, None, False),
         ([10.0], [8.0], None, 1, True),
         ([10.0], [12.5], None, 1, False),
-        ([1.0], [9.0], None, None, False),
     ],
 )
-def test_what_is_more_than_a_fifth_worse_than_before_is_said(
-    before: list[float], now: list[float], most: float | None, least: float | None, worse: bool
+def test_a_figure_more_than_a_fifth_worse_than_in_the_file_is_marked(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    earlier: list[float],
+    now: list[float],
+    most: float | None,
+    least: float | None,
+    worse: bool,
 ) -> None:
-    row = kept(now, kept(before, None, most, least), most, least)
-    told = worse_than_before([row])
-    assert bool(told) == worse
-    assert ("abc 2026-01-01" in row.before) and all(line in page([row]) for line in told)
+    monkeypatch.setattr(results, "OUT", tmp_path)
+    results.write([row(earlier, most, least)], {"commit": "abc"}, {})
+    read = results.read(tmp_path / "results.json")
+    current = row(now, most, least)
+    assert is_worse(current, read) == worse
+    assert ("WORSE" in table([current], read)) == worse
+    page = results.write([current], {"commit": "def"}, read).read_text()
+    assert ("WORSE" in page) == worse
+    assert "commit: def" in page
 
 
 def test_a_row_that_measures_another_thing_now_is_not_compared() -> None:
-    last = kept([1.0], None, 9)
     other = Measured(name="row", what="another", values=[9.0], unit="s", most=9)
-    assert entry(other, "a machine", "0", "0", 0, "def", last).worse == 0
+    assert "not comparable" in table([other], {"row": row([1.0], 9)})
+    assert not is_worse(other, {"row": row([1.0], 9)})
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*TOP.glob("benchmarks/**/*.py"), *TOP.glob("samples/**/*.py")]), ids=str
-)
-def test_neither_benchmarks_nor_samples_import_tests(path: Path) -> None:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {one.name.partition(".")[0] for one in node.names}
-        if isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
-    assert found.isdisjoint({"tests", "pytest"})
+def test_a_row_without_a_goal_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="no goal"):
+        table([row([1.0])], {})
 
 
-def test_no_row_is_entered_by_hand() -> None:
-    assert [row.name for row in results.read().values() if "by hand from" in row.note] == []
+def test_neither_benchmarks_nor_samples_import_tests() -> None:
+    paths = [*TOP.glob("benchmarks/**/*.py"), *TOP.glob("samples/**/*.py")]
+    assert paths
+    wrong = []
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            wrong += [(path, name) for name in names if name.partition(".")[0] in ("tests", "pytest")]
+    assert wrong == []
 
 
 def test_commands_typed_by_hand_have_the_inputs_and_the_wheels_of_the_step(tmp_path: Path) -> None:
@@ -114,7 +103,7 @@ def test_commands_typed_by_hand_have_the_inputs_and_the_wheels_of_the_step(tmp_p
         root=tmp_path / "root", argv=("/bin/sh", "-c", "ninja"), env={"A": "1"}, workdir="/build/src",
         mounts=(taken, cache), memory=None, seconds=1,
     )  # fmt: skip
-    typed = by_hand.script(job, tree=tmp_path / "t", installs="pip a", env={"B": "2"}, folder=tmp_path)
+    typed = by_hand.script(job, tree=tmp_path / "t", installs="pip a", folder=tmp_path)
     places, tree, *sandboxes = typed.splitlines()
     assert places.startswith("mkdir -p ") and tree.startswith("tar ")
     assert [one.partition(" -- ")[2] for one in sandboxes] == ["/bin/sh -eu -c 'pip a'", "/bin/sh -c ninja"]
@@ -122,25 +111,4 @@ def test_commands_typed_by_hand_have_the_inputs_and_the_wheels_of_the_step(tmp_p
         assert f"--ro-bind {taken.source} /in/pip/a.whl" in one
         assert f"--ro-bind {tmp_path}/root/usr /usr" in one
         assert f"{tmp_path}/root/in" not in one
-        assert "--setenv A 1 --setenv B 2" in one
-
-
-def test_only_what_was_compiled_counts_for_the_first_commands_of_pytorch(tmp_path: Path) -> None:
-    assert not first_commands._enough(tmp_path)
-    log = tmp_path / first_commands.LOG
-    log.parent.mkdir()
-    copied = [f"1\t2\t3\tinclude/{number}.h\tabc\n" for number in range(first_commands.COMPILED)]
-    compiled = [f"1\t2\t3\tlib/{number}.cpp.o\tabc\n" for number in range(first_commands.COMPILED)]
-    log.write_text("".join(["# ninja log v7\n", *copied, *compiled[1:]]))
-    assert not first_commands._enough(tmp_path)
-    log.write_text("".join(["# ninja log v7\n", *copied, *compiled]))
-    assert first_commands._enough(tmp_path)
-
-
-def test_what_is_ended_early_is_timed_and_what_ends_by_itself_is_told(tmp_path: Path) -> None:
-    there = tmp_path / "there"
-    script = f"touch {there}; sleep 600"
-    took = measure.until(there.exists, ["/bin/sh", "-c", script], log=tmp_path / "log")
-    assert 0 < took.wall < 600
-    with pytest.raises(measure.BenchError, match=r"ended too early, with 3:\nwhy"):
-        measure.until(lambda: False, ["/bin/sh", "-c", "echo why; exit 3"], log=tmp_path / "log")
+        assert "--setenv A 1" in one

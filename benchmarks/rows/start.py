@@ -1,4 +1,4 @@
-"""`rocwright --help` against the bare import of its command-line library."""
+"""Short commands, from the start of the process to its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.results import Measured
 
 
 def measure(runs: int | None) -> Sequence[Measured]:
-    """One row."""
+    """Measure `--help` against the import of its command-line library, and `targets`."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         pairs = paired(
@@ -22,6 +22,8 @@ def measure(runs: int | None) -> Sequence[Measured]:
             runs or 31,
             warm=2,
         )
+        home = {"ROCWRIGHT_HOME": folder}
+        targets = [timed([BIN / "rocwright", "targets"], log=log, env=home) for _ in range((runs or 11) + 1)]
     return [
         Measured(
             name="help",
@@ -30,5 +32,13 @@ def measure(runs: int | None) -> Sequence[Measured]:
             most=2,
             note=f"{seconds(pairs.a)} against {seconds(pairs.b)}; "
             f"processor time {processor(pairs.a)} against {processor(pairs.b)}",
-        )
+        ),
+        Measured(
+            name="targets",
+            what="`rocwright targets`",
+            values=[took.wall for took in targets[1:]],
+            unit="s",
+            most=0.5,
+            note=f"processor time {processor(targets[1:])}",
+        ),
     ]

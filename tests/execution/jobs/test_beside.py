@@ -146,7 +146,7 @@ def test_a_build_that_runs_nothing_takes_no_share() -> None:
     assert together([Claim(promised=5), SOME]).builds == 1
 
 
-@pytest.mark.parametrize("seed", [4, 5, 23])
+@pytest.mark.parametrize("seed", [4, 13, 21])
 def test_two_builds_at_once_fit_where_they_tell_each_other(seed: int) -> None:
     """Of these, both are lost for memory where neither knows of the other."""
     work = drawn(seed)

@@ -236,7 +236,6 @@ def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
     [
         (33, False, 1.25),
         (9, False, 1.25),
-        (149, False, 1.3),
         (246, False, 1.25),
         (50, False, 1.25),
         (50, True, 1.1),
@@ -254,7 +253,7 @@ def test_of_compilers_that_hardly_fit_nearly_as_many_run_as_can(seed: int, learn
 def test_of_two_compilers_at_a_time_the_second_waits_only_a_little(order: int | None) -> None:
     """Both fit, and nothing is known: torchvision's, which took 1.32 to 1.38 times as long as ninja -j2 when
     what two of them may come to was reckoned as for many."""
-    units = list(recorded()["torchvision"])
+    units = 2 * list(recorded()["torchvision"])
     if order is not None:
         random.Random(order).shuffle(units)
     fixed = build(units, 1580 * MIB, 2, 2, fixed=True)

@@ -107,8 +107,8 @@ class Prospects:
     def wants(self, one: Seen, grown: float) -> int:
         """What it may still want; it last grew when it had had `grown` seconds of a processor.
 
-        The longer that is ago, the more likely it has all that it wants: of the compilers recorded in
-        benchmarks/units.json, none that stood still for four tenths of its time grew by a tenth after it.
+        The longer that is ago, the more likely it has all that it wants: of 146 compilers of llama.cpp, torch
+        and torchvision, none that stood still for four tenths of its time grew by a tenth after it.
         """
         still = (one.cpu - grown) / one.cpu if one.cpu > 1 else 0.0
         return round((self.most(one) - one.memory) * min(1.0, max(_STILL, 1.3 - 2 * still)))
