@@ -63,9 +63,10 @@ reliability: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m tests.reliability
 
+# writes .out/bench; AGAINST=FILE compares with the results.json of an earlier run
 bench: .venv/ready
 	@tools/prepare test
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(if $(AGAINST),--against $(AGAINST))
 
 # a store, a coordinator and two workers on this machine, and a build over them of which one worker is killed
 farm: .venv/ready
