@@ -6,10 +6,7 @@ BIN    := .venv/bin
 # as a user has it: what was imported once need not be compiled again by each process
 unexport PYTHONDONTWRITEBYTECODE
 
-# a busy machine fails one of 12,000 tests now and then: what passes at the second try is named, with its failure
-tries := --reruns 1 --rerun-show-tracebacks
-
-.PHONY: quickstart test fast real nightly truth test-pythons lint format docs docs-outputs bench farm faults mutants coverage reliability requirements dist clean
+.PHONY: quickstart test fast real nightly flaky truth test-pythons lint format docs docs-outputs bench farm faults mutants coverage reliability requirements dist clean
 
 quickstart: .venv/ready
 	@tools/prepare build
@@ -21,16 +18,21 @@ test: lint docs fast real
 
 fast: .venv/ready
 	@tools/prepare test
-	tools/pytest -q -n 2 $(tries) -m "not real"
+	tools/pytest -q -n 2 -m "not real"
 
 real: .venv/ready
 	@tools/prepare test
-	tools/pytest -q -n 2 $(tries) --dist loadfile --no-loadscope-reorder -m "real and not nightly" --durations=20
+	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "real and not nightly" --durations=20
 
 # the longest of the real tests: before a release, and every night
 nightly: .venv/ready
 	@tools/prepare test
-	tools/pytest -q -n 2 $(tries) --dist loadfile --no-loadscope-reorder -m nightly --durations=20
+	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
+
+# what depends on time, signals or ports, twenty times beside eight busy processes; writes .out/flaky.txt
+flaky: .venv/ready
+	@tools/prepare test
+	$(BIN)/python -m tools.flaky
 
 # real wheels and packages as LLVM's tools and a second reader see them, 1.7 GB of downloads; TRUTH="NAME ..." for some of them
 truth: .venv/ready

@@ -23,6 +23,7 @@ KILLS = 18
 
 
 @pytest.mark.real
+@pytest.mark.nightly
 def test_a_build_killed_at_any_moment_goes_on_and_ends_with_the_right_bytes(
     home: Home, engine: str, tiny_root: Path, tmp_path: Path
 ) -> None:

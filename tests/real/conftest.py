@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from tests.execution.conftest import workshop as workshop
 from tests.real.registry import Registry, serving_registry
+from tests.real.standins import make_compiler_root
 from tests.sources.conftest import index as index
 
 from rocwright.bases.roots import remove_tree
@@ -50,6 +52,18 @@ def sources_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Where fetched sources are kept: for this run, or in $ROCWRIGHT_TEST_HOME for later ones too."""
     named = os.environ.get("ROCWRIGHT_TEST_HOME")
     return Home(Path(named) if named else tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="session")
+def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the root with a compiler that all workers share; the first that needs it makes it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiler-root"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            made = make_compiler_root(tmp_path_factory.mktemp("compiler-root"))
+            made.parent.rename(folder)
+    return folder / "root.tar.zst"
 
 
 @pytest.fixture(scope="module")

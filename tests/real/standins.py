@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from _pytest.mark.structures import ParameterSet
 from tests.execution.conftest import Workshop
 from tests.making import EPOCH, make_tiny_root, put_output
 
 from rocwheel_samples.trees import write_tree
+from rocwright.catalog.model import Component
 from rocwright.model.steps import Input, OutputSpec, Resources, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
 
@@ -188,20 +191,43 @@ STANDINS = {
 }
 
 
-TOOLS = ("gcc", "as", "ld", "ar", "ranlib", "nm", "objdump", "strip", "install", "cmake", "ninja")
+TOOLS = (
+    *(
+        "gcc",
+        "as",
+        "ld",
+        "ar",
+        "ranlib",
+        "nm",
+        "objdump",
+        "strip",
+        "install",
+        "cmake",
+        "ninja",
+        "make",
+        "ccache",
+    ),
+    *("sed", "grep", "sort", "dirname", "basename", "wc", "tar", "touch", "env", "seq"),
+)
 
 
-def make_compiler_root(folder: Path, more: tuple[str, ...] = ()) -> Path:
-    """A root with a compiler, CMake, ninja and more programs of /usr/bin."""
+def make_compiler_root(folder: Path) -> Path:
+    """A root with a compiler, CMake, ninja, make and ccache."""
     inner = [
         subprocess.run(["gcc", f"-print-prog-name={name}"], capture_output=True, text=True).stdout.strip()
         for name in ("cc1", "collect2")
     ]
-    programs = [*(f"/usr/bin/{name}" for name in (*TOOLS, *more)), *inner]
+    programs = [*(f"/usr/bin/{name}" for name in TOOLS), *inner]
     make_tiny_root(
         folder / "root.tar.zst", folder, python=True, whole=True, more=programs, folders=CMAKE[-1:]
     )
     return folder / "root.tar.zst"
+
+
+def nightly_but(name: str, recipes: Iterable[Component]) -> list[ParameterSet]:
+    """Return the recipes as parameters; all but one of that name are nightly."""
+    marks = {True: (), False: (pytest.mark.nightly,)}
+    return [pytest.param(recipe, id=recipe.name, marks=marks[recipe.name == name]) for recipe in recipes]
 
 
 def tree_of(shop: Workshop, name: str, files: Mapping[str, str], *, site: bool, compiler: str = GCC) -> Step:

@@ -59,7 +59,16 @@ def test_kernels_are_those_that_llvm_tells(folder: Path) -> None:
         assert all(one.descriptor is not None and not one.contradictions for one in found)
 
 
-@pytest.mark.parametrize("on", ["gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152"])
+@pytest.mark.parametrize(
+    "on",
+    [
+        "gfx1151",
+        *(
+            pytest.param(gpu, marks=pytest.mark.nightly)
+            for gpu in ("gfx1102", "gfx1103", "gfx1150", "gfx1152")
+        ),
+    ],
+)
 def test_code_for_gfx1100_decodes_the_same_on_the_rest_of_its_generation(folder: Path, on: str) -> None:
     report = audit_override(folder, "gfx1100", on)
     instructions, differing = shares(report)

@@ -40,6 +40,7 @@ def moved(world: World, *names: str) -> None:
         world.commits(name, "better")
 
 
+@pytest.mark.nightly
 def test_the_library_and_its_commit_are_named(world: World) -> None:
     good = world.lock({})
     moved(world, "one", "two", PRODUCT)
@@ -54,6 +55,7 @@ def test_the_library_and_its_commit_are_named(world: World) -> None:
     assert sum(one.answer is Answer.SKIP for one in report.tries) == 1
 
 
+@pytest.mark.nightly
 def test_two_that_break_only_together_are_named_together(pair: World) -> None:
     good = pair.lock({})
     moved(pair, "one")
@@ -70,6 +72,7 @@ def test_two_that_break_only_together_are_named_together(pair: World) -> None:
     assert "culprits together" in "\n".join(tell(report))
 
 
+@pytest.mark.nightly
 def test_a_search_that_was_stopped_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     good = world.lock({})
     moved(world, "one", "three", PRODUCT)
@@ -94,6 +97,7 @@ def test_a_search_that_was_stopped_goes_on(world: World, monkeypatch: pytest.Mon
     assert not any(line.endswith(f": {'; '.join(judged[1])}") for line in world.said)
 
 
+@pytest.mark.nightly
 def test_what_the_failing_step_does_not_see_is_not_tried(world: World) -> None:
     good = world.lock({})
     world.commits("one", "syntax-error")
@@ -104,6 +108,7 @@ def test_what_the_failing_step_does_not_see_is_not_tried(world: World) -> None:
     assert [one.name for block in report.culprits for one in block] == ["one"]
 
 
+@pytest.mark.nightly
 def test_locks_that_show_nothing_are_refused(world: World) -> None:
     good = world.lock({})
     with pytest.raises(InputError, match="the same"):

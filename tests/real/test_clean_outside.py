@@ -45,7 +45,7 @@ def said(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.mark.parametrize("engine", ["buildah", "podman"])
+@pytest.mark.parametrize("engine", ["buildah", pytest.param("podman", marks=pytest.mark.nightly)])
 def test_layers_without_a_tag_go_and_those_with_one_stay(storage: Path, engine: str) -> None:
     images = []
     for name in ((), ("kept",)):

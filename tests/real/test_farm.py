@@ -18,7 +18,7 @@ from tests.farm.test_dask import server as server
 from tests.real.test_browser import PATIENCE, Server, watching
 from tests.real.test_browser import browser as browser
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 
 @pytest.fixture

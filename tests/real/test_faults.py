@@ -1,6 +1,6 @@
 """A build over a farm ends right, whatever happens to its machines, its network and its store.
 
-Two faults of each kind, at moments of a seed; `python -m tests.farm.faults` tries hundreds.
+Two faults of each kind are nightly; `python -m tests.farm.faults` tries hundreds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ def test_a_machine_that_was_killed_is_started_again_by_who_looks_at_once(scene: 
     assert machine.up().process.pid != before
 
 
+def test_a_build_ends_right_when_a_worker_is_killed(scene: Scene) -> None:
+    told = scene.try_("kill_worker", seed=1 + KINDS.index("kill_worker"))
+    assert told.right, told.why
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("round_", range(2))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_build_ends_right_whatever_happens(scene: Scene, kind: str, round_: int) -> None:

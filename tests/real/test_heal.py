@@ -33,6 +33,7 @@ def test_a_tree_of_an_old_cmake_is_built_with_cmake_4(home: Home, tmp_path: Path
     case.builds_elsewhere()
 
 
+@pytest.mark.nightly
 def test_a_header_that_a_new_compiler_no_longer_brings_along_is_included(home: Home, tmp_path: Path) -> None:
     case = Case(home=home, folder=tmp_path / "gloo", stack="gloo")
     case.begin()
@@ -44,6 +45,7 @@ def test_a_header_that_a_new_compiler_no_longer_brings_along_is_included(home: H
     case.builds_elsewhere()
 
 
+@pytest.mark.nightly
 def test_a_header_is_brought_by_the_package_that_the_archives_index_names(home: Home, tmp_path: Path) -> None:
     case = Case(home=home, folder=tmp_path / "picture", stack="picture")
     case.begin()
@@ -58,6 +60,7 @@ def test_a_header_is_brought_by_the_package_that_the_archives_index_names(home: 
     case.builds_elsewhere()
 
 
+@pytest.mark.nightly
 def test_a_warning_that_new_compilers_take_for_an_error_is_let_pass_by_a_wrapper(
     home: Home, tmp_path: Path
 ) -> None:
@@ -77,6 +80,7 @@ def test_a_warning_that_new_compilers_take_for_an_error_is_let_pass_by_a_wrapper
     case.builds_elsewhere()
 
 
+@pytest.mark.nightly
 def test_a_tool_that_is_too_new_is_taken_in_an_older_version(home: Home, tmp_path: Path) -> None:
     case = Case(home=home, folder=tmp_path / "policy", stack="policy")
     case.begin()
@@ -104,6 +108,7 @@ def forget_jobs(home: Home) -> None:
     home.job_memory.unlink(missing_ok=True)
 
 
+@pytest.mark.nightly
 def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_once(
     home: Home, tmp_path: Path
 ) -> None:
@@ -130,6 +135,7 @@ def test_compilers_that_want_more_memory_than_there_is_are_run_with_fewer_at_onc
     case.builds_elsewhere()
 
 
+@pytest.mark.nightly
 def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_path: Path) -> None:
     """The same compilers, all four begun at once, since the recipe thinks that they are small."""
     options = ("--jobs", "8", "--memory", "900MiB")
@@ -145,6 +151,7 @@ def test_a_whole_build_holds_its_memory_by_pausing_compilers(home: Home, tmp_pat
     assert step["paused"] > 0
 
 
+@pytest.mark.nightly
 def test_a_compiler_that_alone_is_larger_than_all_there_is_is_told_at_once(
     home: Home, tmp_path: Path
 ) -> None:

@@ -206,6 +206,7 @@ def debian(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
     return digest
 
 
+@pytest.mark.nightly
 def test_a_base_of_an_image_is_locked_fetched_and_made_without_a_network(
     debian: str, home: Home, store: LocalStore, engine: str, tmp_path: Path
 ) -> None:

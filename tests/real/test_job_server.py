@@ -96,11 +96,13 @@ def test_two_steps_share_the_jobs_and_when_one_ends_the_other_grows(shop: Worksh
     assert "shares jobs with the steps that run at the same time: make (here: make 4." in said(shop, "long")
 
 
+@pytest.mark.nightly
 def test_without_the_job_server_each_keeps_the_number_that_it_began_with(shop: Workshop) -> None:
     run(shop, builds(shop, "a", make(1, 0.1, "a")), builds(shop, "b", make(9, 0.2, "b")), sharing=False)
     assert max(at_once(shop, "b")) == 2
 
 
+@pytest.mark.nightly
 def test_one_that_is_given_a_number_leaves_less_for_the_others(shop: Workshop) -> None:
     """-j on make's command line switches the job server off; the server sees what runs all the same."""
     rude = builds(shop, "rude", make(24, 0.8, "rude", "make -j4"))
@@ -123,6 +125,7 @@ def test_tokens_of_a_client_that_was_killed_come_back(shop: Workshop) -> None:
     assert max(at_once(shop, "after")) == 4
 
 
+@pytest.mark.nightly
 def test_a_step_that_drains_the_fifo_takes_jobs_from_nobody_for_ever(shop: Workshop) -> None:
     drains = f"cat <{FIFO} >/dev/null & drain=$!; sleep 1"
     step = builds(
@@ -133,6 +136,7 @@ def test_a_step_that_drains_the_fifo_takes_jobs_from_nobody_for_ever(shop: Works
     assert max(at_once(shop, "later")) == 4
 
 
+@pytest.mark.nightly
 def test_ten_megabytes_of_tokens_make_no_more_jobs(shop: Workshop) -> None:
     flood = f"head -c 10000000 /dev/zero >{FIFO}; sleep 1"
     run(shop, builds(shop, "floods", flood, make(12, 0.3, "flooded")))
@@ -179,6 +183,7 @@ def test_new_make_and_ninja_take_tokens_by_the_path_of_the_fifo(shop: Workshop, 
     )
 
 
+@pytest.mark.nightly
 def test_a_long_link_that_goes_on_alone_makes_no_more_jobs(shop: Workshop, sid_root: Path) -> None:
     """ninja starts two, by the place that needs no token and by a token, and the first ends long before."""
     shop.root = put_root(shop.store, sid_root, "sid")

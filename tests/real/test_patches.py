@@ -127,6 +127,7 @@ def test_the_edits_of_torch_fit_its_source(torch_tree: Path) -> None:
     assert {state for one in found.values() for state in states(one)} == {State.GONE}
 
 
+@pytest.mark.nightly
 def test_the_edits_of_torch_fit_debians_source_with_its_patches(sources_home: Home) -> None:
     catalog = builtin_catalog()
     torch = catalog.component("pytorch")
@@ -176,6 +177,7 @@ def test_the_tests_of_rocroller_are_left_out_of_therock(tmp_path: Path) -> None:
     assert file.read_text() == lines.format("OFF")
 
 
+@pytest.mark.nightly
 def test_aocl_is_found_where_the_edits_say(torch_tree: Path, tmp_path: Path) -> None:
     modules = "cmake/Modules"
     shutil.copytree(torch_tree / modules, tmp_path / modules)
@@ -187,6 +189,7 @@ def test_aocl_is_found_where_the_edits_say(torch_tree: Path, tmp_path: Path) -> 
     assert "NAMES blis-mt PATHS" in (tmp_path / modules / "FindBLIS.cmake").read_text()
 
 
+@pytest.mark.nightly
 def test_the_edit_of_torchvision_fits_its_source(apt: Apt, tmp_path: Path) -> None:
     assert apt("pytorch-vision", tmp_path).startswith("0.21.0")
     (verdicts,) = judged("torchvision", tmp_path, "0.21.0").values()
@@ -210,6 +213,7 @@ def test_the_edits_of_vllm_fit_its_source_and_its_platform_is_found(
     assert lists.state is State.ABSORBED
 
 
+@pytest.mark.nightly
 def test_the_edits_of_vllm_0_8_fit_its_source(sdist: Callable[[str, str], Path]) -> None:
     version = "0.8.5.post1"
     tree = sdist("vllm", version)
@@ -249,6 +253,7 @@ print(rocm_platform_plugin())
     return done.stdout.strip()
 
 
+@pytest.mark.nightly
 def test_the_platform_of_vllm_is_told_by_torch_where_amdsmi_fails(
     sdist: Callable[[str, str], Path],
 ) -> None:
@@ -308,6 +313,7 @@ print(Rocm.get_device_name(1), Rocm.is_fully_connected([0, 1]), sep=", ")
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_vllm_names_a_gpu_without_amdsmi(sdist: Callable[[str, str], Path]) -> None:
     tree = sdist("vllm", "0.10.2")
     file = tree / "vllm/platforms/rocm.py"
@@ -369,6 +375,7 @@ def test_each_gpu_that_vllm_sends_to_its_attention_kernel_has_one(sdist: Callabl
     assert not has_kernel("gfx1201")
 
 
+@pytest.mark.nightly
 def test_the_edit_of_flash_attention_fits_its_source(sdist: Callable[[str, str], Path]) -> None:
     tree = sdist("flash-attn", "2.8.3")
     (verdicts,) = judged("flash-attention", tree, "2.8.3").values()
@@ -377,6 +384,7 @@ def test_the_edit_of_flash_attention_fits_its_source(sdist: Callable[[str, str],
     compile((tree / verdicts[0].edit.file).read_text(), "utils.py", "exec")
 
 
+@pytest.mark.nightly
 def test_the_edits_of_llama_cpp_fit_its_source(sdist: Callable[[str, str], Path]) -> None:
     component = builtin_catalog().component("llama.cpp")
     column = check_tree(
@@ -429,7 +437,9 @@ def edits_below(folder: str) -> list[Edit]:
     ]
 
 
-@pytest.mark.parametrize("folder", ["psimd", "FP16", "gloo"])
+@pytest.mark.parametrize(
+    "folder", ["psimd", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("FP16", "gloo"))]
+)
 def test_cmake_4_configures_a_third_party_tree_after_the_edits_and_not_before(
     cmake: Path, torch_tree: Path, tmp_path: Path, folder: str
 ) -> None:
@@ -447,6 +457,7 @@ def test_cmake_4_configures_a_third_party_tree_after_the_edits_and_not_before(
     assert (tmp_path / "after/build.ninja").is_file()
 
 
+@pytest.mark.nightly
 def test_cmake_4_configures_the_archives_onednn_which_needs_no_edit(
     cmake: Path, torch_tree: Path, tmp_path: Path
 ) -> None:
@@ -458,6 +469,7 @@ def test_cmake_4_configures_the_archives_onednn_which_needs_no_edit(
     assert "applied already" in told[0]
 
 
+@pytest.mark.nightly
 def test_cmake_4_configures_a_tree_with_onednns_old_minimum_after_the_edit(
     cmake: Path, torch_tree: Path, tmp_path: Path
 ) -> None:

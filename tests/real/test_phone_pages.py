@@ -97,7 +97,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module", params=["filled", "empty"])
+@pytest.fixture(scope="module", params=["filled", pytest.param("empty", marks=pytest.mark.nightly)])
 def site(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:

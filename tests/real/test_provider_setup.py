@@ -187,6 +187,7 @@ def test_rocm_of_wheels_is_found_by_what_builds_with_it(with_python: Workshop, w
     assert place == f"{root}/bin/hipcc"
 
 
+@pytest.mark.nightly
 def test_wheels_that_do_not_unpack_end_the_step_at_once(with_python: Workshop, wheels: Index) -> None:
     devel = {"rocm_sdk_devel/__init__.py": b"", "rocm_sdk_devel/_devel.tar": b"cut off"}
     wheels.files["rocm-sdk-devel"] = {

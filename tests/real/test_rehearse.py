@@ -1,6 +1,7 @@
 """Rows rehearsed for real: what would break their builds is found, once its mend is taken out.
 
-What wants ROCm's packages (1.7 GB, and a root of 9.6 GB) is nightly.
+`make real` tries the trees within torch. The rest is nightly, with what wants ROCm's packages (1.7 GB, and a root
+of 9.6 GB).
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def third_party(book: Book) -> Book:
     return only(book, "pytorch", trial=())
 
 
+@pytest.mark.nightly
 def test_vllm_is_rehearsed_and_evidence_is_kept_of_it(home: Home) -> None:
     told = rehearsed(home, FEDORA, change=vllm)
     found = parts(told, "vllm")
@@ -120,6 +122,7 @@ def test_vllm_is_rehearsed_and_evidence_is_kept_of_it(home: Home) -> None:
         assert {step.key for run in records.runs(Which()) for step in run.steps if step.key} == before
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("file", "part", "name", "said"),
     [
@@ -142,6 +145,7 @@ def test_without_one_of_its_edits_the_rehearsal_of_vllm_fails(
     assert any(name in fault.name and said in fault.detail for fault in told.failed)
 
 
+@pytest.mark.nightly
 def test_an_edit_that_fits_no_longer_is_named_and_the_rest_is_tried(home: Home) -> None:
     edits = builtin_catalog().component("vllm").edit
     drifted = next(one for one in edits if one.file == "csrc/rocm/attention.cu")
@@ -170,9 +174,10 @@ def test_third_party_trees_of_torch_are_compiled_by_the_newest_compilers(home: H
     ("file", "faults"),
     [
         ("third_party/gloo/gloo/types.h", {"gloo/types.cc g++", "gloo/types.cc clang++"}),
-        ("third_party/gloo/CMakeLists.txt", {"gloo"}),
-        ("third_party/FP16/CMakeLists.txt", {"FP16"}),
-        ("third_party/psimd/CMakeLists.txt", {"psimd"}),
+        *(
+            pytest.param(f"third_party/{name}/CMakeLists.txt", {name}, marks=pytest.mark.nightly)
+            for name in ("gloo", "FP16", "psimd")
+        ),
     ],
 )
 def test_without_one_of_their_edits_they_fail(home: Home, file: str, faults: set[str]) -> None:
@@ -205,6 +210,7 @@ def old_tensorpipe(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mended", [True, False])
 def test_tensorpipe_needs_its_includes_with_the_newest_gcc(
     home: Home, old_tensorpipe: Path, mended: bool

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop, put_root
-from tests.real.standins import CMAKE, STANDINS, StandIn, make_compiler_root, step_of
+from tests.real.standins import CMAKE, STANDINS, StandIn, nightly_but, step_of
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
@@ -37,11 +37,6 @@ pytestmark = [
 ]
 
 RECIPES = [one for one in builtin_catalog().components.values() if one.resume]
-
-
-@pytest.fixture(scope="module")
-def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_compiler_root(tmp_path_factory.mktemp("compiler-root"))
 
 
 @pytest.fixture
@@ -80,7 +75,7 @@ def built_again(shop: Workshop, record: Record) -> Record:
     return execute(record.key, shop.store, shop.home, shop.lines.append, engine=shop.engine, resume=False)
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: one.name)
+@pytest.mark.parametrize("recipe", nightly_but("llama.cpp", RECIPES))
 def test_a_recipe_killed_at_three_points_ends_with_the_bytes_of_a_clean_build(
     shop: Workshop, recipe: Component
 ) -> None:

@@ -12,7 +12,7 @@ from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 RECIPE = """
 name    = "reader"

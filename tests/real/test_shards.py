@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop, put_root
-from tests.real.standins import CMAKE, LLAMA, STANDINS, UNITS, StandIn, make_compiler_root, step_of
+from tests.real.standins import CMAKE, LLAMA, STANDINS, UNITS, StandIn, nightly_but, step_of
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
@@ -32,12 +32,6 @@ RECIPES = [one for one in builtin_catalog().components.values() if one.split and
 CACHED = """#!/bin/sh
 exec ccache /usr/bin/gcc -I/build/src "$@"
 """
-TOOLS = ("ccache", "sed", "grep", "sort", "dirname", "basename", "wc", "tar", "touch", "env")
-
-
-@pytest.fixture(scope="module")
-def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_compiler_root(tmp_path_factory.mktemp("compiler-root"), TOOLS)
 
 
 @pytest.fixture
@@ -71,7 +65,7 @@ def run(shop: Workshop, step: Step, shards: tuple[str, ...] = ()) -> Record:
     )
 
 
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda one: one.name)
+@pytest.mark.parametrize("recipe", nightly_but("llama.cpp", RECIPES))
 def test_what_shards_compiled_is_not_compiled_again_and_gives_the_same_bytes(
     shop: Workshop, recipe: Component
 ) -> None:
@@ -92,6 +86,7 @@ def test_what_shards_compiled_is_not_compiled_again_and_gives_the_same_bytes(
     assert record.cache is not None and record.cache.state == "filled"
 
 
+@pytest.mark.nightly
 def test_a_shard_that_does_not_compile_a_unit_compiles_the_rest_and_the_step_tells_of_it(
     shop: Workshop,
 ) -> None:
@@ -107,6 +102,7 @@ def test_a_shard_that_does_not_compile_a_unit_compiles_the_rest_and_the_step_tel
     assert "x.c" in str(caught.value.detail)  # type: ignore[attr-defined]
 
 
+@pytest.mark.nightly
 def test_a_shard_that_is_not_in_the_store_is_done_without(shop: Workshop) -> None:
     step = split_step(shop, builtin_catalog().component("llama.cpp"), STANDINS["llama.cpp"], "one")
     [first, second] = shards_of(step, 2)

@@ -12,7 +12,6 @@ import pytest
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import make_homes, running
 from tests.real.standins import STANDINS
-from tests.real.test_shards import compiler_root as compiler_root
 from tests.real.test_shards import pytestmark as pytestmark
 from tests.real.test_shards import run, split_step
 from tests.store.servers import reach, s3

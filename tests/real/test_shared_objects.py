@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.execution.conftest import Workshop, put_root
-from tests.real.standins import CMAKE, STANDINS, UNITS, make_compiler_root, step_of
+from tests.real.standins import CMAKE, STANDINS, UNITS, step_of
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
@@ -45,7 +45,6 @@ pytestmark = [
 CACHED = """#!/bin/sh
 exec ccache /usr/bin/gcc -I/build/src "$@"
 """
-TOOLS = ("ccache", "sed", "grep", "sort", "dirname", "basename", "wc", "tar", "touch", "env")
 ON = "[farm]\ncompiler_cache = true\n"
 
 
@@ -53,11 +52,6 @@ ON = "[farm]\ncompiler_cache = true\n"
 def server() -> Iterator[str]:
     with s3() as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_compiler_root(tmp_path_factory.mktemp("compiler-root"), TOOLS)
 
 
 class Lab:
@@ -185,6 +179,7 @@ def test_the_second_machine_compiles_nothing_gives_the_same_bytes_and_says_whose
     assert third.objects == (Objects(keyid=lab.key("one").keyid, count=0),)
 
 
+@pytest.mark.nightly
 def test_without_being_asked_for_or_trusted_nothing_is_taken(lab: Lab) -> None:
     first = lab.run("one")
     there = lab.objects()
@@ -248,6 +243,7 @@ def test_what_is_forged_damaged_or_too_large_is_refused_told_and_compiled(
         assert lab.said(text), lab.lines
 
 
+@pytest.mark.nightly
 def test_a_bucket_that_does_not_answer_neither_fails_nor_slows_a_build(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +275,7 @@ def test_a_bucket_that_does_not_answer_neither_fails_nor_slows_a_build(
     assert len(lab.said("did not answer")) == 1, lab.lines
 
 
+@pytest.mark.nightly
 def test_a_record_with_objects_of_another_does_not_count_among_those_that_agree(lab: Lab) -> None:
     first = lab.run("one")
     # two has compiled for itself what it builds later with objects of one
@@ -294,6 +291,7 @@ def test_a_record_with_objects_of_another_does_not_count_among_those_that_agree(
     assert lab.store("six", "two").record(first.key) is not None
 
 
+@pytest.mark.nightly
 def test_shards_and_the_shared_cache_work_together_and_what_a_shard_took_is_known(lab: Lab) -> None:
     whole = lab.run("one")
     # two units at most can be had from one; a unit has two objects
@@ -317,6 +315,7 @@ def test_shards_and_the_shared_cache_work_together_and_what_a_shard_took_is_know
     assert record.compiled_by_others() == (lab.key("one").keyid,)
 
 
+@pytest.mark.nightly
 def test_a_compiler_cache_in_which_a_key_had_a_part_goes_when_that_is_not_trusted_any_more(
     lab: Lab,
 ) -> None:
@@ -331,6 +330,7 @@ def test_a_compiler_cache_in_which_a_key_had_a_part_goes_when_that_is_not_truste
     assert again.outputs == first.outputs
 
 
+@pytest.mark.nightly
 def test_a_ccache_that_does_not_speak_it_does_without(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(share, "SCHEME", "redis+pigeon")
     monkeypatch.setattr(share, "_ASK", share._ASK.replace("redis+unix", "redis+pigeon"))
@@ -339,6 +339,7 @@ def test_a_ccache_that_does_not_speak_it_does_without(lab: Lab, monkeypatch: pyt
     assert record.outputs and not lab.objects()
 
 
+@pytest.mark.nightly
 def test_it_works_by_the_command_of_a_worker_with_the_settings_of_its_home(lab: Lab) -> None:
     first = lab.run("one")
     lab.forget()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from samples.project import make_sources, open_project, put_roots
-from tests.real.standins import CMAKE, make_compiler_root
+from tests.real.standins import CMAKE
 
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
@@ -159,11 +159,6 @@ def until_it_compiles(compilers: Compilers, name: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture(scope="module")
-def compiler_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_compiler_root(tmp_path_factory.mktemp("compiler-root"), more=("make", "seq"))
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setenv("ROCWRIGHT_RUNTIME_DIR", str(tmp_path / "run"))
@@ -210,6 +205,7 @@ def test_two_builds_have_no_more_compilers_than_the_machine_has_processors(
     assert max(len(look["one"]) for look in after) == CORES
 
 
+@pytest.mark.nightly
 def test_when_the_first_build_is_killed_the_other_goes_on_with_all_jobs(
     machine: Machine, compilers: Compilers
 ) -> None:
@@ -242,6 +238,7 @@ def short(machine: Machine) -> Iterator[Machine]:
     cgroup.remove(within.path)
 
 
+@pytest.mark.nightly
 def test_where_memory_is_short_for_both_together_no_try_is_lost(short: Machine) -> None:
     """A compiler takes 330 MiB. Alone, each build lets its oldest go on, and both together are killed."""
     assert short.within is not None
