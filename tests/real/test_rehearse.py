@@ -1,7 +1,7 @@
 """Rows rehearsed for real: what would break their builds is found, once its mend is taken out.
 
-`make real` tries the trees within torch. The rest is nightly, with what wants ROCm's packages (1.7 GB, and a root
-of 9.6 GB).
+`make real` tries the trees within torch. The rest is nightly. Some of it wants ROCm's packages: 1.7 GB, and
+a root of 9.6 GB.
 """
 
 from __future__ import annotations
