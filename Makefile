@@ -60,7 +60,7 @@ docs: .venv/docs
 	@# never --quiet: it counts no warning, and --strict then passes all of them
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir .venv/site
 
-# kills, full disks and flipped bits, some 40 minutes; writes docs/reliability.md
+# kills, full disks and flipped bits, some 40 minutes; writes .out/reliability.json
 reliability: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m tests.reliability
@@ -80,15 +80,16 @@ faults: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m tests.farm.faults $(or $(FAULTS),200)
 
-# up to four hours; writes docs/mutants.md
+# up to four hours; writes .out/mutants.md and .json
 mutants: .venv/ready
 	@tools/prepare test
 	$(BIN)/python -m tools.mutants
 
-# writes docs/coverage.md
+# the lines that the fast tests run; writes .out/coverage/index.html
 coverage: .venv/ready
 	@tools/prepare test
-	$(BIN)/python -m tools.coverage_page
+	mkdir -p .out && COVERAGE_FILE=$(CURDIR)/.out/coverage.data tools/pytest -q -n 2 -m "not real" --cov=src/rocwright \
+	    --cov=packages/rocwheel/src/rocwheel --cov-report=term:skip-covered --cov-report=html:.out/coverage
 
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements: compile = uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \

@@ -2,8 +2,8 @@
 
 `make mutants` does the whole: mutmut makes the changes, a seed draws at most 300 of them for each module, and
 the tests of the module's room run on each, those first that reach the changed line. What is broken may do
-anything: it runs where only its own folder can be written. What was found is written to docs/mutants.json and
-from there to docs/mutants.md; `--survivors` tries again what survived then, with the tests as they are now.
+anything: it runs where only its own folder can be written. The results are written to .out/mutants.json and
+.out/mutants.md; `--survivors` tries again what survived then, with the tests as they are now.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -38,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"rocwheel": Path("packages/rocwheel/src")}
 """Where modules lie, by the first part of their paths; others are below REST."""
 REST = Path("src/rocwright")
-TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / "docs/mutants.json"
+TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / ".out/mutants.json"
 FENCE = r"""
 mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp \
     && mount --bind "$1/tmp" /var/tmp && mount -o remount,bind,ro / || exit 99
@@ -90,18 +89,11 @@ class Tried:
 
 @dataclass
 class Told:
-    """docs/mutants.json: how it was tried, and what became of each module."""
+    """The JSON file: how it was tried, and what became of each module."""
 
     seed: int
     most: int
-    jobs: int
     minutes: float = 0
-    date: str = ""
-    commit: str = ""
-    again: str = ""
-    """The commit whose tests tried the survivors again."""
-    remark: str = ""
-    """What a reader must know of this run beside."""
     modules: list[Tried] = field(default_factory=list)
 
 
@@ -265,19 +257,11 @@ def try_all(
 
 
 def page(told: Told, promises: Mapping[str, str], reasons: Mapping[tuple[str, str, str], str]) -> str:
-    """docs/mutants.md."""
-    lines = ["# Broken on purpose", "", (ROOT / "tools/mutants_page.md").read_text().strip(), ""]
-    again = f" What survived was tried again with the tests of commit {told.again}." if told.again else ""
-    lines += [
-        f"This run: seed {told.seed}, at most {told.most} mutants a module, {told.jobs} at once, "
-        f"{told.minutes:.0f} minutes, {told.date}, commit {told.commit}.{again}",
-        *([told.remark] if told.remark else []),
-        "",
-    ]
+    """Render the table and the survivors."""
+    lines = [f"Seed {told.seed}, at most {told.most} mutants a module, {told.minutes:.0f} minutes.", ""]
     lines += ["| module | promise | possible | drawn | killed | too slow | survived | not tried | noticed |"]
     lines += ["| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     lines += [one.row(promises[one.path]) for one in told.modules]
-    lines += ["", "## Survivors"]
     for one in told.modules:
         for line, was, now in one.survivors:
             why = reasons.get((one.path, was.strip(), now.strip()), "No reason yet: a test is missing.")
@@ -317,32 +301,28 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="the page is written beside it")
     parser.add_argument("--survivors", action="store_true", help="only what survived the run in --data")
     parser.add_argument("--quick", action="store_true", help="only tests that reach the changed line")
-    parser.add_argument("--page", action="store_true", help="try nothing, write the page of --data")
     asked = parser.parse_args()
     table = tomllib.loads(TABLE.read_text())
     modules = [Module(one["path"], one["promise"], tuple(one["tests"])) for one in table["module"]]
     promises = {one.path: one.promise for one in modules}
     reasons = {(one["path"], one["was"], one["now"]): one["why"] for one in table.get("reason", [])}
     modules = [one for one in modules if not asked.only or one.path in asked.only]
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True)
-    commit, begun = head.stdout.decode().strip(), time.monotonic()
+    begun = time.monotonic()
 
     def write(told: Told) -> None:
+        asked.data.parent.mkdir(parents=True, exist_ok=True)
         asked.data.write_text(json.dumps(asdict(told), indent=1) + "\n")
         asked.data.with_suffix(".md").write_text(page(told, promises, reasons))
 
     before: dict[str, Tried] = {}
-    if asked.page:
-        modules = []
-    if asked.page or asked.survivors:
+    if asked.survivors:
         told = read(asked.data)
         before = {one.path: one for one in told.modules if one.survivors}
         modules = [one for one in modules if one.path in before]
         if other := changed(told, [one.path for one in modules]):
             parser.error(f"{', '.join(other)} changed since: run it whole")
-        told.again = commit if modules else told.again
     else:
-        told = Told(asked.seed, asked.most, asked.jobs, 0, f"{datetime.now(UTC):%Y-%m-%d}", commit)
+        told = Told(asked.seed, asked.most)
     print(f"seed {told.seed}, at most {told.most} mutants a module", flush=True)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=ROOT / ".venv") as folder:
         benches = [Bench(Path(folder, str(number))) for number in range(asked.jobs)]

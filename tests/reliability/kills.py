@@ -111,18 +111,3 @@ def _ask_for_a_build(subject: Subject, address: str, token: str) -> None:
         form = {"stack": request.stack, "gpu": request.gpu[0], "base": request.base, "secret": secret[1]}
         with suppress(httpx.HTTPError):
             assert client.post("/queue", data=form).status_code == 303
-
-
-def rows(kills: list[Kill]) -> list[tuple[str, int, int, int, int]]:
-    """Of each kind of command: killed, of these before its end, harmless, lost."""
-    names = sorted({one.what for one in kills})
-    return [
-        (
-            name,
-            sum(one.what == name for one in kills),
-            sum(one.what == name and one.in_time for one in kills),
-            sum(one.what == name and not one.wrong for one in kills),
-            sum(one.what == name and bool(one.wrong) for one in kills),
-        )
-        for name in names
-    ]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import pytest
 from tests.reliability.disks import filled
 from tests.reliability.flips import KINDS, flipped
 from tests.reliability.kills import killed
-from tests.reliability.page import page
 from tests.reliability.subject import Subject, make_subject
 
 from rocwright.bases.roots import remove_tree
@@ -46,10 +44,3 @@ def test_a_flipped_bit_makes_nothing_wrong(subject: Subject, kind: str) -> None:
     assert flip.outcome in ("noticed", "harmless"), flip
     if kind in ("blob", "record"):
         assert flip.outcome == "noticed", flip
-
-
-def test_the_page_counts_what_was_tried(subject: Subject) -> None:
-    flips = list(flipped(subject, "lock", 1, random.Random(1)))
-    text = page({"flips": {"about": "Seed 1", "rows": [asdict(one) for one in flips]}})
-    assert "| lock | 1 |" in text
-    assert "Not tried." in text
