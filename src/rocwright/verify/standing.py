@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
 
 from rocwheel.errors import RocwrightError
 from rocwheel.model import Frozen
@@ -10,6 +13,7 @@ from rocwheel.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.home import Home
+from rocwright.model.steps import Sha256
 from rocwright.records.model import Cell, Said
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
@@ -34,9 +38,9 @@ class Evidence(Frozen):
     device: str = ""
     detail: str
     source: str
-    run: str = ""
-    lock: str = ""
-    sha256: dict[str, str] = {}
+    run: Annotated[str, Field(pattern=r"^(\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{6})?$")] = ""
+    lock: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    sha256: dict[str, Sha256] = {}
 
 
 class Standing(Frozen):
