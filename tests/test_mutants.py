@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 
 from tools.draw_mutants import drawn
+from tools.mutants import ROOT, TABLE, file_of
 
 CODE = """
 LIMIT = 5
@@ -44,3 +46,12 @@ def test_a_seed_draws_the_same_and_each_is_python_with_one_change() -> None:
         ast.parse(one.code)
         assert one.diff == f"- {one.was}\n+ {one.now}"
         assert CODE.splitlines()[one.line - 1] == one.was
+
+
+def test_the_table_names_modules_tests_and_lines_that_there_are() -> None:
+    table = tomllib.loads(TABLE.read_text())
+    sources = {row["path"]: (ROOT / file_of(row["path"])).read_text() for row in table["module"]}
+    paths = [word for row in table["module"] for word in row["tests"] if "tests/" in word]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    reasons = [(row["path"], row["was"]) for row in table["reason"]]
+    assert [reason for reason in reasons if reason[1] not in sources.get(reason[0], "")] == []
