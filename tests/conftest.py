@@ -23,6 +23,7 @@ from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
 from tests.collected import pytest_collection_modifyitems
 from tests.engines import must_work
+from tests.forked import Forking
 from tests.making import make_tiny_root
 from tests.skips import (
     pytest_collectreport,
@@ -99,8 +100,16 @@ def python_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Forking]:
+    """Runs `rocwright` in processes of their own, within moments."""
+    forking = Forking()
+    yield forking
+    forking.close()
+
+
 @pytest.fixture
-def rocwright(home: Home, tmp_path: Path) -> Command:
+def rocwright(home: Home, tmp_path: Path, forking: Forking) -> Command:
     """Run the command as a user does, in an empty folder."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -108,14 +117,10 @@ def rocwright(home: Home, tmp_path: Path) -> Command:
     def run(
         *words: str, env: dict[str, str] | None = None, before: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*before, sys.executable, "-m", "rocwright", *words],
-            cwd=folder,
-            env=os.environ | {"ROCWRIGHT_HOME": str(home.path)} | (env or {}),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        variables = os.environ | {"ROCWRIGHT_HOME": str(home.path)} | (env or {})
+        if not before:
+            return forking.run(words, folder, variables)
+        argv = [*before, sys.executable, "-m", "rocwright", *words]
+        return subprocess.run(argv, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
 
     return run
