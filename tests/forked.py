@@ -78,7 +78,7 @@ LEFT_OUT = (
 def serve(control: socket.socket) -> None:
     """Fork for each request, until the client ends."""
     _import_all()
-    waiting = set()
+    waiting = set[int]()
     while True:
         request, (*fds,), _, _ = socket.recv_fds(control, 1 << 20, 3)
         waiting -= {pid for pid in waiting if os.waitpid(pid, os.WNOHANG)[0]}
@@ -93,12 +93,13 @@ def serve(control: socket.socket) -> None:
 
 
 def _import_all() -> None:
-    import rocwright.cli
+    import rocwright
+    from rocwright.catalog.load import builtin_catalog
 
     for module in pkgutil.walk_packages(rocwright.__path__, "rocwright."):
         if not module.name.startswith(LEFT_OUT):
             importlib.import_module(module.name)
-    rocwright.catalog.load.builtin_catalog()
+    builtin_catalog()
     assert threading.active_count() == 1
     gc.freeze()
 
@@ -143,7 +144,7 @@ def _be(words: list[str], folder: str, env: dict[str, str]) -> NoReturn:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     with suppress(Exception):
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from tests.export.test_rows import every_row, lock_of_row
+from tests.export.test_rows import ROWS, lock_of_row
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Row, Stack
 from rocwright.export.compose import compose
 from rocwright.export.model import Subject, slug
 from rocwright.export.run import served, served_env
@@ -17,9 +16,9 @@ from rocwright.export.write import export
 from rocwright.serving.prepare import variables
 
 
-@every_row
-def test_each_component_that_is_run_is_a_service(stack: Stack, row: Row) -> None:
-    subject = Subject.of(lock_of_row(stack, row), builtin_catalog())
+@pytest.mark.parametrize("row", ROWS)
+def test_each_component_that_is_run_is_a_service(row: str) -> None:
+    subject = Subject.of(lock_of_row(*ROWS[row]), builtin_catalog())
     told: dict[str, Any] = json.loads(compose(subject)["compose.yaml"].text) if compose(subject) else {}
     services = told.get("services", {})
     assert services.keys() == {slug(one.component.name) for one in served(subject)}

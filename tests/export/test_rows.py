@@ -226,7 +226,7 @@ def test_every_unit_is_one_that_systemd_takes(exports: dict[str, Files], tmp_pat
     assert len(services) == len(units) > 0
     for name, text in services.items():
         (folder / name).write_text(text)
-    verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *folder.iterdir()]
+    verify = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *map(str, folder.iterdir())]
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
     ours = [
         line for line in done.stderr.splitlines() if str(tmp_path) in line or "unit" in line.split(":")[0]
@@ -284,7 +284,7 @@ def test_hadolint_has_nothing_to_say(exports: dict[str, Files], tmp_path: Path) 
     assert hadolint is not None, "hadolint is not installed: requirements/dev.txt has it"
     for number, text in enumerate(distinct(exports, "containerfile/Containerfile").values()):
         (tmp_path / f"Containerfile.{number}").write_text(text)
-    words = [hadolint, "--failure-threshold", "warning", *tmp_path.iterdir()]
+    words = [hadolint, "--failure-threshold", "warning", *map(str, tmp_path.iterdir())]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

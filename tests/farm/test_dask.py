@@ -21,6 +21,7 @@ import pytest
 from click.testing import CliRunner
 from distributed import Future
 from samples.project import make_sources, open_project, put_roots
+from tests.engines import must_work
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import Running, make_homes, running, until
 from tests.store.servers import reach, s3
@@ -38,6 +39,7 @@ from rocwright.flow import build
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Resources, RunAction, Step
 from rocwright.plan.decide import decide
+from rocwright.sandbox import probe_all
 from rocwright.signing.keys import key_of
 from rocwright.store import open_store
 
@@ -73,14 +75,15 @@ def server() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def farm(
-    server: str, engine: str, tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Farm]:
-    reach(monkeypatch, server)
-    homes = make_homes(tmp_path / "homes")
-    monkeypatch.setenv("ROCWRIGHT_HOME", str(homes["asks"]))
+@contextlib.contextmanager
+def farm_at(server: str, root: Path, folder: Path, probed: Path) -> Iterator[Farm]:
+    """A coordinator and two workers."""
+    must_work({one.engine: one for one in probe_all(probed)}["bubblewrap"])
+    homes = make_homes(folder / "homes")
     with ExitStack() as stack:
+        monkeypatch = stack.enter_context(pytest.MonkeyPatch.context())
+        reach(monkeypatch, server)
+        monkeypatch.setenv("ROCWRIGHT_HOME", str(homes["asks"]))
         up = stack.enter_context(running(homes["asks"], "farm", "up", "--port", "0"))
         address = up.wait_for("coordinator at").split()[-1]
         (homes["asks"] / "config.toml").write_text(f'[farm]\nscheduler = "{address}"\n')
@@ -90,10 +93,32 @@ def farm(
         }
         for one in workers.values():
             one.wait_for("is a worker of")
-        store = open_store(f"s3://lab/{tmp_path.name}")
-        home = Home(homes["asks"])
-        workshop = Workshop(home, store, engine, tmp_path, put_root(store, tiny_root))
+        store = open_store(f"s3://lab/{folder.name}")
+        workshop = Workshop(Home(homes["asks"]), store, "bubblewrap", folder, put_root(store, root))
         yield Farm(workshop, address, up, workers, homes)
+
+
+@pytest.fixture(scope="module")
+def shared(
+    server: str, tiny_root: Path, probed: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Farm]:
+    with farm_at(server, tiny_root, tmp_path_factory.mktemp("farm"), probed) as farm:
+        yield farm
+
+
+@pytest.fixture
+def farm(shared: Farm, server: str, monkeypatch: pytest.MonkeyPatch) -> Farm:
+    """The farm of all tests that leave it as it was."""
+    reach(monkeypatch, server)
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(shared.homes["asks"]))
+    return shared
+
+
+@pytest.fixture
+def frail(server: str, tiny_root: Path, probed: Path, tmp_path: Path) -> Iterator[Farm]:
+    """A farm of one test, which kills some of it."""
+    with farm_at(server, tiny_root, tmp_path, probed) as farm:
+        yield farm
 
 
 def test_steps_run_on_workers_and_give_the_bytes_of_one_machine(farm: Farm) -> None:
@@ -146,17 +171,17 @@ def building(farm: Farm, *steps: Step) -> Iterator[list[Outcome]]:
         assert not thread.is_alive()
 
 
-def test_a_step_whose_worker_is_killed_runs_elsewhere_and_leaves_nothing_running(farm: Farm) -> None:
-    shop, mark = farm.workshop, "1313.1"
+def test_a_step_whose_worker_is_killed_runs_elsewhere_and_leaves_nothing_running(frail: Farm) -> None:
+    shop, mark = frail.workshop, "1313.1"
     step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
-    with building(farm, step) as told:
-        until(lambda: bool(busy(farm, mark)))
-        first = busy(farm, mark)
-        [second] = farm.workers.keys() - {first}
-        os.killpg(farm.workers[first].process.pid, signal.SIGKILL)
+    with building(frail, step) as told:
+        until(lambda: bool(busy(frail, mark)))
+        first = busy(frail, mark)
+        [second] = frail.workers.keys() - {first}
+        os.killpg(frail.workers[first].process.pid, signal.SIGKILL)
         # what the killed one had may be seen for a moment
-        until(lambda: busy(farm, mark) == second)
-        survivor = farm.workers[second].process
+        until(lambda: busy(frail, mark) == second)
+        survivor = frail.workers[second].process
         for one in psutil.Process(survivor.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if one.cmdline() == ["sleep", mark]:
@@ -179,41 +204,45 @@ def test_a_step_that_no_machine_is_fit_for_is_refused_with_the_nearest(farm: Far
     assert time.monotonic() - begun < 5
 
 
-def test_a_worker_that_is_asked_to_end_ends_what_it_has_first(farm: Farm) -> None:
-    shop, mark = farm.workshop, "2.131"
+def test_a_worker_that_is_asked_to_end_ends_what_it_has_first(frail: Farm) -> None:
+    shop, mark = frail.workshop, "2.131"
     step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
-    with building(farm, step) as told:
-        until(lambda: bool(busy(farm, mark)))
-        name = busy(farm, mark)
-        assert farm.workers[name].end() == 0
+    with building(frail, step) as told:
+        until(lambda: bool(busy(frail, mark)))
+        name = busy(frail, mark)
+        assert frail.workers[name].end() == 0
     [outcome] = told
     assert outcome.failures == []
     record = shop.store.record(step.key)
     assert record is not None and record.origin is not None and record.origin.by == name
     # and what comes now runs on the other
     other = shop.step("echo more > $OUT/result", name="more")
-    assert farm.build(other).failures == []
+    assert frail.build(other).failures == []
 
 
-def test_a_worker_that_is_asked_twice_ends_at_once_and_what_it_had_runs_on_the_other(farm: Farm) -> None:
-    shop, mark = farm.workshop, "9.131"
+@pytest.mark.real
+@pytest.mark.nightly
+def test_a_worker_that_is_asked_twice_ends_at_once_and_what_it_had_runs_on_the_other(frail: Farm) -> None:
+    shop, mark = frail.workshop, "9.131"
     step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
-    with building(farm, step) as told:
-        until(lambda: bool(busy(farm, mark)))
-        name = busy(farm, mark)
-        farm.workers[name].process.send_signal(signal.SIGTERM)
-        farm.workers[name].wait_for("ending: nothing more is taken")
-        assert farm.workers[name].end() == 0
+    with building(frail, step) as told:
+        until(lambda: bool(busy(frail, mark)))
+        name = busy(frail, mark)
+        frail.workers[name].process.send_signal(signal.SIGTERM)
+        frail.workers[name].wait_for("ending: nothing more is taken")
+        assert frail.workers[name].end() == 0
     [outcome] = told
     assert outcome.failures == []
     record = shop.store.record(step.key)
     assert record is not None and record.origin is not None and record.origin.by not in ("", name)
 
 
+@pytest.mark.real
+@pytest.mark.nightly
 def test_a_result_that_went_with_its_worker_is_asked_for_again(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch
+    frail: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop, gone = farm.workshop, list[str]()
+    shop, gone = frail.workshop, list[str]()
     fetched = DaskExecutor._ended
 
     def late(self: DaskExecutor, task: Task, future: Future[str]) -> Event:
@@ -221,11 +250,11 @@ def test_a_result_that_went_with_its_worker_is_asked_for_again(
             record = shop.store.record(task.step.key)
             assert record is not None and record.origin is not None
             gone.append(record.origin.by)
-            assert farm.workers[gone[0]].end() == 0
+            assert frail.workers[gone[0]].end() == 0
         return fetched(self, task, future)
 
     monkeypatch.setattr(DaskExecutor, "_ended", late)
-    with building(farm, shop.step("echo done > $OUT/result")) as told:
+    with building(frail, shop.step("echo done > $OUT/result")) as told:
         pass
     assert gone
     assert told[0].failures == []
@@ -245,34 +274,36 @@ def test_what_is_interrupted_is_ended_on_its_worker(farm: Farm) -> None:
     until(lambda: not sleeps(mark), 5)
 
 
-def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(farm: Farm) -> None:
-    shop, mark = farm.workshop, "6.131"
+@pytest.mark.real
+@pytest.mark.nightly
+def test_steps_outlive_their_coordinator_and_are_found_by_the_next_build(frail: Farm) -> None:
+    shop, mark = frail.workshop, "6.131"
     step = shop.step(f"sleep {mark}", "echo done > $OUT/result")
-    port = farm.address.rpartition(":")[2]
-    with building(farm, step) as told:
-        until(lambda: bool(busy(farm, mark)))
-        os.killpg(farm.up.process.pid, signal.SIGKILL)
+    port = frail.address.rpartition(":")[2]
+    with building(frail, step) as told:
+        until(lambda: bool(busy(frail, mark)))
+        os.killpg(frail.up.process.pid, signal.SIGKILL)
     [(_, error)] = told[0].failures
     assert error.message == "the coordinator of the farm is gone"
     until(lambda: shop.store.record(step.key) is not None)
-    with running(farm.homes["asks"], "farm", "up", "--port", port) as again:
+    with running(frail.homes["asks"], "farm", "up", "--port", port) as again:
         again.wait_for("coordinator at")
-        for one in farm.workers.values():
+        for one in frail.workers.values():
             one.wait_for("is a worker of")
-        assert farm.build(step).steps == []
-        assert farm.build(shop.step("echo more > $OUT/result", name="more")).failures == []
+        assert frail.build(step).steps == []
+        assert frail.build(shop.step("echo more > $OUT/result", name="more")).failures == []
 
 
-@pytest.mark.parametrize("late", [0.0, 25.0])
+@pytest.mark.parametrize("late", [0.0, pytest.param(25.0, marks=[pytest.mark.real, pytest.mark.nightly])])
 def test_what_is_submitted_to_a_coordinator_that_is_gone_is_told_as_gone(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch, late: float
+    frail: Farm, monkeypatch: pytest.MonkeyPatch, late: float
 ) -> None:
     """Also once the client has given it up, after 20 s: dask takes it then, and tells nothing of it."""
-    shop, submit = farm.workshop, DaskExecutor.submit
+    shop, submit = frail.workshop, DaskExecutor.submit
 
     def submit_late(executor: DaskExecutor, task: Task) -> None:
         if task.step.name == "second":
-            os.killpg(farm.up.process.pid, signal.SIGKILL)
+            os.killpg(frail.up.process.pid, signal.SIGKILL)
             until(lambda: executor._client.status != "running")
             time.sleep(late)
         submit(executor, task)
@@ -280,36 +311,42 @@ def test_what_is_submitted_to_a_coordinator_that_is_gone_is_told_as_gone(
     monkeypatch.setattr(DaskExecutor, "submit", submit_late)
     first = shop.step("echo > $OUT/result", name="first")
     second = shop.step("echo > $OUT/result", name="second", inputs={"first": first})
-    with building(farm, first, second) as told:
+    with building(frail, first, second) as told:
         pass
     [(name, error)] = told[0].failures
     assert (name, error.message) == ("second", "the coordinator of the farm is gone")
 
 
+@pytest.mark.real
+@pytest.mark.nightly
 def test_what_dask_says_nothing_of_is_told_as_gone_with_its_coordinator(
-    farm: Farm, monkeypatch: pytest.MonkeyPatch
+    frail: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DaskExecutor, "_done", lambda executor, task, future: None)
     mark = "61.31"
-    with building(farm, farm.workshop.step(f"sleep {mark}")) as told:
-        until(lambda: bool(busy(farm, mark)))
-        os.killpg(farm.up.process.pid, signal.SIGKILL)
+    with building(frail, frail.workshop.step(f"sleep {mark}")) as told:
+        until(lambda: bool(busy(frail, mark)))
+        os.killpg(frail.up.process.pid, signal.SIGKILL)
     [(_, error)] = told[0].failures
     assert error.message == "the coordinator of the farm is gone"
 
 
-def test_a_worker_that_runs_a_step_is_soon_found_by_a_coordinator_that_came_back(farm: Farm) -> None:
-    mark, port = "45.131", farm.address.rpartition(":")[2]
-    with building(farm, farm.workshop.step(f"sleep {mark}", "echo done > $OUT/result")):
-        until(lambda: bool(busy(farm, mark)))
-        has = farm.workers[busy(farm, mark)]
-        os.killpg(farm.up.process.pid, signal.SIGKILL)
-    with running(farm.homes["asks"], "farm", "up", "--port", port) as again:
+@pytest.mark.real
+@pytest.mark.nightly
+def test_a_worker_that_runs_a_step_is_soon_found_by_a_coordinator_that_came_back(frail: Farm) -> None:
+    mark, port = "45.131", frail.address.rpartition(":")[2]
+    with building(frail, frail.workshop.step(f"sleep {mark}", "echo done > $OUT/result")):
+        until(lambda: bool(busy(frail, mark)))
+        has = frail.workers[busy(frail, mark)]
+        os.killpg(frail.up.process.pid, signal.SIGKILL)
+    with running(frail.homes["asks"], "farm", "up", "--port", port) as again:
         again.wait_for("coordinator at")
         has.wait_for("is a worker of", 20)
         assert sleeps(mark)
 
 
+@pytest.mark.real
+@pytest.mark.nightly
 def test_a_worker_leaves_a_coordinator_that_says_nothing(tmp_path: Path) -> None:
     """As of a machine that was switched off: its connections stay, and nothing comes."""
     home = make_homes(tmp_path)["one"]
@@ -374,7 +411,7 @@ def test_without_certificates_nothing_listens_beyond_this_machine(farm: Farm) ->
 
 def test_no_step_waits_behind_a_long_one_where_another_machine_has_room(farm: Farm) -> None:
     wide = Resources(cores=64, limit=120)
-    long = farm.workshop.step("sleep 25", "touch $OUT/result", name="long", resources=wide)
+    long = farm.workshop.step("sleep 12", "touch $OUT/result", name="long", resources=wide)
     short = [
         farm.workshop.step(f"echo {name} > $OUT/result", name=name, resources=wide)
         for name in ("one", "two", "three")

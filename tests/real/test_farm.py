@@ -13,7 +13,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.farm.machines import running, until
 from tests.farm.test_dask import Farm, busy, sleeps
-from tests.farm.test_dask import farm as farm
 from tests.farm.test_dask import server as server
 from tests.real.test_browser import PATIENCE, Server, watching
 from tests.real.test_browser import browser as browser
