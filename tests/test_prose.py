@@ -17,7 +17,9 @@ DATE = re.compile(
     r"(?<![\w:.-])20\d\d-[01]\d-[0-3]\d|\b(?:January|February|October|November|December) 20\d\d\b"
 )
 # times that somebody took; limits are whole numbers of one unit
-MEASURED = re.compile(r"\b\d+ h \d+ min\b|\b\d+ min \d+ s\b|\b\d+\.\d+ (?:s|ms|times|seconds|minutes)\b")
+MEASURED = re.compile(
+    r"\b\d+ h \d+ min\b|\b\d+ min \d+ s\b|\b\d+\.\d+ (?:s|ms|times|seconds|minutes)\b|\(\d+ %"
+)
 
 
 def prose(page: Path) -> dict[int, str]:
@@ -53,5 +55,7 @@ def test_few_figures_stand_in_pages_each_with_its_command() -> None:
 def test_dates_and_measured_times_are_told_from_names_and_limits() -> None:
     assert DATE.search("seen on 2026-11-21, here") and DATE.search("since November 2026")
     assert not DATE.search("on arch:2025-10-28") and not DATE.search("gfx1151")
-    assert all(map(MEASURED.search, ("took 12 min 30 s", "2 h 54 min in all", "0.4 seconds")))
+    assert all(
+        map(MEASURED.search, ("took 12 min 30 s", "2 h 54 min in all", "0.4 seconds", "in 536 (89 %)"))
+    )
     assert not any(map(MEASURED.search, ("after 20 seconds", "ROCm 6.4 stays", "at most 10 min")))

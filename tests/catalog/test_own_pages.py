@@ -59,3 +59,9 @@ def test_a_page_of_our_own_is_told_from_one_of_another_project() -> None:
     others = ("ollama docs/gpu.md (gfx1034)", "ROCm/TheRock docs/a.md @89553ce", "TheRock README.md")
     assert not any(own_pages(source) for source in others)
     assert own_pages("our docs/concepts.md")
+
+
+def test_a_test_that_is_a_source_is_there() -> None:
+    tests = {test for path in TABLES for test in re.findall(r"\"(tests/[\w/]+\.py)", path.read_text())}
+    assert tests
+    assert [test for test in tests if not (ROOT / test).exists()] == []
