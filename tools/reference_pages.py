@@ -140,7 +140,7 @@ def _models(*models: type[BaseModel]) -> Iterator[str]:
             written = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z])", "", formatannotation(field.annotation))
             rows.append((f"`{field.alias or name}`", f"`{written}`", default))
         yield f"## {model.__name__} {{#{model.__name__.lower()}}}"
-        yield _text(cleandoc(model.__doc__ or "").partition("\n\n")[0])
+        yield _text(cleandoc(model.__doc__ or ""))
         yield _table(("field", "type", "default"), rows)
 
 
