@@ -8,7 +8,7 @@ import pytest
 
 from rocwright.catalog.issue import plain, the_issues
 from rocwright.catalog.phase import Phase
-from rocwright.diagnosis.diagnose import Diagnosis, Search, Where, diagnose
+from rocwright.diagnosis.diagnose import Diagnosis, Where, diagnose
 
 ISSUES = list(the_issues()[0].values())
 
@@ -286,15 +286,9 @@ def test_the_diagnosis_does_not_depend_on_how_the_log_comes(each: int) -> None:
     assert found.known[0].place.line == len(lines)
 
 
-def test_a_glance_of_before_the_failure_began_is_taken_again() -> None:
+def test_what_was_found_before_the_failure_began_is_sought_anew_in_the_same_piece() -> None:
     over = [*(f"a{n}.c:1:1: error: x" for n in range(70)), *(f"fine {n}" for n in range(40))]
-    search = Search()
-    search.feed("".join(f"{line}\n" for line in over).encode())
-    pieces = pieces_of(["FAILED: a.o", "b.c:1:1: error: y"], 1)
-    glances = [search.glance(piece) for piece in pieces]
-    for piece, glance in zip(pieces, glances, strict=True):
-        search.feed(piece, glance)
-    found = search.told()
+    found = diagnose(pieces_of([*over, "FAILED: a.o", "b.c:1:1: error: y"], 10_000))
     assert found.first is not None
     assert found.first.text == "b.c:1:1: error: y"
     assert found.first.line == len(over) + 2

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date
 
 from packaging.specifiers import SpecifierSet
@@ -17,7 +15,7 @@ from rocwright.diagnosis.ending import Ending, LastLine
 from rocwright.diagnosis.log_facts import LogFacts
 from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.diagnosis.scan import Glance, Hit, Scan
+from rocwright.diagnosis.scan import Hit, Scan
 
 MOST_LAST = 500
 """Characters of a log's last line that are kept."""
@@ -33,9 +31,6 @@ MOST_TOLD = 3
 
 NEAR = 2
 """Lines behind the first error in which a wide family still explains it: what is further down follows."""
-
-AHEAD = 4
-"""Pieces that are searched at once, each in a thread."""
 
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
@@ -126,13 +121,9 @@ class Search:
         self._facts = LogFacts(lines.days, lines.cards, lines.kernels, sorted(words))
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm, lines.quoted)
 
-    def glance(self, piece: bytes) -> Glance:
-        """What a thread can look for in a piece before its turn comes, for `feed`."""
-        return self._scan.glance(piece)
-
-    def feed(self, piece: bytes, glance: Glance | None = None) -> None:
+    def feed(self, piece: bytes) -> None:
         """Read one more piece."""
-        self._scan.feed(piece, glance)
+        self._scan.feed(piece)
         self._facts.feed(piece)
         self._end.feed(piece)
         if not piece.isspace():
@@ -188,19 +179,9 @@ class Search:
 def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
     """Read a log to its end. Raises InputError where the catalog's tables are wrong."""
     search = Search(where)
-    ahead: deque[tuple[bytes, Future[Glance]]] = deque()
-    with ThreadPoolExecutor(AHEAD) as pool:
-        for piece in pieces:
-            ahead.append((piece, pool.submit(search.glance, piece)))
-            if len(ahead) > AHEAD:
-                _feed(search, *ahead.popleft())
-        while ahead:
-            _feed(search, *ahead.popleft())
+    for piece in pieces:
+        search.feed(piece)
     return search.told()
-
-
-def _feed(search: Search, piece: bytes, glance: Future[Glance]) -> None:
-    search.feed(piece, glance.result())
 
 
 def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation | None:

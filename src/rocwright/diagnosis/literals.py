@@ -1,0 +1,155 @@
+"""Texts of which a line must have one so that a pattern can match: looked for before the pattern is tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+SHORTEST = 3
+"""Characters of a text that is worth looking for."""
+
+_ENOUGH = 6
+"""Characters from which on a text is rare: fewer texts are better than longer ones then."""
+
+_MOST_PRODUCT, _MOST_CLASS = 8, 3
+"""Texts that a sequence, and characters that a class, is written out to."""
+
+_PLAIN = r"[^\\()|*+?{}\[\].^$]"
+_TOKEN = re.compile(
+    r"\(\?P<\w+>|\(\?[a-zA-Z-]*:|\(\?[a-zA-Z-]+\)|[()|]"
+    r"|(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??"
+    r"|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]"
+    rf"|\\x[0-9a-fA-F]{{2}}|\\.|{_PLAIN}+(?![*+?{{])|.",
+    re.DOTALL,
+)
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??")
+_FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
+_CLASS = re.compile(r"\[((?:[^\\\]^-]|\\[^a-zA-Z0-9])+)\]")
+_EMPTY = {"^", "$", r"\b", r"\B", r"\A", r"\z"}
+_ESCAPED = {r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\f": "\f", r"\v": "\v", r"\a": "\a"}
+
+
+class Literals(NamedTuple):
+    """Texts, one of which each match has; with `folds` in any case of letters, and they are small."""
+
+    texts: frozenset[bytes]
+    folds: bool
+
+
+class _Part(NamedTuple):
+    """A part of a pattern: all texts that it is, where they are few, and texts of which it has one."""
+
+    exact: frozenset[str] | None
+    has: frozenset[str] | None
+
+
+_ANYTHING = _Part(None, None)
+_NOTHING = _Part(frozenset({""}), None)
+
+
+def literals(pattern: str) -> Literals | None:
+    """The texts to look for before a pattern is tried; None where it has none that are long enough."""
+    folds = _FOLDS.search(pattern) is not None
+    tokens = [*_TOKEN.findall(pattern), ""]
+    has = _choice(tokens, [0]).has
+    if has is None or (folds and not all(text.isascii() for text in has)):
+        return None
+    texts = (text.encode("latin-1") for text in has)
+    return Literals(frozenset(text.lower() if folds else text for text in texts), folds)
+
+
+def _choice(tokens: Sequence[str], at: list[int]) -> _Part:
+    """What stands up to the end of a group; `at` is where, and moves on."""
+    parts = [_sequence(tokens, at)]
+    while tokens[at[0]] == "|":
+        at[0] += 1
+        parts.append(_sequence(tokens, at))
+    if len(parts) == 1:
+        return parts[0]
+    exact = [one.exact for one in parts if one.exact is not None]
+    has = [one.has for one in parts if one.has is not None]
+    return _Part(
+        frozenset().union(*exact) if len(exact) == len(parts) else None,
+        frozenset().union(*has) if len(has) == len(parts) else None,
+    )
+
+
+def _sequence(tokens: Sequence[str], at: list[int]) -> _Part:
+    run: frozenset[str] | None = frozenset({""})
+    whole, found = True, []
+    while tokens[at[0]] not in {"", "|", ")"}:
+        for part in _repeated(tokens, at):
+            run_before = run
+            run = _joined(run, part.exact)
+            if run is None:
+                whole = False
+                found += [run_before, part.has]
+                run = part.exact or frozenset({""})
+    return _Part(run if whole else None, _best([*found, run]))
+
+
+def _joined(run: frozenset[str] | None, exact: frozenset[str] | None) -> frozenset[str] | None:
+    """Each text of one before each of the other; None where these are too many."""
+    if run is None or exact is None or len(run) * len(exact) > max(_MOST_PRODUCT, len(run), len(exact)):
+        return None
+    return frozenset(a + b for a, b in product(run, exact))
+
+
+def _repeated(tokens: Sequence[str], at: list[int]) -> tuple[_Part, ...]:
+    """A part with how often it may stand there."""
+    part = _one(tokens, at)
+    if not (often := _QUANTIFIER.fullmatch(tokens[at[0]])):
+        return (part,)
+    at[0] += 1
+    if often[0].startswith("?") and part.exact is not None:
+        return (_Part(part.exact | {""}, None),)
+    return (_ANYTHING,) if often[0].startswith(("?", "*", "{0")) else (part, _ANYTHING)
+
+
+def _one(tokens: Sequence[str], at: list[int]) -> _Part:
+    token = tokens[at[0]]
+    at[0] += 1
+    if token.startswith("(") and not (token.startswith("(?") and token.endswith(")")):
+        part = _choice(tokens, at)
+        at[0] += 1
+        return part
+    if token in _EMPTY or token.startswith("("):
+        return _NOTHING
+    if token.startswith("[") and (chosen := _CLASS.fullmatch(token)):
+        members = re.sub(r"\\(.)", r"\1", chosen[1])
+        return _exactly(members) if len(members) <= _MOST_CLASS else _ANYTHING
+    if token.startswith((".", "[")):
+        return _ANYTHING
+    if token.startswith("\\"):
+        return _escaped(token)
+    return _exactly([token])
+
+
+def _escaped(token: str) -> _Part:
+    if token.startswith(r"\x"):
+        return _exactly([chr(int(token[2:], 16))]) if len(token) == 4 else _ANYTHING
+    if token in _ESCAPED:
+        return _exactly([_ESCAPED[token]])
+    return _ANYTHING if token[1].isalnum() else _exactly([token[1]])
+
+
+def _exactly(texts: Iterable[str]) -> _Part:
+    exact = frozenset(texts)
+    return _Part(exact, _best([exact]))
+
+
+def _best(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    """Those of which the shortest is long, and few; None where a text is too short in all of them."""
+    fit = [_fewest(texts) for texts in found if texts and min(map(len, texts)) >= SHORTEST]
+    sizes = [min(map(len, texts)) for texts in fit]
+    ranks = [(min(size, _ENOUGH), -len(texts), size) for size, texts in zip(sizes, fit, strict=True)]
+    return fit[ranks.index(max(ranks))] if fit else None
+
+
+def _fewest(texts: frozenset[str]) -> frozenset[str]:
+    """Without those that have another in them."""
+    if len(texts) > 2 * _MOST_PRODUCT:
+        return texts
+    return frozenset(one for one in texts if not any(other in one for other in texts - {one}))

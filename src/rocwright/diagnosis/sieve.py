@@ -1,0 +1,119 @@
+"""Which lines of a log may match which patterns? Those few that have one of a pattern's texts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import re2
+
+from rocwright.catalog.issue import anywhere, options, unnamed
+from rocwright.diagnosis.literals import literals
+
+COMMON = 8
+"""Lines of a piece with a text, above which its patterns themselves say which of these may match."""
+
+MEMORY = 32 * 1024 * 1024
+"""Bytes for what RE2 remembers of the texts: it begins anew where it needs more."""
+
+
+class Text(NamedTuple):
+    """A text, or its small letters where it `folds`, and the indices of the patterns that have it; without a
+    text they must be tried on each line."""
+
+    text: bytes
+    folds: bool
+    patterns: tuple[int, ...]
+
+    def is_in(self, line: bytes) -> bool:
+        """Whether a line has it."""
+        return self.text in (line.lower() if self.folds else line)
+
+
+class Sieve:
+    """Patterns, each compiled when a line has one of its texts."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._compiled: dict[int, re2.Pattern] = {}
+        self._anywhere: dict[int, re2.Pattern] = {}
+        texts: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
+        for index, pattern in enumerate(patterns):
+            found = literals(pattern)
+            for text in found.texts if found else (b"",):
+                texts[text, found is not None and found.folds].append(index)
+        self._always = [Text(b"", False, tuple(texts.pop((b"", False), ())))]
+        self._texts = [Text(text, folds, tuple(have)) for (text, folds), have in texts.items()]
+
+    @cached_property
+    def _any(self) -> re2.Set | None:
+        if not self._texts:
+            return None
+        chosen = options()
+        chosen.max_mem = MEMORY
+        every = re2.Set.SearchSet(chosen)
+        for one in self._texts:
+            every.Add((b"(?i:%s)" if one.folds else b"%s") % re2.escape(one.text))
+        every.Compile()
+        return every
+
+    def texts_in(self, piece: bytes) -> list[Text]:
+        """The texts that a piece has, and that which stands for patterns without any."""
+        found = [self._texts[index] for index in self._any.Match(piece) or ()] if self._any else []
+        return [*found, *(one for one in self._always if one.patterns)]
+
+    def places(self, piece: bytes, text: Text, patterns: Iterable[int], at: int) -> Iterator[int]:
+        """Begins of the lines from `at` on that have a text, and that may match any of its `patterns`."""
+        searched = piece.lower() if text.folds else piece
+        if text.text and searched.count(text.text, at) <= COMMON:
+            where = searched.find(text.text, at)
+            while where >= 0:
+                yield piece.rfind(b"\n", 0, where) + 1
+                where = searched.find(text.text, line_end(piece, where))
+            return
+        for index in patterns:
+            begin = at
+            while (found := self._whole(index).search(piece, begin)) is not None:
+                yield piece.rfind(b"\n", 0, found.start()) + 1
+                begin = line_end(piece, found.start()) + 1
+
+    def tried(self, line: bytes, texts: Iterable[Text]) -> list[int]:
+        """The patterns that have one of `texts` that a line has."""
+        return sorted({index for one in texts if one.is_in(line) for index in one.patterns})
+
+    def first_place(self, line: bytes, patterns: Iterable[int]) -> int | None:
+        """Where in a line the first of these matches begins, wherever the line's own begin is."""
+        found = (self._whole(index).search(line) for index in patterns)
+        return min((one.start() for one in found if one is not None), default=None)
+
+    def matches(self, index: int, forms: Iterable[bytes]) -> bool:
+        """Whether a pattern matches any of a line's forms."""
+        if index not in self._compiled:
+            self._compiled[index] = _compiled(unnamed(self._patterns[index]))
+        return any(map(self._compiled[index].search, forms))
+
+    def _whole(self, index: int) -> re2.Pattern:
+        """The pattern for whole logs."""
+        if index not in self._anywhere:
+            self._anywhere[index] = _compiled(anywhere(self._patterns[index]))
+        return self._anywhere[index]
+
+
+@lru_cache(maxsize=2)
+def sieve_of(patterns: tuple[str, ...]) -> Sieve:
+    """The sieve of these patterns: the next log finds what the last one had compiled."""
+    return Sieve(patterns)
+
+
+def _compiled(pattern: str) -> re2.Pattern:
+    chosen = options()
+    chosen.never_capture = True
+    return re2.compile(pattern.encode(), chosen)
+
+
+def line_end(piece: bytes, at: int) -> int:
+    """Where the line ends that has this place."""
+    end = piece.find(b"\n", at)
+    return len(piece) if end < 0 else end
