@@ -16,8 +16,17 @@ from rocwright.home import Home
 from rocwright.sandbox import ENGINES, probe_all
 from rocwright.store.local import LocalStore
 
+LATER = (pytest.mark.real, pytest.mark.nightly)
+"""All forms in each engine take minutes; tests/sandbox says that what each lets a step do is the same."""
 
-@pytest.fixture(params=[name for name, each in ENGINES.items() if each.isolates])
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=() if name == "bubblewrap" else LATER)
+        for name, each in ENGINES.items()
+        if each.isolates
+    ]
+)
 def engine(request: pytest.FixtureRequest, home: Home, probed: Path) -> str:
     """The name of an engine; one that does not work here is skipped with the reason."""
     name: str = request.param

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.farm.machines import make_homes
+from tests.forked import Forking
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine as Owner
 from tests.verify.stored import put_alpha
@@ -276,7 +275,7 @@ def test_what_was_not_verified_here_first_has_no_root_to_check_in(scene: Scene) 
         put(scene.asking, scene.project.locked, what)
 
 
-def test_the_two_commands_lend_a_processor(scene: Scene, tmp_path: Path) -> None:
+def test_the_two_commands_lend_a_processor(scene: Scene, tmp_path: Path, forking: Forking) -> None:
     homes = make_homes(tmp_path / "homes")
     here = {**os.environ, "ROCWRIGHT_CATALOG": str(scene.project.catalog.folders[0])}
     folder = tmp_path / "project"
@@ -287,14 +286,7 @@ def test_the_two_commands_lend_a_processor(scene: Scene, tmp_path: Path) -> None
     (scene.project.home.store).rename(homes["asks"] / "store")
 
     def say(who: str, *words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "rocwright", *words],
-            cwd=folder,
-            env=here | {"ROCWRIGHT_HOME": str(homes[who])},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = forking.run(words, folder, here | {"ROCWRIGHT_HOME": str(homes[who])})
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +31,7 @@ from rocwright.serving.words import environment_for
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from tests.engines import must_work
+from tests.forked import Forking
 from tests.making import digest, record_of
 from tests.serving.conftest import free_port
 from tests.serving.wheel_stack import make_root, wheel
@@ -121,6 +121,12 @@ SERVES_A_MODEL: dict[str, dict[str, object]] = {
     }
 }
 
+BOTH = [
+    pytest.param(APPLICATION, id="application"),
+    pytest.param(IMAGE, id="image", marks=[pytest.mark.real, pytest.mark.nightly]),
+]
+"""An image and an application take the same way but for what they are made of."""
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -208,6 +214,7 @@ def run(
     image: Path,
     recipes: dict[str, dict[str, object]],
     monkeypatch: pytest.MonkeyPatch,
+    forking: Forking,
 ) -> Iterator[Run]:
     """`rocwright run tiny` with more words; other verbs as they are."""
     must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
@@ -224,10 +231,7 @@ def run(
     mine = ("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--name", "mine")
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "rocwright", *(mine if words[0].startswith("-") else ()), *words]
-        return subprocess.run(
-            argv, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False
-        )
+        return forking.run([*(mine if words[0].startswith("-") else ()), *words], folder, os.environ)
 
     yield command
     command("stop", "mine")
@@ -282,7 +286,7 @@ def test_an_application_sees_the_model_that_is_named(run: Run, model: Path) -> N
     assert seen["models"] == ["a model.safetensors"]
 
 
-@pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
+@pytest.mark.parametrize("recipes", BOTH)
 def test_without_a_key_it_is_shown_to_others_only_where_that_is_said(run: Run, home: Home) -> None:
     for words in (["--detach"], ["--dry-run"]):
         refused = run(*words, "--host", "0.0.0.0")
@@ -320,7 +324,7 @@ def test_an_image_sees_the_model_that_is_named(run: Run, model: Path) -> None:
     assert seen["rest"] == [f"/models/{model.name}", "--cpu"]
 
 
-@pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
+@pytest.mark.parametrize("recipes", BOTH)
 def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
     done = run("--dry-run")
     assert done.returncode == 0 and "127.0.0.1" in done.stdout
@@ -335,7 +339,7 @@ def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
     assert json.loads(run("history", "--json").stdout) == []
 
 
-@pytest.mark.parametrize("recipes", [APPLICATION, IMAGE], ids=["application", "image"])
+@pytest.mark.parametrize("recipes", BOTH)
 def test_it_is_not_served_in_a_container(run: Run) -> None:
     done = run("--in", "podman")
     assert done.returncode == 2 and "is not served in podman" in done.stderr

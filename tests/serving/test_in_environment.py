@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.serving.words import words_of
 from tests.engines import must_work
+from tests.forked import Forking
 from tests.serving.conftest import free_port
 from tests.serving.wheel_stack import RECIPE, make_root, make_stack
 
@@ -103,6 +103,7 @@ def run(
     model: Path,
     server: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
+    forking: Forking,
 ) -> Iterator[Run]:
     """`rocwright run tiny` with that model and more words; other verbs as they are."""
     must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
@@ -130,10 +131,7 @@ def run(
     )
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "rocwright", *(mine if words[0].startswith("-") else ()), *words]
-        return subprocess.run(
-            argv, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False
-        )
+        return forking.run([*(mine if words[0].startswith("-") else ()), *words], folder, os.environ)
 
     yield command
     command("stop", "mine")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from rocwright.machine.tree import Tree
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.serving import check
 from tests.engines import must_work
+from tests.forked import Forking
 from tests.machine.machines import STRIX_HALO, machine
 from tests.serving.conftest import free_port
 
@@ -90,6 +90,7 @@ def run(
     probed: Path,
     recipe: dict[str, dict[str, object]],
     monkeypatch: pytest.MonkeyPatch,
+    forking: Forking,
 ) -> Iterator[Run]:
     """The command, with a stack of its own whose lock and root are there."""
     must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
@@ -103,10 +104,7 @@ def run(
     folder.mkdir()
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "rocwright", *words]
-        return subprocess.run(
-            argv, cwd=folder, env=dict(os.environ), capture_output=True, text=True, check=False
-        )
+        return forking.run([*words], folder, os.environ)
 
     meant = project_for("tiny", "gfx1151", "debian:sid", folder=folder, home=home.path)
     lock = read_lock(tmp_path / "sources" / "rocwright.lock")
