@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -24,6 +25,7 @@ EVERY = [
 ]
 
 
+@cache
 def locks(request: Request) -> bool:
     try:
         make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
