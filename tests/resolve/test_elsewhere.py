@@ -26,12 +26,17 @@ EVERY = [
 
 
 @cache
-def locks(request: Request) -> bool:
+def _locks(request: str) -> bool:
     try:
-        make_lock(request, CATALOG, OfflineUpstream(), lambda _: None)
+        make_lock(Request.model_validate_json(request), CATALOG, OfflineUpstream(), lambda _: None)
     except RocwrightError:
         return False
     return True
+
+
+def locks(request: Request) -> bool:
+    """Whether `lock` takes a request."""
+    return _locks(request.model_dump_json(exclude_none=True))
 
 
 def test_each_base_that_a_refusal_names_is_one_that_lock_takes() -> None:
