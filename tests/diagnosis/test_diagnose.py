@@ -122,7 +122,7 @@ def test_the_first_error_is_told_and_not_what_follows_from_it() -> None:
 def test_words_of_none_and_of_information_hide_no_failure_of_the_kernel() -> None:
     ring = "[drm:r600_ring_test [radeon]] *ERROR* radeon: ring 0 test failed (scratch(0x8504)=0xCAFEDEAD)"
     assert names(told(ring)) == ["amdgpu-init"]
-    assert names(told("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:")) == ["hung-task"]
+    assert names(told("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:")) == ["kernel-fault"]
     assert told("0 tests failed", "no errors").first is None
 
 

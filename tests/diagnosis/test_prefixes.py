@@ -190,7 +190,7 @@ def test_a_line_that_says_that_it_is_none_is_no_error(line: str) -> None:
 def test_the_end_of_a_cards_address_is_no_count_of_failures() -> None:
     found = of("[    3.6] amdgpu: probe of 0000:03:00.0 failed with error -12\n")
     assert found.first is not None
-    assert [one.issue.name for one in found.known] == ["amdgpu-no-address-space"]
+    assert [one.issue.name for one in found.known] == ["amdgpu-init"]
 
 
 def test_a_known_issue_is_found_in_a_calm_line_too() -> None:

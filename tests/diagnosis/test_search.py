@@ -22,7 +22,7 @@ ISSUES = the_issues()[0].values()
         ("TensileLibrary.dat", "rocblas-no-kernels"),
         ("no kernel image", "no-binary-for-gpu"),
         ("gpu hang comfyui", "gpu-hang"),
-        ("gtt size", "gtt-memory"),
+        ("gtt size", "hip-out-of-memory"),
         ("torch no gpu", "no-hip-gpus"),
         ("permission denied kfd", "kfd-permission"),
         ("secure boot module", "module-not-taken"),
