@@ -26,7 +26,7 @@ real: .venv/ready
 
 # the longest of the real tests: before a release, and every night
 nightly: .venv/ready
-	@tools/prepare test
+	@tools/prepare nightly
 	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
 
 # what depends on time, signals or ports, twenty times beside eight busy processes; writes .out/flaky.txt
@@ -77,7 +77,7 @@ farm: .venv/ready
 
 # builds over a farm to which something happens, FAULTS of them, half a minute each
 faults: .venv/ready
-	@tools/prepare test
+	@tools/prepare nightly
 	$(BIN)/python -m tests.farm.faults $(or $(FAULTS),200)
 
 # up to four hours; writes .out/mutants.md and .json

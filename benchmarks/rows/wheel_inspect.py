@@ -15,7 +15,7 @@ from benchmarks.place import BIN, bench_home
 from benchmarks.results import FOLDER, Measured
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
-from rocwheel_samples.llvm import NEW_LLVM, llvm
+from rocwheel_samples.llvm import LLVM, llvm
 from rocwright.bases.roots import remove_tree
 
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
@@ -54,7 +54,7 @@ def _library(folder: Path, runs: int) -> list[Measured]:
         dumped.mkdir()
         linked.hardlink_to(library)
         os.sync()
-        return timed([llvm("llvm-objdump", NEW_LLVM), "--offloading", linked.name], log=log, cwd=dumped)
+        return timed([llvm("llvm-objdump"), "--offloading", linked.name], log=log, cwd=dumped)
 
     def start() -> Took:
         return timed([BIN / "python", "-c", f"import {', '.join(OF_PYTHON)}"], log=log)
@@ -74,7 +74,7 @@ def _library(folder: Path, runs: int) -> list[Measured]:
             f"{what}: times as fast as llvm-objdump --offloading",
             pairs,
             30,
-            f"llvm-objdump {NEW_LLVM} cannot list without writing all out; file in the page cache; "
+            f"llvm-objdump {LLVM} cannot list without writing all out; file in the page cache; "
             f"{middle(_times(bound)):.1f} x is the bound: Python takes {seconds(bound.a)} to start and to "
             f"import {', '.join(OF_PYTHON)}",
         ),
@@ -101,8 +101,8 @@ def _wheel(folder: Path, runs: int) -> list[Measured]:
         words = f"""
             unzip -q {shlex.quote(str(wheel))} -d {shlex.quote(str(unpacked))}
             find {shlex.quote(str(unpacked))} -name '*.so*' | while read -r file; do
-                {llvm("llvm-readelf", NEW_LLVM)} -SW "$file"
-                {llvm("llvm-objdump", NEW_LLVM)} --offloading "$file"
+                {llvm("llvm-readelf")} -SW "$file"
+                {llvm("llvm-objdump")} --offloading "$file"
             done
         """
         return timed(["/bin/sh", "-eu", "-c", words], log=log)

@@ -17,19 +17,18 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 
 LONGEST = (
-    "test_faults",
-    "test_torch_extensions",
-    "test_llama_vulkan",
-    "test_media_servers",
-    "test_gfx_smoke",
     "test_heal",
-    "test_cycle",
+    "test_media_servers",
+    "test_llama_vulkan",
+    "test_torch_extensions",
+    "test_faults",
+    "test_reliability",
+    "test_gfx_smoke",
+    "test_rehearse",
+    "test_fuzz",
     "test_managers",
-    "test_image_base",
-    "test_standalone",
-    "test_browser",
-    "test_job_server",
-    "test_patches",
+    "test_two_builds",
+    "test_debian",
 )
 """Files that take longest, the longest first: begun early, they do not keep one worker busy at the end."""
 

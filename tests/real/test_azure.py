@@ -26,7 +26,7 @@ from rocwright.store.bucket import PART, Bucket
 from rocwright.store.shared_check import check
 from rocwright.store.shared_gc import clean
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 VERSION = "3.35.0"
 ACCOUNT = "devstoreaccount1"
@@ -49,7 +49,7 @@ def make_container(url: str, name: str) -> None:
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of the account on a server of this machine."""
     npm = shutil.which("npm")
-    assert npm is not None, "tools/prepare test installs it"
+    assert npm is not None, "tools/prepare nightly installs it"
     folder = tmp_path_factory.mktemp("azurite")
     words = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
     subprocess.run([*words, f"azurite@{VERSION}"], check=True, capture_output=True, timeout=300)

@@ -52,6 +52,8 @@ def test_the_page_shows_who_runs_what_and_who_went(farm: Farm, served: Server, b
         expect(rows[first]).to_contain_text("had engine")
         [other] = set(rows) - {first}
         expect(rows[other].locator(".look")).to_have_text("busy", timeout=PATIENCE)
+        # a worker is busy before its step runs
+        until(lambda: busy(farm, mark) == other)
         page.screenshot(path=os.environ.get("ROCWRIGHT_FARM_PICTURE") or shop.folder / "farm.png")
     for one in psutil.process_iter(["cmdline"]):
         if one.info["cmdline"] == ["sleep", mark]:

@@ -330,7 +330,7 @@ def test_each_gpu_that_vllm_sends_to_its_attention_kernel_has_one(sdist: Callabl
     tree = sdist("vllm", "0.10.2")
     file = tree / "csrc/rocm/attention.cu"
     start = "#if defined(__HIPCC__) && "
-    compiler = shutil.which("clang++-19") or shutil.which("clang++")
+    compiler = shutil.which("clang++-22") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no clang here compiles for AMD GPUs")
 

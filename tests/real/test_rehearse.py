@@ -81,7 +81,7 @@ def rehearsed(
     catalog = catalog or builtin_catalog()
     [request] = asked_rows(catalog, [name])
     with choose_progress() as progress:
-        rehearser = Rehearser(catalog, home, Options(), How(), progress)
+        rehearser = Rehearser(catalog, home, Options(engine="bubblewrap"), How(), progress)
         rehearser.book = change(rehearser.book)
         return rehearser.row(request)
 

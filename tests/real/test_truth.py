@@ -16,7 +16,7 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel_samples.code_object import code_object as linked_code_object
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, host_elf, plain_bundle, write_wheel
-from rocwheel_samples.hip_compiler import NEW_LLVM, llvm
+from rocwheel_samples.hip_compiler import llvm
 
 LIST = Path(__file__).with_name("truth.toml")
 WANTED = os.environ.get("TRUTH", "").split()
@@ -31,9 +31,9 @@ if unknown := sorted(set(WANTED) - {one["name"] for _, one in KNOWN}):
 
 def tools() -> Tools:
     return Tools(
-        readelf=llvm("llvm-readelf", NEW_LLVM),
+        readelf=llvm("llvm-readelf"),
         bundler=llvm("clang-offload-bundler"),
-        objdump=llvm("llvm-objdump", NEW_LLVM),
+        objdump=llvm("llvm-objdump"),
     )
 
 

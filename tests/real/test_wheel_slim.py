@@ -18,7 +18,7 @@ from tests.real.stub_libraries import stub_libraries
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries, read_code
 from rocwheel.wheels.metadata import read_record
 from rocwheel.wheels.slim import slim
-from rocwheel_samples.hip_compiler import NEW_LLVM, llvm, run
+from rocwheel_samples.hip_compiler import llvm, run
 
 pytestmark = pytest.mark.real
 
@@ -101,6 +101,7 @@ def test_onnxruntimes_library_loads_and_hands_over_the_code_that_it_had(
     ]
 
 
+@pytest.mark.nightly
 def test_every_library_of_bitsandbytes_keeps_the_code_of_one_target_compressed_as_it_was(
     tmp_path: Path,
 ) -> None:
@@ -118,7 +119,7 @@ def test_every_library_of_bitsandbytes_keeps_the_code_of_one_target_compressed_a
             registered = json.loads(loaded(library, stubs))
             assert {bundle["kind"] for bundle in registered} == {"CCOB"}
             # LLVM's own word on what the compressed bundles hold
-            told = run(llvm("llvm-objdump", NEW_LLVM), "--offloading", library, cwd=tmp_path)
+            told = run(llvm("llvm-objdump"), "--offloading", library, cwd=tmp_path)
             assert {line.rpartition("--")[2] for line in _ids(told)} == {"gfx1151"}
 
 
@@ -148,6 +149,7 @@ def test_debians_librocrand_loads_with_the_real_runtime_and_tells_its_version(tm
     assert versions[0] == versions[1] != ""
 
 
+@pytest.mark.nightly
 def test_debians_librocblas_keeps_one_gpus_code_in_the_library_and_beside_it(tmp_path: Path) -> None:
     tree = tmp_path / "old"
     tree.mkdir()

@@ -65,11 +65,13 @@ def test_pip_installs_a_normalised_wheel_and_finds_what_it_would_have_found(
     assert installed[0] == installed[1]
 
 
+@pytest.mark.nightly
 def test_a_large_wheel_has_the_bytes_that_were_written_down(tmp_path: Path) -> None:
     made = normalise(real_wheel(ONNX, "1.22.2.post3"), tmp_path, epoch=EARLIEST)
     assert made.sha256 == NORMAL_ONNX
 
 
+@pytest.mark.nightly
 def test_what_two_releases_differ_in_is_found_down_to_one_bit(tmp_path: Path) -> None:
     found = diff(real_wheel(ONNX, "1.22.2.post2"), real_wheel(ONNX, "1.22.2.post3"))
     (file,) = found.files
@@ -88,6 +90,7 @@ def test_a_wheel_of_eight_targets_is_taken_apart_and_put_together_to_the_byte(tm
     assert hashlib.sha256(merged.path.read_bytes()).hexdigest() == NORMAL_ONNX
 
 
+@pytest.mark.nightly
 def test_a_wheel_with_compressed_bundles_comes_back_with_the_same_code(tmp_path: Path) -> None:
     wheel = real_wheel("bitsandbytes", "0.50.2")
     pieces = {one.target: one.path for one in split_wheel(wheel, tmp_path, epoch=EARLIEST).pieces}
@@ -105,6 +108,7 @@ class Zeros:
         return bytes(count)
 
 
+@pytest.mark.nightly
 def test_a_file_of_more_than_4_gib_and_more_than_65535_files_are_read_back(tmp_path: Path) -> None:
     large = tmp_path / "large.whl"
     write_wheel(

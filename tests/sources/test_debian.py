@@ -134,6 +134,7 @@ def test_a_set_of_packages_is_resolved_to_exact_files(trixie: DebianArchive) -> 
     assert trixie.resolve(["hello"]) == pins
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 def test_packages_that_are_kept_stay_and_those_that_are_gone_do_not_hinder(trixie: DebianArchive) -> None:
     before = trixie.resolve(["dash"])
@@ -155,6 +156,7 @@ def test_what_is_downloaded_is_what_was_resolved(trixie: DebianArchive, tmp_path
         check_pin(tmp_path / one.filename, one)
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 def test_a_lock_of_another_machine_is_fetched_where_no_apt_folder_was_made_yet(
     trixie: DebianArchive, tmp_path: Path
@@ -200,6 +202,7 @@ def test_the_version_that_a_base_provides_is_upstreams(trixie: DebianArchive) ->
     assert trixie.package_version("python3-torch") == "2.6.0"
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_path: Path) -> None:
     other = DebianArchive(tmp_path, "trixie", "arm64" if host_architecture() == "x86_64" else "amd64")
@@ -208,6 +211,7 @@ def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_pat
     assert hello.filename.endswith(f"_{other.architecture}.deb")
 
 
+@pytest.mark.nightly
 @pytest.mark.real
 def test_an_incomplete_suite_stands_on_another_and_gives_what_is_asked_of_it(tmp_path: Path) -> None:
     _, release = builtin_catalog().base("debian:experimental")

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import rocwheel_samples.llvm
 from rocwheel.wheels.choose import ANY_GPU
-from rocwheel_samples.llvm import LLVM as LLVM
-from rocwheel_samples.llvm import NEW_LLVM as NEW_LLVM
 from rocwheel_samples.missing import skipped_where_missing
 
 # What compiled code calls on the host, in place of HIP's own library; it keeps what was registered.
@@ -50,9 +48,9 @@ extern "C" __global__ void {name}(float *a, const float *b, int n) {{
 
 
 @skipped_where_missing()
-def llvm(tool: str, release: str = LLVM) -> str:
+def llvm(tool: str) -> str:
     """The path of one of LLVM's tools; skips the test where it is not installed (fails in CI)."""
-    return rocwheel_samples.llvm.llvm(tool, release)
+    return rocwheel_samples.llvm.llvm(tool)
 
 
 def run(*words: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
@@ -77,16 +75,15 @@ def compile_library(
     compress: bool | str = False,
     flags: Sequence[str] = (),
     link: Sequence[str] = (),
-    release: str = LLVM,
 ) -> Path:
     """A shared library with one bundle for each unit, in `folder`.
 
     A unit is the names of its kernels, or HIP source text (PRELUDE stands before it). `compress` makes
-    compressed bundles; "2" or "3" says in which format, True leaves that to the compiler. `release` is
-    LLVM's; SPIR-V (amdgcnspirv) takes the new one. The library opens anywhere: it holds a stub of the HIP
-    runtime, whose registered_count() and registered_bundle(i) tell what the library handed to it.
+    compressed bundles; "2" or "3" says in which format, True leaves that to the compiler. The library opens
+    anywhere: it holds a stub of the HIP runtime, whose registered_count() and registered_bundle(i) tell what
+    the library handed to it.
     """
-    clang = llvm("clang++", release)
+    clang = llvm("clang++")
     folder.mkdir(parents=True, exist_ok=True)
     packed = {"COMPRESSED_BUNDLE_FORMAT_VERSION": compress} if isinstance(compress, str) else {}
     objects = [_runtime(folder)]

@@ -13,7 +13,7 @@ from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.inspection import kernels_of
 from rocwheel.wheels.source import FileSource
-from rocwheel_samples.hip_compiler import NEW_LLVM, compile_library, llvm, run
+from rocwheel_samples.hip_compiler import compile_library, llvm, run
 
 pytestmark = pytest.mark.real
 
@@ -102,7 +102,7 @@ def test_a_dll_is_read_as_a_library_is(library: Path, tmp_path: Path) -> None:
 
 
 def test_llvm_extracts_the_same_code(library: Path) -> None:
-    run(llvm("llvm-objdump", NEW_LLVM), "--offloading", library.name, cwd=library.parent)
+    run(llvm("llvm-objdump"), "--offloading", library.name, cwd=library.parent)
     dumped = Counter(
         (path.name.partition("amdhsa--")[2], sha256_file(path))
         for path in library.parent.glob(f"{library.name}.*.hip*-*")

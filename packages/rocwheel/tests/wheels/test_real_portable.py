@@ -15,7 +15,7 @@ from rocwheel.wheels.inspection import inspect, kernels_of
 from rocwheel.wheels.runs_on import RunsOn, runs_on, runs_together
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.split.device_wheels import HOST, split_device_wheels
-from rocwheel_samples.hip_compiler import NEW_LLVM, compile_library, llvm, run
+from rocwheel_samples.hip_compiler import compile_library, llvm, run
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
 pytestmark = pytest.mark.real
@@ -37,13 +37,13 @@ SPIRV_MAGIC = 0x07230203
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_library(tmp_path_factory.mktemp("plain"), TARGETS, units=UNITS, release=NEW_LLVM)
+    return compile_library(tmp_path_factory.mktemp("plain"), TARGETS, units=UNITS)
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
-    return compile_library(folder, TARGETS, units=UNITS, compress=True, release=NEW_LLVM)
+    return compile_library(folder, TARGETS, units=UNITS, compress=True)
 
 
 def targets(path: Path) -> dict[str, int]:
@@ -59,7 +59,7 @@ def test_every_target_is_listed(which: str, request: pytest.FixtureRequest) -> N
 def test_llvm_extracts_the_same_code_and_spir_v(library: Path, tmp_path: Path) -> None:
     named = tmp_path / library.name
     named.hardlink_to(library)
-    run(llvm("llvm-objdump", NEW_LLVM), "--offloading", named.name, cwd=tmp_path)
+    run(llvm("llvm-objdump"), "--offloading", named.name, cwd=tmp_path)
     dumped = Counter(
         (path.name.partition("amdhsa--")[2], sha256_file(path))
         for path in tmp_path.glob(f"{named.name}.*amdhsa-*")

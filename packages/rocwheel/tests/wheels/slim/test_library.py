@@ -18,7 +18,7 @@ from rocwheel.errors import CheckError, InputError, RocwheelError
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
-from rocwheel_samples.hip_compiler import NEW_LLVM, compile_library, llvm, run
+from rocwheel_samples.hip_compiler import compile_library, llvm, run
 from rocwheel_samples.loading import code_in, embed, link_program, registered
 
 TARGETS = ("gfx1100", "gfx1151", "gfx803", "gfx90a:xnack+", "gfx90a:xnack-")
@@ -135,10 +135,13 @@ def test_a_bundle_made_smaller_is_what_clang_makes_for_that_target_alone(
     assert registered(small) == registered(compiled(("gfx1151",)))
 
 
-def test_a_compressed_bundle_of_clang_stays_compressed(compiled: Compile, tmp_path: Path) -> None:
-    small = slimmed(compiled(compress=True), tmp_path / "small.so", "gfx1151")
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_a_compressed_bundle_of_clang_stays_compressed(
+    compiled: Compile, tmp_path: Path, version: str
+) -> None:
+    small = slimmed(compiled(compress=version), tmp_path / "small.so", "gfx1151")
     for bundle, old in zip(registered(small), registered(compiled()), strict=True):
-        assert struct.unpack_from("<4sHH", bundle) == (b"CCOB", 2, 1)
+        assert struct.unpack_from("<4sHH", bundle) == (b"CCOB", int(version), 1)
         code = code_in(old)
         assert code_in(bundle) == {name: code for name, code in code.items() if name.endswith("--gfx1151")}
 
@@ -238,7 +241,7 @@ def test_generic_code_stays_for_a_gpu_without_code_of_its_own(compiled: Compile,
 
 def test_llvm_finds_the_code_that_stays_and_no_other(compiled: Compile, tmp_path: Path) -> None:
     small = slimmed(compiled(), tmp_path / "small.so", "gfx1151", "gfx90a:xnack-")
-    told = run(llvm("llvm-objdump", NEW_LLVM), "--offloading", small, cwd=tmp_path)
+    told = run(llvm("llvm-objdump"), "--offloading", small, cwd=tmp_path)
     assert sorted(re.findall(r"amdhsa--(gfx\S+)", told)) == ["gfx1151"] * 2 + ["gfx90a:xnack-"] * 2
 
 
