@@ -15,7 +15,6 @@ from benchmarks.place import bench_home
 from benchmarks.results import Measured
 from benchmarks.rows import (
     diagnose,
-    farm,
     fresh,
     jobs_calm,
     jobs_real,
@@ -34,7 +33,6 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "plan": plan.measure,
     "wheel-inspect": wheel_inspect.measure,
     "diagnose": diagnose.measure,
-    "farm": farm.measure,
     "jobs:calm": jobs_calm.measure,
     "jobs:synthetic": jobs_synthetic.measure,
     "jobs:real": jobs_real.measure,
