@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwright.catalog.issue import options, plain, the_issues, unnamed
-from rocwright.diagnosis.literals import literals
+from rocwright.catalog.literals import literals
 from rocwright.diagnosis.scan import Hit, Scan
 from rocwright.diagnosis.sieve import COMMON, Sieve, Text
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rocwright.diagnosis.diagnose import Where, diagnose
-from rocwright.doctor import this_machine
 from rocwright.doctor.doctor import examine
+from rocwright.doctor.for_log import with_this_machine
 from rocwright.doctor.this_machine import here
 from rocwright.machine.model import Container, Group, Right
 from rocwright.machine.tree import Tree
@@ -254,20 +254,20 @@ def test_a_diagnosis_reads_this_machine_only_where_kernel_or_firmware_are_blamed
         looked.append(1)
         return Tree(root)
 
-    monkeypatch.setattr(this_machine, "Tree", tree)
+    monkeypatch.setattr("rocwright.machine.tree.Tree", tree)
     calm = diagnose([b"a.c:1:10: fatal error: numa.h: No such file or directory\n"])
-    assert this_machine.with_this_machine(calm) == calm
+    assert with_this_machine(calm) == calm
     assert looked == []
-    found = this_machine.with_this_machine(diagnose([GCVM.encode()]))
+    found = with_this_machine(diagnose([GCVM.encode()]))
     assert found.known[0].here[0].startswith("it is the firmware: gfx1151 has mes 0x83")
     assert found.known[0].here[-1] == "amdgpu.cwsr_enable=0 is set already, and has not helped"
     said: list[str] = []
     other = diagnose([b"Linux version 6.11.0 (x)\n", GCVM.encode()])
-    assert this_machine.with_this_machine(other, ("gfx1151",), said.append).known[0].here == (
+    assert with_this_machine(other, ("gfx1151",), said.append).known[0].here == (
         "it may be the kernel: 6.11.0, and gfx1151 works with >=6.18.4",
     )
     assert said == ["this machine says nothing of it: the log is of kernel 6.11.0, and 6.18.6 runs here"]
-    assert this_machine.with_this_machine(diagnose([GCVM.encode()]), elsewhere=True).known[0].here == ()
+    assert with_this_machine(diagnose([GCVM.encode()]), elsewhere=True).known[0].here == ()
 
 
 def test_a_failure_says_in_its_cause_what_the_machine_says(tmp_path: Path) -> None:

@@ -43,11 +43,10 @@ def diagnose(
     read, a GPU or phase is not known, or the base has no such index; NetworkError where it cannot be fetched.
     """
     from rocwright.catalog.phase import phase_named
-    from rocwright.diagnosis.compare import compare
     from rocwright.diagnosis.diagnose import Where
     from rocwright.diagnosis.diagnose import diagnose as search
     from rocwright.diagnosis.read_log import open_log, pieces
-    from rocwright.doctor.this_machine import with_this_machine
+    from rocwright.doctor.for_log import with_this_machine
 
     named = named_gpus(gpu)
     where = Where(
@@ -75,6 +74,8 @@ def diagnose(
         found = _with_packages(found, base, home, say)
     if good is None or not isinstance(log, str | Path):
         return found
+    from rocwright.diagnosis.compare import compare
+
     return found.model_copy(update={"new": compare(Path(log), Path(good))})
 
 

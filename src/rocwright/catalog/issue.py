@@ -16,6 +16,7 @@ from rocwheel.model import Frozen
 from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
+from rocwright.catalog.literals import literals
 from rocwright.catalog.phase import Phase
 from rocwright.catalog.remedy import Name, RemedyAction, Text
 from rocwright.model.edits import Range
@@ -40,6 +41,9 @@ def options() -> re2.Options:
 def _check_pattern(value: str) -> str:
     if not value.isascii():
         raise ValueError(f"{value!r} is not ASCII: curved quotes of compilers are replaced before matching")
+    if _is_read(value) and literals(value) is not None:
+        # a line without its texts, such as the empty one, does not match: nothing needs to be compiled
+        return value
     try:
         compiled = re2.compile(value.encode(), options())
     except re2.error as error:
@@ -47,6 +51,15 @@ def _check_pattern(value: str) -> str:
     if compiled.search(b""):
         raise ValueError(f"{value!r} matches the empty line, so it matches everywhere")
     return value
+
+
+def _is_read(value: str) -> bool:
+    """Whether RE2 reads a pattern; compiling it takes ten times as long."""
+    try:
+        re2.Set.SearchSet(options()).Add(value.encode())
+    except re2.error:
+        return False
+    return True
 
 
 def _said(error: Exception) -> str:

@@ -11,7 +11,7 @@ import re2
 
 from rocwheel.model import Frozen
 from rocwheel.units import printable
-from rocwright.catalog.issue import any_of, bare, stamps, the_issues
+from rocwright.catalog.issue import any_of, bare, options, stamps, the_issues
 
 MOST_TOLD = 12
 """New lines that are told."""
@@ -36,12 +36,12 @@ _CHANGES = re.compile(
 )
 
 
-def _words(*words: str) -> re.Pattern[bytes]:
-    return re.compile("|".join(words).encode(), re.IGNORECASE)
+def _words(*words: str) -> re2.Pattern:
+    return re2.compile(f"(?i){'|'.join(words)}".encode(), options())
 
 
 # how much a word says of a failure
-_WORDS: tuple[tuple[int, re.Pattern[bytes]], ...] = (
+_WORDS: tuple[tuple[int, re2.Pattern], ...] = (
     (
         8,
         _words(

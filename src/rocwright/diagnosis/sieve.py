@@ -10,7 +10,7 @@ from typing import NamedTuple
 import re2
 
 from rocwright.catalog.issue import anywhere, options, unnamed
-from rocwright.diagnosis.literals import literals
+from rocwright.catalog.literals import literals
 
 COMMON = 8
 """Lines of a piece with a text, above which its patterns themselves say which of these may match."""

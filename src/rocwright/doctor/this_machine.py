@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from rocwheel.errors import InputError
-from rocwright.catalog.load import Catalog, the_catalog
+from rocwright.catalog.load import Catalog
 from rocwright.config import store_folder
-from rocwright.diagnosis.diagnose import Diagnosis
-from rocwright.diagnosis.facts import HostFacts, host_facts
-from rocwright.diagnosis.here import not_of, of_log, suspects, with_machine
+from rocwright.diagnosis.facts import HostFacts
 from rocwright.home import Home
-from rocwright.machine.driver import read_driver
-from rocwright.machine.evidence import evidence
-from rocwright.machine.gpus import read_gpus
 from rocwright.machine.model import Machine
 from rocwright.machine.read import read_machine
 from rocwright.machine.tools import read_tools
@@ -49,33 +44,6 @@ def here(
         engines=engines,
         tools=read_tools(facts) if tree.live and tools else {},
     )
-
-
-def with_this_machine(
-    found: Diagnosis,
-    targets: Sequence[str] = (),
-    say: Callable[[str], None] = lambda _: None,
-    *,
-    elsewhere: bool = False,
-) -> Diagnosis:
-    """A diagnosis with what speaks for or against causes that are the kernel's or the firmware's.
-
-    It is this machine that is looked at, and only where it matters; of a log that is of another, what that
-    says itself. `targets` are those that it is of, where they are known.
-    """
-    facts = host_facts()
-    if not suspects(found, facts):
-        return found
-    catalog, here = the_catalog(), of_log(found)
-    if not elsewhere:
-        with Tree() as tree:
-            this = evidence(read_gpus(tree, catalog, facts)[0], read_driver(tree, facts))
-        why = not_of(found, this)
-        if why:
-            say(f"this machine says nothing of it: {why}")
-        else:
-            here = this
-    return with_machine(found, here, facts, catalog.targets, targets)
 
 
 def only(machine: Machine, targets: Collection[str]) -> Machine:

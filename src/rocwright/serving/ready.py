@@ -77,7 +77,7 @@ def died(
     from rocwright.diagnosis.diagnose import Where, diagnose
     from rocwright.diagnosis.explain import add_known, excerpt
     from rocwright.diagnosis.read_log import open_log, pieces
-    from rocwright.doctor.this_machine import with_this_machine
+    from rocwright.doctor.for_log import with_this_machine
 
     wait_until_written(log)
     where = Where(

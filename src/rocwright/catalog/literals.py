@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -49,8 +50,9 @@ _ANYTHING = _Part(None, None)
 _NOTHING = _Part(frozenset({""}), None)
 
 
+@lru_cache(maxsize=8192)
 def literals(pattern: str) -> Literals | None:
-    """The texts to look for before a pattern is tried; None where it has none that are long enough."""
+    """The texts to look for before a pattern that RE2 reads is tried; None where none is long enough."""
     folds = _FOLDS.search(pattern) is not None
     tokens = [*_TOKEN.findall(pattern), ""]
     has = _choice(tokens, [0]).has
@@ -137,7 +139,7 @@ def _escaped(token: str) -> _Part:
 
 def _exactly(texts: Iterable[str]) -> _Part:
     exact = frozenset(texts)
-    return _Part(exact, _best([exact]))
+    return _Part(exact, exact if min(map(len, exact)) >= SHORTEST else None)
 
 
 def _best(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:

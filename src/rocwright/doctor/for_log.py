@@ -1,0 +1,42 @@
+"""What this machine says of the causes that a log tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rocwright.diagnosis.diagnose import Diagnosis
+from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.here import not_of, of_log, suspects, with_machine
+
+
+def with_this_machine(
+    found: Diagnosis,
+    targets: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    elsewhere: bool = False,
+) -> Diagnosis:
+    """A diagnosis with what speaks for or against causes that are the kernel's or the firmware's.
+
+    It is this machine that is looked at, and only where it matters; of a log that is of another, what that
+    says itself. `targets` are those that it is of, where they are known.
+    """
+    # most logs blame neither: what looks at a machine is loaded for the others
+    if not found.known or not suspects(found, facts := host_facts()):
+        return found
+    from rocwright.catalog.load import the_catalog
+    from rocwright.machine.driver import read_driver
+    from rocwright.machine.evidence import evidence
+    from rocwright.machine.gpus import read_gpus
+    from rocwright.machine.tree import Tree
+
+    catalog, here = the_catalog(), of_log(found)
+    if not elsewhere:
+        with Tree() as tree:
+            this = evidence(read_gpus(tree, catalog, facts)[0], read_driver(tree, facts))
+        why = not_of(found, this)
+        if why:
+            say(f"this machine says nothing of it: {why}")
+        else:
+            here = this
+    return with_machine(found, here, facts, catalog.targets, targets)
