@@ -22,6 +22,8 @@ from rocwright.home import Home
 from rocwright.sandbox.model import Job, Mount
 from rocwright.store.gc import DAY
 
+pytestmark = pytest.mark.timing
+
 OLD, YOUNG, CACHE = "a" * 64, "b" * 64, "llama.cpp-1.cache"
 
 

@@ -26,6 +26,8 @@ from rocwright.plan.decide import Decision, State, decide
 from rocwright.sandbox import ENGINES
 from rocwright.store.gc import check_whole
 
+pytestmark = pytest.mark.timing
+
 MIB = 2**20
 GIB = 1024**3
 FILL = "i=0; while :; do i=$((i+1)); head -c 500K /dev/zero > $OUT/$i; sleep 0.05; done"

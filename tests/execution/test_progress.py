@@ -14,6 +14,8 @@ from rocwheel.units import duration, size
 from rocwright.execution import progress
 from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, Running, parse_counter
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.mark.parametrize(
     ("line", "counter"),

@@ -30,6 +30,8 @@ from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 from rocwright.store.local import LocalStore
 
+pytestmark = pytest.mark.timing
+
 
 def run(
     workshop: Workshop,

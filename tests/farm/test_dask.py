@@ -43,6 +43,8 @@ from rocwright.sandbox import probe_all
 from rocwright.signing.keys import key_of
 from rocwright.store import open_store
 
+pytestmark = pytest.mark.timing
+
 
 @dataclass
 class Farm:

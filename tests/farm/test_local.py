@@ -19,6 +19,8 @@ from rocwright.farm import local
 from rocwright.farm.local import LocalExecutor
 from rocwright.model.steps import Step
 
+pytestmark = pytest.mark.timing
+
 
 def executor(workshop: Workshop, jobs: int = 1) -> LocalExecutor:
     return LocalExecutor(workshop.home, Options(jobs=jobs, engine=workshop.engine), lambda _: None)

@@ -16,6 +16,8 @@ from rocwheel.processes.outlive import left_behind
 from rocwheel.processes.owner import Owner, start_time
 from rocwright.sandbox import reaper
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -25,6 +25,8 @@ from rocwright.records.opening import open_records, read_records
 from rocwright.records.place import place
 from rocwright.resolve.model import Request
 
+pytestmark = pytest.mark.timing
+
 REQUEST = Request(stack="s", gpu=("gfx1151",), base="debian:sid")
 STEP = StepRun(name="torch", key="k", outcome="built", seconds=3)
 

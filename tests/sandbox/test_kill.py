@@ -13,6 +13,8 @@ import pytest
 
 from rocwright.sandbox import Engine, cgroup, state, sweep
 
+pytestmark = pytest.mark.timing
+
 DRIVER = """
 import sys
 from pathlib import Path

@@ -18,6 +18,8 @@ from rocwright.sandbox.memory import MemoryWatch, period
 from rocwright.sandbox.pids import Pids
 from tests.sandbox.sandbox_jobs import shell
 
+pytestmark = pytest.mark.timing
+
 HUNGRY = "head -c 400M /dev/zero | tail -n 1 > /dev/null"
 DRIVER = f"""
 import json, threading

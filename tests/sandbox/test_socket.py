@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rocwright.execution.objects.server import ObjectServer
 from rocwright.execution.objects.share import SOCKET
 from rocwright.sandbox.model import Mount
 from rocwright.store.objects import Taken
 from tests.sandbox.sandbox_jobs import Run, shell
+
+pytestmark = pytest.mark.timing
 
 ASKS = f"""import os, socket
 client = socket.socket(socket.AF_UNIX)

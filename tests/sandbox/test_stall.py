@@ -15,6 +15,8 @@ from rocwright.sandbox.cgroup import Cgroup
 from rocwright.sandbox.memory import MemoryWatch
 from rocwright.sandbox.stall import SECONDS, Stall
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture
 def sleeper() -> Iterator[int]:

@@ -17,6 +17,8 @@ from rocwright.home import Home
 from rocwright.serving import log_writer, logs, state
 from rocwright.serving.follow import follow
 
+pytestmark = pytest.mark.timing
+
 KIB = 1024
 LINES = """
 import sys

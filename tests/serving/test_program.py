@@ -21,6 +21,8 @@ from rocwright.serving.program import check_folder, program_command, program_env
 from rocwright.store.local import LocalStore
 from tests.engines import must_work
 
+pytestmark = pytest.mark.timing
+
 DRIVER = """
 import os, sys
 from pathlib import Path

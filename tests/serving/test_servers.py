@@ -19,6 +19,8 @@ from rocwright.serving import ready, state, stop
 from rocwright.serving.attend import attend
 from tests.serving.conftest import Make
 
+pytestmark = pytest.mark.timing
+
 
 def test_a_server_is_ready_once_its_health_page_says_so(home: Home, launch: Make) -> None:
     made = launch()

@@ -13,6 +13,8 @@ from rocwright.sources import git, index, web
 from rocwright.sources.patience import Patience, asked, bounded, current, with_patience, within
 from rocwright.sources.session import TRIES, retries
 
+pytestmark = pytest.mark.timing
+
 
 class Silent:
     """A server that takes connections, counts them, and says nothing."""

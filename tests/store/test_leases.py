@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
 from tests.making import put_output, small_plan
 
 from rocwright.bases.roots import remove_tree
@@ -17,6 +18,8 @@ from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.store.gc import remove
 from rocwright.store.local import LocalStore
+
+pytestmark = pytest.mark.timing
 
 
 def filled(store: LocalStore, folder: Path) -> Plan:

@@ -14,6 +14,8 @@ from rocwheel.errors import InternalError, NetworkError
 from rocwright.store.bucket import Bucket
 from rocwright.store.step_lease import GIVE_UP, RENEW, VOID, Times, step_lease
 
+pytestmark = pytest.mark.timing
+
 KEY = "ab" * 32
 
 

@@ -28,6 +28,8 @@ from rocwright.web.queue import FullError, Order, Queue
 from tests.making import lock_of
 from tests.web.serving import Served, a_run, listening, serve_site, until
 
+pytestmark = pytest.mark.timing
+
 WANTED = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
 FORM = {"stack": WANTED.stack, "gpu": WANTED.gpu[0], "base": WANTED.base}
 

@@ -18,6 +18,8 @@ from rocwright.web import live
 from rocwright.web.site import COOKIE
 from tests.web.serving import Served, a_run, a_step, events, listening, serve_site, write_log
 
+pytestmark = pytest.mark.timing
+
 MANY = 1000
 
 GOING: dict[str, Any] = {"state": "running", "outcome": "", "steps": (a_step(state="running", outcome=""),)}

@@ -22,6 +22,8 @@ from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock, write_request
 from tests.execution.test_kill import nothing_left, processes_of
 
+pytestmark = pytest.mark.timing
+
 SLOW = {
     "alpha": {
         "kind": "archive",

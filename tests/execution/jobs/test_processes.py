@@ -14,6 +14,8 @@ from rocwright.execution.jobs.processes import Kind, Seen, Watch, _Stat, program
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
 
+pytestmark = pytest.mark.timing
+
 GROWS = "import time; held = bytearray(b'x') * (40 << 20); time.sleep(60)"
 STARTS = f"import subprocess; subprocess.run(['/proc/self/exe', '-c', {GROWS!r}])"
 

@@ -31,6 +31,8 @@ from rocwright.model.steps import Step
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.cgroup import Cgroup
 
+pytestmark = pytest.mark.timing
+
 STEP = small_plan().steps[-1]
 MIB, GIB = 2**20, 2**30
 

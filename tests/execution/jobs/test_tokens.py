@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from rocwright.execution.jobs.circulation import PATIENCE, Circulation, Lasting
 from rocwright.execution.jobs.tokens import NAME, Tokens
 
+pytestmark = pytest.mark.timing
+
 
 @pytest.fixture
 def tokens(tmp_path: Path) -> Iterator[Tokens]:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from rocwright.execution.objects import resp
 from rocwright.execution.objects.resp import NotAdmittedError, ProtocolError, Reader
 
+pytestmark = pytest.mark.timing
+
 MOST = 1000
 
 

@@ -18,6 +18,8 @@ from rocwright.execution.objects import resp, server
 from rocwright.execution.objects.server import ObjectServer
 from rocwright.store.objects import Taken
 
+pytestmark = pytest.mark.timing
+
 KEY = "94569bd597n00ujff703k7jlog59bnu72"
 NAMED = b"ccache:" + KEY.encode()
 

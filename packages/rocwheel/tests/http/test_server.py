@@ -21,6 +21,8 @@ from rocwheel.http import connection
 from rocwheel.http.server import settings
 from rocwheel.processes import run as process
 
+pytestmark = pytest.mark.timing
+
 GET = b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n"
 FORM = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 900\r\n\r\n"
 

@@ -14,6 +14,8 @@ import pytest
 
 from rocwheel_samples.reused_pids import lives
 
+pytestmark = pytest.mark.timing
+
 CHILD = """
 import time
 from rocwheel.processes import parent

@@ -16,6 +16,8 @@ from rocwheel.processes import run as process
 from rocwheel.processes.run import LINE_LIMIT, attach, run, split_lines, stream
 from rocwheel_samples.reused_pids import lives, taken_over
 
+pytestmark = pytest.mark.timing
+
 
 def sh(script: str) -> tuple[str, ...]:
     return ("sh", "-c", script)

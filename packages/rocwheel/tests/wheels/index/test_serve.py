@@ -27,6 +27,8 @@ from rocwheel.wheels.index.shelf import Shelf
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import anchors, make_wheel
 
+pytestmark = pytest.mark.timing
+
 BIG = bytes(range(256)) * 4096
 
 
