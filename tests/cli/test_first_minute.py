@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -126,18 +124,12 @@ def test_an_option_that_is_not_known_is_answered_with_the_nearest(rocwright: Com
 
 @pytest.mark.parametrize("columns", [100, 80, 60])
 @pytest.mark.parametrize("words", [("stacks",), ("targets",), ("targets", "RX 580"), ("targets", "-v")])
-def test_tables_fit_the_terminal(words: tuple[str, ...], columns: int) -> None:
+def test_tables_fit_the_terminal(rocwright: Command, words: tuple[str, ...], columns: int) -> None:
     code, screen = run_in_terminal([sys.executable, "-m", "rocwright", *words], columns, rows=50)
     assert code == 0
     assert max(map(len, screen.text)) <= columns
     # no line was wrapped by the terminal itself: that breaks words
-    piped = subprocess.run(
-        [sys.executable, "-m", "rocwright", *words],
-        env=os.environ | {"COLUMNS": str(columns)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    piped = rocwright(*words, env={"COLUMNS": str(columns)})
     assert max(map(len, piped.stdout.splitlines())) <= columns
     if words == ("stacks",) and columns >= 80:
         assert len(screen.text) <= 45
