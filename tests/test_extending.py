@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from rocwheel_samples.tables import each
 
 ROOT = Path(__file__).parents[1]
 MOST = 6
@@ -31,7 +31,7 @@ def test_the_ten_changes_are_there() -> None:
     assert len(rows()) == 10
 
 
-@pytest.mark.parametrize("change", rows())
+@each("change", rows())
 def test_a_change_touches_few_files_and_each_is_there_unless_it_is_new(change: str) -> None:
     files = rows()[change]
     assert 1 <= len({path for path, _ in files}) <= MOST

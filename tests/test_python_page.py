@@ -14,6 +14,7 @@ from samples.project import TinyProject, make_sources, put_roots
 
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
+from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import FILES, small_wheel
 from rocwright import api
 from rocwright.home import Home
@@ -41,7 +42,7 @@ def test_there_are_pages_for_python() -> None:
     assert len(named()) > 10
 
 
-@pytest.mark.parametrize(("page", "text"), blocks())
+@each(("page", "text"), blocks())
 def test_what_a_block_imports_is_there(page: str, text: str) -> None:
     for node in ast.walk(ast.parse(text, page)):
         if (
@@ -53,7 +54,7 @@ def test_what_a_block_imports_is_there(page: str, text: str) -> None:
                 assert pkgutil.resolve_name(f"{node.module}:{alias.name}") is not None
 
 
-@pytest.mark.parametrize(("page", "name"), named())
+@each(("page", "name"), named())
 def test_what_a_table_names_can_be_called(page: str, name: str) -> None:
     assert callable(pkgutil.resolve_name(name)), page
 

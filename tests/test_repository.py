@@ -10,10 +10,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from rocwheel_samples.tables import each
 from rocwright import __version__
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ def commands(path: Path) -> Iterator[list[str]]:
             yield from (one.split() for one in line.split("&&"))
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+@each("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_what_a_workflow_calls_is_there(path: Path) -> None:
     called = list(commands(path))
     assert called
@@ -58,7 +58,7 @@ def test_what_a_workflow_calls_is_there(path: Path) -> None:
             assert first in OF_THE_IMAGE, first
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+@each("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_each_action_is_pinned_by_commit_with_its_version_beside_it(path: Path) -> None:
     used = re.findall(r"uses: (.*)", path.read_text())
     assert len(used) == sum("uses" in step for step in steps(path))
@@ -66,7 +66,7 @@ def test_each_action_is_pinned_by_commit_with_its_version_beside_it(path: Path) 
         assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+@each("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_may_no_more_than_each_job_says(path: Path) -> None:
     assert loaded(path)["permissions"] == {"contents": "read"}
     assert "secrets." not in path.read_text()
@@ -83,7 +83,7 @@ def test_every_python_that_is_supported_is_tested() -> None:
     assert lines == [["make", "test"]]
 
 
-@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+@each("path", FORMS, ids=lambda path: path.stem)
 def test_an_issue_form_is_one(path: Path) -> None:
     form = loaded(path)
     assert form["name"] and form["description"]
@@ -93,7 +93,7 @@ def test_an_issue_form_is_one(path: Path) -> None:
     assert all(one["attributes"]["label"] for one in fields)
 
 
-@pytest.mark.parametrize("name", ["bug", "build-failure", "new-card"])
+@each("name", ["bug", "build-failure", "new-card"])
 def test_a_form_asks_for_the_report_of_doctor_by_a_command_that_is_there(name: str) -> None:
     from rocwright.cli import cli
 

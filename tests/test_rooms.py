@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
+from rocwheel_samples.tables import each
 
 ROOT = Path(__file__).parents[1]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -14,7 +14,7 @@ LAYERS = {one["containers"][0]: one["layers"] for one in CONTRACTS if one["type"
 PACKAGES = {"rocwright": ROOT / "src/rocwright", "rocwheel": ROOT / "packages/rocwheel/src/rocwheel"}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each("package", PACKAGES)
 def test_contributing_names_every_room_the_highest_first(package: str) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text()
     table = page.partition(f"| room of {package} |")[2].partition("\n\n")[0]
@@ -25,7 +25,7 @@ def test_contributing_names_every_room_the_highest_first(package: str) -> None:
     assert told == sorted(told, key=place.__getitem__)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each("package", PACKAGES)
 def test_every_room_says_in_a_line_what_it_is_for(package: str) -> None:
     rooms = [path.parent for path in PACKAGES[package].glob("*/__init__.py")]
     assert rooms

@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.machine.architecture import host_architecture
@@ -41,7 +42,7 @@ def test_the_architecture_where_none_is_named_is_that_of_this_machine() -> None:
         api.request("gfx-smoke", "gfx803", architecture="sparc")
 
 
-@pytest.mark.parametrize(
+@each(
     ("stack", "gpu", "said"),
     [
         ("gfx-smok", "gfx803", "unknown stack"),

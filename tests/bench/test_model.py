@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from rocwheel_samples.tables import each
 from rocwright.bench.model import FigureKind, Measurement, measurements, read_figures
 
 KIND = FigureKind(name="prompt", unit="tokens/s", better="higher", pattern=r"^prompt: (\S+) tokens/s$")
@@ -24,7 +25,7 @@ def test_each_line_that_has_the_number_is_one_run() -> None:
     assert read_figures([KIND], lines) == {"prompt": [10.5, 11.0]}
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-3", "0", "1e999", "", "0x10"])
+@each("value", ["nan", "inf", "-3", "0", "1e999", "", "0x10"])
 def test_what_is_no_number_above_nothing_is_not_there(value: str) -> None:
     assert read_figures([KIND], [f"prompt: {value} tokens/s"]) == {"prompt": []}
 
@@ -39,7 +40,7 @@ def test_the_fields_of_llama_bench_are_found() -> None:
     assert read_figures(bench.figure, [LLAMA_BENCH]) == {"prompt": [799.117804], "generation": []}
 
 
-@pytest.mark.parametrize("pattern", ["no group", "(two) (groups)", "(unclosed"])
+@each("pattern", ["no group", "(two) (groups)", "(unclosed"])
 def test_a_pattern_has_one_group(pattern: str) -> None:
     with pytest.raises(ValidationError):
         KIND.model_validate(KIND.model_dump() | {"pattern": pattern})

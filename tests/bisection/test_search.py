@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.bisection.search import Answer, SearchResult, smallest
 
 
@@ -30,7 +30,7 @@ def search(count: int, world: World) -> SearchResult:
     return smallest(count, world.ask)
 
 
-@pytest.mark.parametrize("culprit", range(12))
+@each("culprit", range(12))
 def test_one_of_twelve_takes_at_most_five_answers(culprit: int) -> None:
     world = World(frozenset({culprit}))
     found = search(12, world)
@@ -39,7 +39,7 @@ def test_one_of_twelve_takes_at_most_five_answers(culprit: int) -> None:
     assert len(world.asked) <= 5
 
 
-@pytest.mark.parametrize("pair", list(combinations(range(12), 2)))
+@each("pair", list(combinations(range(12), 2)))
 def test_two_of_twelve_take_at_most_nine(pair: tuple[int, int]) -> None:
     world = World(frozenset(pair))
     assert search(12, world).changes == frozenset(pair)

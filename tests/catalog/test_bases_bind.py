@@ -9,6 +9,7 @@ import pytest
 from tests.catalog.walks import walks
 
 from rocwheel.errors import RocwrightError
+from rocwheel_samples.tables import each
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import Catalog, builtin_catalog
@@ -72,7 +73,7 @@ def needed_by(names: Iterable[str]) -> set[str]:
     "bases/*.toml", *(f"release.{one}" for one in ("name", "python", "provides.package", "provides.version"))
 )
 @walks("bases/*.toml", "provides.package", "provides.version")
-@pytest.mark.parametrize(("base", "release"), RELEASES)
+@each(("base", "release"), RELEASES)
 def test_a_release_of_a_base_and_what_it_brings_along_serve_a_stack(
     for_people: ForPeopleFile, base: Base, release: BaseRelease
 ) -> None:
@@ -92,7 +93,7 @@ def with_base(base: Base, **change: object) -> Catalog:
 
 
 @walks("bases/*.toml", "provides.build", "provides.run", "release.provides.build", "release.provides.run")
-@pytest.mark.parametrize(("base", "release"), RELEASES)
+@each(("base", "release"), RELEASES)
 def test_packages_of_what_a_base_brings_along_are_asked_for(base: Base, release: BaseRelease) -> None:
     requests = list(row_on(f"{base.name}:{release.name}"))
     for name, one in base.provided(release).items():
@@ -109,7 +110,7 @@ def test_packages_of_what_a_base_brings_along_are_asked_for(base: Base, release:
 
 @walks("bases/*.toml", *(f"release.pythons.{one}" for one in ("version", "interpreter", "packages")))
 @walks("bases/*.toml", "release.interpreter")
-@pytest.mark.parametrize(("base", "release"), RELEASES)
+@each(("base", "release"), RELEASES)
 def test_another_python_of_a_release_is_one_that_a_stack_takes(base: Base, release: BaseRelease) -> None:
     for python in release.pythons:
         rest = release.model_copy(
@@ -190,7 +191,7 @@ def asked_for() -> set[str]:
 
 @walks("system.toml", "*")
 @walks("components/*.toml", "system.*", "release.system.*", "release.on.system.*")
-@pytest.mark.parametrize("name", CATALOG.system.packages)
+@each("name", CATALOG.system.packages)
 def test_a_system_package_is_asked_for_or_marked(for_people: ForPeopleFile, name: str) -> None:
     assert (name in asked_for()) != marked(for_people, "system.toml", name)
 
@@ -251,7 +252,7 @@ def test_what_is_optional_can_be_asked_for(stack: Stack) -> None:
 
 
 @walks("stacks/*.toml", *(f"row.{one}" for one in ("gpu", "base", "provider", "versions", "accept_missing")))
-@pytest.mark.parametrize(("stack", "row"), ROWS, ids=NAMED)
+@each(("stack", "row"), ROWS, ids=NAMED)
 def test_a_row_that_is_taken_out_has_no_lock_any_more(stack: Stack, row: Row) -> None:
     request = request_of(stack, row)
     rest = with_stack(stack, row=tuple(one for one in stack.row if one is not row))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.edits import Edit
@@ -61,20 +62,20 @@ def test_hips_own_data_types_are_taken_beside_hipblas_3(rocm: str, edited: bool)
     assert any(one.file.endswith("tunable/GemmHipblaslt.h") for one in found) == edited
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@each("edit", EDITS)
 def test_an_edit_says_why_and_from_where(edit: Edit) -> None:
     assert edit.why
     assert edit.source
     assert edit.confidence
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@each("edit", EDITS)
 def test_an_edit_names_targets_and_components_that_there_are(edit: Edit) -> None:
     assert set(edit.targets) <= set(CATALOG.targets)
     assert set(edit.beside) <= set(CATALOG.components)
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@each("edit", EDITS)
 def test_what_an_edit_may_find_done_can_be_recognised(edit: Edit) -> None:
     """A replacement by nothing, or with groups, needs a marker or what upstream took away."""
     if edit.replacement is not None and (not edit.replacement or "\\" in edit.replacement):

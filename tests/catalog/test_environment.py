@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.environment import environment
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, kept_from_builds, load_catalog
@@ -41,7 +42,7 @@ def test_required_variables_come_first() -> None:
     assert needs == sorted(needs, key=("required", "recommended", "optional").index)
 
 
-@pytest.mark.parametrize("target", CATALOG.targets)
+@each("target", CATALOG.targets)
 def test_no_override_is_in_the_environment_of_a_build(target: str) -> None:
     assert not [name for name in names(target, "build") if name.startswith("HSA_OVERRIDE")]
 

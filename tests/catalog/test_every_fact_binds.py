@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
-import pytest
 from tests.catalog.walks import WALKED
 
+from rocwheel_samples.tables import each
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys, marked
 from rocwright.catalog_lint.tables import FILES
 
@@ -89,7 +89,7 @@ for name in WALKS:
     import_module(f"tests.catalog.test_{name}")
 
 
-@pytest.mark.parametrize("files", OF_THE_FIELD)
+@each("files", OF_THE_FIELD)
 def test_every_key_is_walked_or_for_people(for_people: ForPeopleFile, files: str) -> None:
     says = next(model for glob, model in FILES.values() if glob == files)
     walked = (*WALKED[files], *ELSEWHERE.get(files, {}), *NAMES)
@@ -101,7 +101,7 @@ def test_every_key_is_walked_or_for_people(for_people: ForPeopleFile, files: str
     assert not free, f"neither taken out by a test nor marked in for_people.toml: {', '.join(free)}"
 
 
-@pytest.mark.parametrize("files", OF_THE_FIELD)
+@each("files", OF_THE_FIELD)
 def test_no_key_is_both_taken_out_by_a_test_and_for_people(for_people: ForPeopleFile, files: str) -> None:
     one_of_many = [mark for mark in for_people.mark if mark.files not in OF_THE_FIELD and mark.files != "*"]
     whole = ForPeopleFile(mark=tuple(mark for mark in for_people.mark if mark not in one_of_many))

@@ -10,6 +10,7 @@ from packaging.version import Version
 from tests.catalog.walks import walks
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.provider import Provider, Serves
 
@@ -51,7 +52,7 @@ def answers(provider: Provider, fact: Serves) -> dict[tuple[str, str, str, str],
 
 
 @walks("providers/*.toml", *(f"serves.{one}" for one in ("versions", "targets", "bases", "architectures")))
-@pytest.mark.parametrize(("provider", "number"), FACTS)
+@each(("provider", "number"), FACTS)
 def test_a_fact_that_is_taken_out_changes_who_is_served_or_what_lacks_code(
     provider: Provider, number: int
 ) -> None:
@@ -64,7 +65,7 @@ def test_a_fact_that_is_taken_out_changes_who_is_served_or_what_lacks_code(
 
 
 @walks("providers/*.toml", "serves.rebuilt")
-@pytest.mark.parametrize(("provider", "number"), FACTS)
+@each(("provider", "number"), FACTS)
 def test_a_library_that_is_named_as_rebuilt_is_one_that_recipes_use(provider: Provider, number: int) -> None:
     used = {name for one in CATALOG.components.values() for name in one.system.rocm}
     assert set(provider.serves[number].rebuilt) <= used

@@ -11,6 +11,7 @@ import pytest
 from tests.catalog.walks import walks
 from tests.machine.machines import GIB, POLARIS, STRIX_HALO, machine
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.issue import plain, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.watchlist import the_watchlist
@@ -173,7 +174,7 @@ def test_a_container_is_known_for_its_row(tmp_path: Path, number: int) -> None:
 
 
 @walks("host.toml", *(f"advice.{one}" for one in ("name", "stacks", "remedy", "safe")))
-@pytest.mark.parametrize("name", FACTS.advice)
+@each("name", FACTS.advice)
 def test_an_advice_is_given_by_a_finding_of_that_name(name: str) -> None:
     folder = Path(next(iter(findings.__path__)))
     assert any(f'"{name}"' in path.read_text() for path in folder.glob("*.py"))

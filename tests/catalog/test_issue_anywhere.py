@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import re2
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.issue import anywhere, options, the_issues, unnamed
 from rocwright.diagnosis.diagnose import Search
 
@@ -19,7 +20,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "short"), PAIRS)
+@each(("pattern", "short"), PAIRS)
 def test_begin_and_end_lose_what_only_repeats(pattern: str, short: str) -> None:
     assert anywhere(pattern) == f"(?m:{short})"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
 from rocwheel.toml.read import parse
+from rocwheel_samples.tables import each
 from rocwright.catalog.base import Base, filled
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog, load_catalog, lookup
@@ -66,22 +67,18 @@ def test_a_recipe_with_a_fault_is_refused_by_file_and_place(copied: Path, line: 
     assert place in caught.value.cause
 
 
-@pytest.mark.parametrize(
-    ("text", "size"), [("1 GiB", 2**30), ("1.5 KiB", 1536), ("0 B", 0), ("2 TiB", 2**41), (7, 7)]
-)
+@each(("text", "size"), [("1 GiB", 2**30), ("1.5 KiB", 1536), ("0 B", 0), ("2 TiB", 2**41), (7, 7)])
 def test_sizes_are_written_for_people(text: object, size: int) -> None:
     assert parse(Resources, {"disk": text}, Path("x.toml")).disk == size
 
 
-@pytest.mark.parametrize("text", ["1 GB", "GiB", "one GiB", "1GiB", "", "nan GiB", "inf GiB", "-1 GiB", True])
+@each("text", ["1 GB", "GiB", "one GiB", "1GiB", "", "nan GiB", "inf GiB", "-1 GiB", True])
 def test_what_is_no_size_is_refused(text: object) -> None:
     with pytest.raises(InputError):
         parse(Resources, {"disk": text}, Path("x.toml"))
 
 
-@pytest.mark.parametrize(
-    ("name", "near"), [("gfx1150x", "gfx1150"), ("gfx1151 ", "gfx1151"), ("GFX1151", "gfx1151")]
-)
+@each(("name", "near"), [("gfx1150x", "gfx1150"), ("gfx1151 ", "gfx1151"), ("GFX1151", "gfx1151")])
 def test_an_unknown_gpu_is_refused_with_the_nearest(name: str, near: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target") as caught:
         builtin_catalog().target(name)
@@ -94,9 +91,7 @@ def test_an_unknown_name_near_to_none_is_refused_with_all() -> None:
     assert ", ".join(sorted(builtin_catalog().stacks)) in caught.value.cause
 
 
-@pytest.mark.parametrize(
-    "name", ["debian", "debian:", "debian:buster", "Debian:sid", ":sid", "", "debian:sid:x"]
-)
+@each("name", ["debian", "debian:", "debian:buster", "Debian:sid", ":sid", "", "debian:sid:x"])
 def test_an_unknown_base_or_release_is_refused_with_the_known(name: str) -> None:
     with pytest.raises(InputError, match="unknown base") as caught:
         builtin_catalog().base(name)
@@ -135,7 +130,7 @@ def test_a_release_says_what_it_provides_over_its_base() -> None:
     assert base.provided(release)["rocm"].version == "6.3.4"
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "said"),
     [
         ({"made": "image"}, "does not fit the image of trixie, sid"),

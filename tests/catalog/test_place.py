@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.place import BuiltinPlace
 
 
-@pytest.mark.parametrize("name", ["../../etc", "/etc", "..", ".", "", "a/b", "-x"])
+@each("name", ["../../etc", "/etc", "..", ".", "", "a/b", "-x"])
 def test_a_tree_that_is_carried_has_a_name_and_no_path(name: str) -> None:
     with pytest.raises(ValidationError):
         BuiltinPlace(builtin=name)

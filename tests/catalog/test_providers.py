@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 
 CATALOG = builtin_catalog()
 
 
-@pytest.mark.parametrize(
+@each(
     ("target", "version", "base", "expected"),
     [
         ("gfx1103", "7.14.0", "debian:sid", {"therock-source", "therock-wheels", "therock-tarball"}),
@@ -52,7 +53,7 @@ def test_an_unknown_provider_is_refused_with_the_nearest() -> None:
     assert "therock-wheels" in caught.value.cause
 
 
-@pytest.mark.parametrize("name", CATALOG.providers)
+@each("name", CATALOG.providers)
 def test_a_provider_names_targets_and_bases_that_are_there(name: str) -> None:
     provider = CATALOG.providers[name]
     named = {release for base in CATALOG.bases.values() for release in base.names} | set(CATALOG.bases)
@@ -65,6 +66,6 @@ def test_a_provider_names_targets_and_bases_that_are_there(name: str) -> None:
         assert one.confidence
 
 
-@pytest.mark.parametrize("target", CATALOG.targets)
+@each("target", CATALOG.targets)
 def test_every_target_is_served_by_some_provider(target: str) -> None:
     assert any(target in one.targets for provider in CATALOG.providers.values() for one in provider.serves)

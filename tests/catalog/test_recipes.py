@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from rocwheel.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component, Release, Row, Stack
 from rocwright.catalog.place import GitPlace
@@ -138,7 +139,7 @@ def test_an_archive_that_a_recipe_needs_is_laid_into_its_build() -> None:
 # pairs
 
 
-@pytest.mark.parametrize("release", releases("torchvision"), ids=lambda one: one.version)
+@each("release", releases("torchvision"), ids=lambda one: one.version)
 def test_torchvision_is_fifteen_minors_ahead_of_its_torch(release: Release) -> None:
     minor = Version(release.version).minor
     assert f"2.{minor - 15}.0" in SpecifierSet(release.needs["pytorch"])
@@ -146,7 +147,7 @@ def test_torchvision_is_fifteen_minors_ahead_of_its_torch(release: Release) -> N
     assert f"2.{minor - 16}.0" not in SpecifierSet(release.needs["pytorch"])
 
 
-@pytest.mark.parametrize("release", releases("torchaudio"), ids=lambda one: one.version)
+@each("release", releases("torchaudio"), ids=lambda one: one.version)
 def test_torchaudio_has_the_version_of_its_torch_up_to_the_last_one(release: Release) -> None:
     needs = SpecifierSet(release.needs["pytorch"])
     if Version(release.version) < Version("2.1"):
@@ -157,7 +158,7 @@ def test_torchaudio_has_the_version_of_its_torch_up_to_the_last_one(release: Rel
         assert {"2.11.0", "2.14.1"} <= set(needs.filter(one.version for one in releases("pytorch")))
 
 
-@pytest.mark.parametrize("name", ["torchvision", "torchaudio", "triton", "flash-attention", "vllm", "sdnext"])
+@each("name", ["torchvision", "torchaudio", "triton", "flash-attention", "vllm", "sdnext"])
 def test_every_release_that_needs_a_torch_finds_one(name: str) -> None:
     torches = [one.version for one in releases("pytorch")]
     for release in releases(name):

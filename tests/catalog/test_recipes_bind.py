@@ -13,6 +13,7 @@ from packaging.version import Version
 from tests.catalog.walks import walks
 
 from rocwheel.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release, Value
 from rocwright.catalog_lint.for_people import ForPeopleFile, marked
@@ -98,7 +99,7 @@ NEEDS = [
 
 
 @walks("components/*.toml", "release.needs", "release.on.needs")
-@pytest.mark.parametrize(("recipe", "release", "need"), NEEDS)
+@each(("recipe", "release", "need"), NEEDS)
 def test_a_need_that_is_taken_out_admits_what_it_refused(
     recipe: Component, release: Release, need: str
 ) -> None:
@@ -186,7 +187,7 @@ VARIABLES = [
         for one in ("value", "when", "otherwise")
     ),
 )
-@pytest.mark.parametrize(("env", "name"), VARIABLES)
+@each(("env", "name"), VARIABLES)
 def test_a_variable_that_is_taken_out_is_missing_where_its_condition_holds(
     env: dict[str, str | Value], name: str
 ) -> None:
@@ -217,7 +218,7 @@ def places(release: Release) -> Iterator[str]:
 
 @walks("components/*.toml", *(f"edit.{one}" for one in ("for", "places", "targets", "beside", "phase")))
 @walks("edits/*.toml", *(f"edit.{one}" for one in ("for", "places", "targets", "beside", "phase")))
-@pytest.mark.parametrize(("recipe", "edit"), EDITS)
+@each(("recipe", "edit"), EDITS)
 def test_an_edit_holds_for_a_release_in_a_place_that_it_has(
     for_people: ForPeopleFile, recipe: Component, edit: Edit
 ) -> None:
@@ -271,7 +272,7 @@ def planned(catalog: Catalog, recipe: str) -> list[list[str]]:
 @walks("components/*.toml", *(f"resources.{one}" for one in ("memory_per_job", "disk", "seconds", "limit")))
 @walks("components/*.toml", *(f"image.{one}" for one in ("prefix", "entrypoint", "env")))
 @walks("components/*.toml", "kind", "release.prepare")
-@pytest.mark.parametrize("key", ["run", "guard", "resume", "split", "resources", "image", "prepare"])
+@each("key", ["run", "guard", "resume", "split", "resources", "image", "prepare"])
 def test_what_a_recipe_says_of_its_build_changes_a_plan(key: str) -> None:
     """One recipe that says it stands for all: the code that takes it is the same."""
     for recipe in RECIPES:

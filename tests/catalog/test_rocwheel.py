@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tomllib
 
-import pytest
-
 from rocwheel.toml.folders import DATA as WHEEL_DATA
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_table import gpu_table
 from rocwheel.wheels.overrides import overrides_in
+from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 
@@ -30,7 +29,7 @@ def test_every_target_has_a_number_in_elf_files_and_an_instruction_set() -> None
     assert covered <= set(machines().values())
 
 
-@pytest.mark.parametrize("name", CATALOG.targets)
+@each("name", CATALOG.targets)
 def test_a_target_is_joined_from_both(name: str) -> None:
     target = CATALOG.targets[name]
     [named] = [one for one in gpu_table().gpus if one.target == name]

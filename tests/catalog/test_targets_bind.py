@@ -18,6 +18,7 @@ from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.overrides import Overrides
 from rocwheel.wheels.runs_on import runs_on
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
+from rocwheel_samples.tables import each
 from rocwright.catalog.environment import environment, for_recipe
 from rocwright.catalog.load import Catalog, builtin_catalog, kept_from_builds
 from rocwright.catalog.target import Quirk, Target
@@ -58,7 +59,7 @@ def told(catalog: Catalog, target: str, scope: str) -> list[tuple[str, str, str]
 
 
 @walks("targets.toml", *(f"target.quirk.{one}" for one in ("variable", "value", "scope", "need", "recipes")))
-@pytest.mark.parametrize(("target", "number"), QUIRKS)
+@each(("target", "number"), QUIRKS)
 def test_a_quirk_that_is_taken_out_changes_an_environment(target: Target, number: int) -> None:
     quirk, rest = target.quirk[number], other(target, quirk=without(target.quirk, number))
     assert told(CATALOG, target.name, quirk.scope) != told(rest, target.name, quirk.scope)
@@ -68,7 +69,7 @@ def test_a_quirk_that_is_taken_out_changes_an_environment(target: Target, number
 
 
 @walks("targets.toml", *(f"every.{one}" for one in ("variable", "value", "scope", "need", "recipes")))
-@pytest.mark.parametrize("number", range(len(CATALOG.every)))
+@each("number", range(len(CATALOG.every)))
 def test_a_quirk_of_every_target_that_is_taken_out_changes_every_environment(number: int) -> None:
     quirk = CATALOG.every[number]
     rest = replace(CATALOG, every=without(tuple(CATALOG.every), number))
@@ -90,7 +91,7 @@ def test_two_gpus_that_want_another_value_each_are_not_built_for_at_once() -> No
 
 
 @walks("targets.toml", "run_only.variables", "run_only.override")
-@pytest.mark.parametrize("number", range(len(CATALOG.run_only)))
+@each("number", range(len(CATALOG.run_only)))
 def test_a_variable_that_only_runs_may_see_is_kept_from_builds_by_its_row_alone(number: int) -> None:
     row = CATALOG.run_only[number]
     rest = replace(CATALOG, run_only=[one for one in CATALOG.run_only if one is not row])
@@ -204,7 +205,7 @@ def test_a_feature_leaves_out_operations_or_a_stack_or_asks_for_something_of_the
 
 
 @walks("targets.toml", "target.wave")
-@pytest.mark.parametrize("target", TARGETS, ids=lambda one: one.name)
+@each("target", TARGETS, ids=lambda one: one.name)
 def test_the_wave_is_what_kernels_are_compiled_with(target: Target) -> None:
     named = aimed(Order(suites=("triton",)), [target]).targets
     rest = aimed(Order(suites=("triton",)), [target.model_copy(update={"wave": 0})]).targets
@@ -232,14 +233,14 @@ def found(text: str, catalog: Catalog) -> list[str]:
     *(f"target.{one}" for one in ("name", "products", "also", "codenames", "pci_ids", "therock.families")),
 )
 @walks("gpu_names.toml", *(f"gpu.{one}" for one in ("target", "products", "also", "codenames", "pci_ids")))
-@pytest.mark.parametrize("target", TARGETS, ids=lambda one: one.name)
+@each("target", TARGETS, ids=lambda one: one.name)
 def test_every_name_finds_its_target(target: Target) -> None:
     for _, name in names_of(target):
         assert target.name in found(name, CATALOG), name
 
 
 @walks("targets.toml", "target.kfd_version")
-@pytest.mark.parametrize("target", TARGETS, ids=lambda one: one.name)
+@each("target", TARGETS, ids=lambda one: one.name)
 def test_the_version_that_the_kernel_tells_is_the_targets(target: Target) -> None:
     assert target_of_version(target.kfd_version) == target.name
 

@@ -12,6 +12,7 @@ from tests.conftest import Command
 
 from rocwheel.toml.folders import DATA as WHEEL_DATA
 from rocwheel.toml.read import Fault
+from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog_lint import tables
@@ -390,7 +391,7 @@ def test_every_table_of_the_catalog_is_read_by_the_check() -> None:
     assert {path.name for data in (DATA, WHEEL_DATA) for path in data.glob("*.toml")} <= set(TABLES)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@each("kind", FILES)
 def test_an_editors_words_for_fields_are_those_of_the_files(kind: str) -> None:
     told = json.dumps(schema(kind))
     assert '"replacement"' not in told

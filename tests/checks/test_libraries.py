@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel_samples.fake_rocm import compile_library, make_wheel
+from rocwheel_samples.tables import each
 from rocwright.checks.libraries import judged, libraries_in, libraries_needed, package_like
 
 NEEDED = {"libhelp.so.1": ("small/_c.so",), "libhttp.so.0.41": ("small/_c.so", "small/_d.so")}
@@ -60,7 +61,7 @@ def test_where_all_is_there_it_says_how_many() -> None:
     assert (found.ok, found.detail) == (True, "all 2 that it needs of the system are in the root to check in")
 
 
-@pytest.mark.parametrize(
+@each(
     ("library", "package"),
     [
         ("libcpp-httplib.so.0.41", "libcpp-httplib0.41"),

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from tests.conftest import Command
 
 from rocwheel.errors import ConflictError, FailureClass, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog, the_catalog
 from rocwright.cli import cli
@@ -55,7 +56,7 @@ def test_changes_that_make_no_request_leave_the_file_as_it_was(tmp_path: Path) -
     assert path.read_text() == PROJECT
 
 
-@pytest.mark.parametrize("wrong", ["pytorch", "=1", "vllm@main", "vllm@", "a b=1", "x=$(id)", "x=1;2"])
+@each("wrong", ["pytorch", "=1", "vllm@main", "vllm@", "a b=1", "x=$(id)", "x=1;2"])
 def test_a_pin_that_is_none_is_refused_with_its_two_forms(wrong: str) -> None:
     done = CliRunner().invoke(lock_command, ["gfx-smoke", "--gpu", "gfx1151", "--set", wrong])
     assert done.exit_code == 2

@@ -14,6 +14,7 @@ from click.shell_completion import ShellComplete
 from tests.conftest import Command
 from tests.making import lock_of, put_output, small_plan
 
+from rocwheel_samples.tables import each
 from rocwright.bases.roots import unpacked_root
 from rocwright.cli import VERBS, cli
 from rocwright.home import Home
@@ -56,7 +57,7 @@ def test_help_imports_neither_models_nor_tables() -> None:
         assert f"'{heavy}'" not in loaded
 
 
-@pytest.mark.parametrize("words", HELP, ids=" ".join)
+@each("words", HELP, ids=" ".join)
 def test_every_verb_explains_itself(words: tuple[str, ...]) -> None:
     command: click.Command = cli
     with click.Context(cli, info_name="rocwright") as context:
@@ -145,7 +146,7 @@ def test_names_of_verbs_and_of_the_catalog_are_completed(
     assert f"plain,{expected}" in done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "expected"),
     [
         (("doctor", "llama-h"), "llama-hip"),

@@ -6,10 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.cli import cli
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "told"),
     [
         (["pytorch", "--jupyter", "--in", "podman"], "--in has no effect on --jupyter"),

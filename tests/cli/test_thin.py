@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
+from rocwheel_samples.tables import each
 
 CLI = Path(__file__).parents[2] / "src/rocwright/cli"
 CALLS = {
@@ -30,7 +30,7 @@ BELOW = (
 """What the facade calls for these verbs."""
 
 
-@pytest.mark.parametrize("verb", CALLS)
+@each("verb", CALLS)
 def test_a_verb_calls_the_facade(verb: str) -> None:
     called = {
         one.attr
@@ -40,7 +40,7 @@ def test_a_verb_calls_the_facade(verb: str) -> None:
     assert called >= CALLS[verb]
 
 
-@pytest.mark.parametrize("verb", ["build", "diagnose", "doctor", "heal", "verify"])
+@each("verb", ["build", "diagnose", "doctor", "heal", "verify"])
 def test_a_verb_goes_past_the_facade_for_nothing(verb: str) -> None:
     imported = {
         one.module.removeprefix("rocwright.")

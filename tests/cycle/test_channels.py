@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.cycle.channels import Shown, channels, earned, missing
 from rocwright.cycle.run import CycleConfig
 from rocwright.execution.options import Options
@@ -62,7 +61,7 @@ def test_a_clock_that_was_set_back_promotes_nothing() -> None:
     assert "clock was set back" in states(ran, *held)["known-good"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("channel", "finding", "says"),
     [
         (Channel(name="c", said="built"), WRONG, "not right: sums"),
@@ -87,7 +86,7 @@ def test_a_projects_own_channel_stands_for_the_catalogs() -> None:
     assert channels([Channel(name="lab", said="built")])[-1].name == "lab"
 
 
-@pytest.mark.parametrize(("checks", "resume"), [((), True), (("operators",), True), ((ANEW,), False)])
+@each(("checks", "resume"), [((), True), (("operators",), True), ((ANEW,), False)])
 def test_a_cycle_starts_its_steps_clean_where_a_channel_asks_that_all_was_compiled_anew(
     checks: tuple[str, ...], resume: bool
 ) -> None:
@@ -109,7 +108,7 @@ def speed(*values: float, device: str = "AMD Radeon 780M Graphics", name: str = 
 OLD = speed(100, 101, 99, 100, 100)
 
 
-@pytest.mark.parametrize(
+@each(
     ("measured", "holds", "says", "bring"),
     [
         ((), (), "not measured with at least 5 runs", "bench"),

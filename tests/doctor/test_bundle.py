@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.bundle import clean, secrets, write_bundle
@@ -104,7 +105,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
         write_bundle(tmp_path / "doctor.rar", {}, {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("http://10.0.0.1:8080/x", "http://[address]:8080/x"),

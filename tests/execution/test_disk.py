@@ -14,6 +14,7 @@ from tests.execution.conftest import Workshop
 from tests.execution.test_scheduler import log, outcomes, processes
 
 from rocwheel.errors import FailureClass, OutOfDiskError
+from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
 from rocwright.execution.options import Options, Outcome
@@ -168,7 +169,7 @@ def volume(**more: int) -> Volume:
     return Volume(what=("all",), path=Path("/"), **told)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "words"),
     [
         (volume(), ""),
@@ -184,7 +185,7 @@ def test_what_counts_as_nearly_full(one: Volume, words: str) -> None:
     assert one.nearly_full == words
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "far"),
     [
         (volume(free=20 * GIB), True),

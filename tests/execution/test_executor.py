@@ -13,6 +13,7 @@ from tests.execution.test_scheduler import Notebook, log, outcomes
 
 import rocwright.execution.scheduler as scheduler
 from rocwheel.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
+from rocwheel_samples.tables import each
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Ended, Event, Executor, Lost, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options, Outcome
@@ -265,7 +266,7 @@ def test_the_scheduler_knows_no_process_and_no_machine() -> None:
     assert imported(Path(scheduler.__file__).read_text()).isdisjoint(FORBIDDEN)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     ["import subprocess", "from os import kill", "def f():\n    from rocwheel.processes import run"],
 )

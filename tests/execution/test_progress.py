@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.units import duration, size
+from rocwheel_samples.tables import each
 from rocwright.execution import progress
 from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, Running, parse_counter
 
 pytestmark = pytest.mark.timing
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "counter"),
     [
         ("[12/345] Building CXX object a.o", (12, 345)),
@@ -44,7 +45,7 @@ def test_a_counter_never_says_more_than_all(text: str) -> None:
     assert found is None or 0 <= found[0] <= found[1] > 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "words"),
     [
         (0, "0.0 s"),
@@ -68,7 +69,7 @@ def test_no_time_is_told_with_sixty_of_anything(seconds: float) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "words"),
     [
         (0, "0 B"),

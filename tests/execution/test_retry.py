@@ -8,6 +8,7 @@ import pytest
 from tests.making import small_plan
 
 from rocwheel.errors import CompileError, FailureClass, OutOfMemoryError
+from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import Kind
@@ -35,7 +36,7 @@ def test_only_a_want_of_memory_is_tried_again_and_only_once() -> None:
     assert not tries.grant(failed(4), SHORT)
 
 
-@pytest.mark.parametrize(("had", "most", "gets"), [(8, 8, 4), (3, 8, 1), (1, 8, 1), (8, 2, 2)])
+@each(("had", "most", "gets"), [(8, 8, 4), (3, 8, 1), (1, 8, 1), (8, 2, 2)])
 def test_a_second_try_has_half_the_jobs_at_least_one_and_no_more_than_there_are(
     had: int, most: int, gets: int
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from tests.terminal import Screen, run_in_terminal
 
+from rocwheel_samples.tables import each
 from rocwright.execution.progress import LiveProgress, Running
 from rocwright.execution.row import Part, fit
 
@@ -45,7 +46,7 @@ def shown(columns: int, **env: str) -> tuple[Screen, list[list[str]]]:
     return screen, frames
 
 
-@pytest.mark.parametrize("columns", [100, 80, 60])
+@each("columns", [100, 80, 60])
 def test_names_are_whole_and_no_line_wraps(columns: int) -> None:
     _, frames = shown(columns)
     running = [frame for frame in frames if any("3 of 11" in line or "about 1 h" in line for line in frame)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.export.test_rows import ROWS, lock_of_row
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.compose import compose
 from rocwright.export.model import Subject, slug
@@ -16,7 +17,7 @@ from rocwright.export.write import export
 from rocwright.serving.prepare import variables
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each("row", ROWS)
 def test_each_component_that_is_run_is_a_service(row: str) -> None:
     subject = Subject.of(lock_of_row(*ROWS[row]), builtin_catalog())
     told: dict[str, Any] = json.loads(compose(subject)["compose.yaml"].text) if compose(subject) else {}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.files.atomic import write_atomic
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.jobs import LIMITS, MEMINFO, fewer, jobs_lines
 from rocwright.export.write import export
@@ -74,7 +75,7 @@ def test_where_the_kernel_tells_nothing_of_memory_there_are_as_many_as_processor
     assert jobs(tmp_path, "MemTotal:       67108864 kB\n") == 8
 
 
-@pytest.mark.parametrize(("count", "links"), [(1, 1), (2, 1), (8, 4), (16, 8)])
+@each(("count", "links"), [(1, 1), (2, 1), (8, 4), (16, 8)])
 def test_links_that_take_more_than_a_job_are_fewer(count: int, links: int) -> None:
     text = fewer(8 * GIB, 4 * GIB)
     done = subprocess.run(
@@ -88,7 +89,7 @@ def test_links_that_take_more_than_a_job_are_fewer(count: int, links: int) -> No
     assert fewer(4 * GIB, 8 * GIB) == "JOBS"
 
 
-@pytest.mark.parametrize("kind", ["containerfile", "pipeline", "nspawn"])
+@each("kind", ["containerfile", "pipeline", "nspawn"])
 def test_every_exported_step_has_the_rule_with_the_memory_of_its_recipe(kind: str) -> None:
     for stack, row in rows(CATALOG):
         if stack.name not in ("pytorch", "llama-vulkan"):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.making import lock_of
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export import quote
 from rocwright.export.model import Files, Subject
@@ -114,7 +115,7 @@ def test_powershell_ends_a_string_where_it_should(text: str) -> None:
     assert re.fullmatch(r"(?:[^'\u2018-\u201b]|([\u2018-\u201b'])\1)*", inner)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@each("hostile", HOSTILE)
 def test_hostile_locks_break_out_of_nothing(hostile: str) -> None:
     lock = lock_of("gfx-smoke")
     (one,) = lock.components

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.export.shells import Shell, assignment, comment, quoted
 
 WORD = st.text(
@@ -17,7 +18,7 @@ WORD = st.text(
 NASTY = "it's \"$HOME\" `id` $(id) \\ ! # ; & | * ~ \u2019 ' ''"
 
 
-@pytest.mark.parametrize(
+@each(
     ("shell", "line"),
     [
         (Shell.BASH, r"export A='it'\''s $B \ '"),

@@ -10,6 +10,7 @@ from tests.execution.conftest import workshop as workshop
 from tests.making import record_of
 
 from rocwheel.errors import CompileError, InputError, RocwrightError
+from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone, Ended, Task
 from rocwright.farm.handed import Handed, Place, Reply
 from rocwright.farm.needs import fit_for, fits, needs_of, nobody_has, short_of
@@ -88,7 +89,7 @@ def compiling(**more: int) -> Step:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("what", "lacks"),
     [
         (lambda: short_of(needs_of(compiling()), place()), []),
@@ -103,7 +104,7 @@ def test_what_a_machine_lacks_is_named(what: Callable[[], list[str]], lacks: lis
     assert what() == lacks
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "found"),
     [(0, ["small", "large"]), (2 * 2**30, ["large"]), (64 * 2**30, ["large"])],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.wheels import source
+from rocwheel_samples.tables import each
 from tests.fuzz.targets import TARGETS, call, seeds
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -17,7 +18,7 @@ def little_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "ALLOWANCE", 16 * 1024 * 1024)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each("target", TARGETS)
 def test_sound_files_are_read_by_each_target_without_an_error(target: str) -> None:
     for content in seeds()[target].values():
         TARGETS[target](content)
@@ -30,7 +31,7 @@ def test_what_fuzzing_found_gives_an_answer() -> None:
         call(file.parent.name, file.read_bytes())
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each("target", TARGETS)
 def test_no_file_is_taken_for_another_without_an_answer(target: str) -> None:
     for named in seeds().values():
         for content in named.values():

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.machine.machines import POLARIS, machine
 
+from rocwheel_samples.tables import each
 from rocwright.machine.model import Group, User
 from rocwright.machine.rights import allowed, read_rights, read_user
 from rocwright.machine.tree import Stat, Tree
@@ -21,7 +21,7 @@ def test_the_user_is_known_by_number_and_name(tmp_path: Path) -> None:
     assert user.groups == (Group(gid=1000, name="grace"), Group(gid=44, name="video"), Group(gid=108))
 
 
-@pytest.mark.parametrize(
+@each(
     ("uid", "gid", "mode", "may"),
     [
         (0, 992, 0o660, True),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.making import deb, digest, small_plan
 
 from rocwheel.model import canonical_json
+from rocwheel_samples.tables import each
 from rocwright.model.edits import Edit
 from rocwright.model.steps import (
     Action,
@@ -176,19 +177,19 @@ def cases(table: Changes) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize(("action", "change"), cases(CHANGES))
+@each(("action", "change"), cases(CHANGES))
 def test_each_thing_that_can_change_the_output_changes_the_key(
     action: Action, change: dict[str, object]
 ) -> None:
     assert step_of(action.model_copy(update=change)).key != step_of(action).key
 
 
-@pytest.mark.parametrize(("action", "change"), cases(FREE))
+@each(("action", "change"), cases(FREE))
 def test_what_cannot_change_the_output_leaves_the_key(action: Action, change: dict[str, object]) -> None:
     assert step_of(action.model_copy(update=change)).key == step_of(action).key
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=sort_of)
+@each("action", ACTIONS, ids=sort_of)
 def test_every_field_of_an_action_is_said_to_change_its_key_or_not_to(action: Action) -> None:
     decided = {
         name for table in (CHANGES, FREE) for change in table.get(sort_of(action), []) for name in change
@@ -230,7 +231,7 @@ def test_a_step_that_was_stored_with_its_resources_as_needs_still_reads() -> Non
     assert Step.model_validate_json(json.dumps(old)) == step
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [{"name": "src"}, {"key": digest("another root")}, {"output": "*"}],
     ids=lambda one: next(iter(one)),
@@ -272,13 +273,13 @@ def test_a_definition_keeps_its_key_when_it_is_written_and_read(action: RunActio
     assert Step.model_validate_json(step.model_dump_json(by_alias=True)).key == step.key
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=sort_of)
+@each("action", ACTIONS, ids=sort_of)
 def test_every_kind_of_step_keeps_its_key_when_it_is_written_and_read(action: Action) -> None:
     step = step_of(action)
     assert Step.model_validate_json(step.model_dump_json(by_alias=True)) == step
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=sort_of)
+@each("action", ACTIONS, ids=sort_of)
 def test_what_a_key_is_made_of_is_what_its_json_says(action: Action) -> None:
     """Other tools can compute it from the JSON; a tuple, a path or an enumeration would be something else."""
     assert action.material() == json.loads(json.dumps(action.material()))
@@ -295,9 +296,7 @@ def test_what_is_to_be_fetched_is_in_the_key_by_its_name() -> None:
     assert "pending" not in FetchAction(files=(deb("one"),)).material()
 
 
-@pytest.mark.parametrize(
-    ("change", "own"), [({}, False), ({"install": ("a",)}, True), ({"python": "python3.12"}, True)]
-)
+@each(("change", "own"), [({}, False), ({"install": ("a",)}, True), ({"python": "python3.12"}, True)])
 def test_a_step_has_a_python_of_its_own_for_what_it_installs_or_where_it_is_named(
     change: dict[str, object], own: bool
 ) -> None:

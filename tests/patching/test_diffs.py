@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.patching.making import diff_of, edit, patch_text
 
 from rocwheel.errors import PatchError
+from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
 from rocwright.patching.diffs import apply_hunks, parse_diff
 from rocwright.patching.edits import apply_edits
@@ -108,7 +109,7 @@ def test_absolute_paths_are_refused() -> None:
         parse_diff("--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1 @@\n-a\n+b\n", "x.patch")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -169,9 +170,7 @@ def test_it_is_what_patch_makes_of_it(tmp_path_factory: pytest.TempPathFactory, 
     assert apply_hunks(part, "".join(before)).text == (folder / "f").read_text()
 
 
-@pytest.mark.parametrize(
-    "name", [".git/config", "sub/.git", "sub/.GIT/hooks/pre-commit", ".git./config", "git~1/x"]
-)
+@each("name", [".git/config", "sub/.git", "sub/.GIT/hooks/pre-commit", ".git./config", "git~1/x"])
 def test_a_diff_that_touches_a_git_folder_is_refused(name: str) -> None:
     text = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n"
     with pytest.raises(PatchError, match="it touches") as caught:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from tests.patching.making import edit
 
 from rocwheel.errors import PatchError
+from rocwheel_samples.tables import each
 from rocwright.model.edits import Edit
 from rocwright.patching.found import changed, nearest
 from rocwright.patching.kinds import find
@@ -47,7 +48,7 @@ def test_a_replacement_that_names_no_group_is_an_error() -> None:
 # cmake-minimum
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("cmake_minimum_required(VERSION 2.8.12)", "cmake_minimum_required(VERSION 3.5)"),
@@ -67,7 +68,7 @@ def test_a_cmake_minimum_is_raised_however_it_is_written(before: str, after: str
     assert outcome(one, after) == (after, 0, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "cmake_minimum_required(VERSION 3.5)",
@@ -79,7 +80,7 @@ def test_a_cmake_minimum_that_is_high_enough_is_left(text: str) -> None:
     assert outcome(edit(cmake_minimum="3.5"), text) == (text, 0, 1)
 
 
-@pytest.mark.parametrize("text", ["# cmake_minimum_required(VERSION 2.8)\n", "project(x)\n", ""])
+@each("text", ["# cmake_minimum_required(VERSION 2.8)\n", "project(x)\n", ""])
 def test_a_comment_is_no_cmake_minimum(text: str) -> None:
     assert outcome(edit(cmake_minimum="3.5"), text) == (text, 0, 0)
 
@@ -123,7 +124,7 @@ def test_an_include_without_its_place_is_not_put_anywhere(text: str) -> None:
 # list
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ('set(ARCHS "gfx906;gfx90a")', 'set(ARCHS "gfx906;gfx90a;gfx1151")'),
@@ -151,9 +152,7 @@ def test_what_a_list_has_is_not_added_again() -> None:
     assert outcome(one, 'set(ARCHS "gfx906;gfx90a")')[0] == 'set(ARCHS "gfx906;gfx90a;gfx1151")'
 
 
-@pytest.mark.parametrize(
-    "text", ["set(ARCHS_B a)", "# set(ARCHS a)", "if(ARCHS)", "ARCHS == 'a'", "XARCHS = []"]
-)
+@each("text", ["set(ARCHS_B a)", "# set(ARCHS a)", "if(ARCHS)", "ARCHS == 'a'", "XARCHS = []"])
 def test_another_name_is_another_list(text: str) -> None:
     assert outcome(edit(list="ARCHS", add=["b"]), text) == (text, 0, 0)
 
@@ -197,7 +196,7 @@ def test_a_rule_that_cannot_be_read_is_an_error(pattern: str) -> None:
 # the model
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "says"),
     [
         ({}, "exactly one"),
@@ -225,7 +224,7 @@ def test_an_edit_that_says_too_little_or_too_much_is_refused(fields: dict[str, o
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("diff", ["../x.patch", "/x.patch", "a/../../x.patch"])
+@each("diff", ["../x.patch", "/x.patch", "a/../../x.patch"])
 def test_a_diff_lies_in_the_catalog(diff: str) -> None:
     with pytest.raises(ValidationError, match="points outside"):
         Edit.model_validate({"diff": diff, "why": "w"})

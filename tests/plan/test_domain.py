@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 from tests.making import builtin, index_pin, lock_of, small_plan, with_sdist
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.model.edits import Edit
 from rocwright.model.steps import RunAction, Step
@@ -35,7 +36,7 @@ def edit(**more: Any) -> Edit:
     return Edit.model_validate({"file": "f", "regex": "r", "with": "w", "why": "y"} | more)
 
 
-@pytest.mark.parametrize("stack", sorted(builtin_catalog().stacks))
+@each("stack", sorted(builtin_catalog().stacks))
 def test_each_step_that_runs_commands_has_a_domain_and_no_two_components_share_one(stack: str) -> None:
     steps = [one for one in make_plan(lock_of(stack), builtin_catalog()).steps if one.kind == "run"]
     assert all(step.domain for step in steps)
@@ -43,7 +44,7 @@ def test_each_step_that_runs_commands_has_a_domain_and_no_two_components_share_o
     assert all(owners.setdefault(step.domain, step.component) == step.component for step in steps)
 
 
-@pytest.mark.parametrize("gpus", [("gfx1103",), ("gfx803",), ("gfx803", "gfx1103")])
+@each("gpus", [("gfx1103",), ("gfx803",), ("gfx803", "gfx1103")])
 def test_the_gpus_are_no_part_of_it(gpus: tuple[str, ...]) -> None:
     catalog = recipe(edit=(edit(targets=("gfx803",)), edit(file="g", **{"with": "{targets}"})))
     asked = [domains(lock_of(STACK, *one), catalog) for one in (("gfx1151",), gpus)]
@@ -58,7 +59,7 @@ def test_what_a_machine_needs_for_it_is_no_part_of_it() -> None:
     assert domains(lock, recipe(resources=resources, summary="other")) == domains(lock)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"run": ("make",)},
@@ -78,7 +79,7 @@ def test_another_recipe_of_that_name_is_another_domain(changes: dict[str, Any]) 
     assert before["torchaudio"] == after["torchaudio"]
 
 
-@pytest.mark.parametrize("what", ["files", "downloads", "subdir", "series"])
+@each("what", ["files", "downloads", "subdir", "series"])
 def test_other_sources_are_another_domain(what: str) -> None:
     lock = lock_of(STACK)
     changes = {

@@ -15,6 +15,7 @@ from samples.many_components import lock_of_all, many_components
 from tests.making import lock_of, with_sdist
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.target import Quirk
 from rocwright.export.write import export
@@ -40,7 +41,7 @@ def keys(plan: Plan) -> dict[str, str]:
     return {step.name: step.key for step in plan.steps}
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_each_step_comes_after_what_it_needs(stack: str) -> None:
     seen: set[str] = set()
     for step in plan_of(stack).steps:
@@ -48,7 +49,7 @@ def test_each_step_comes_after_what_it_needs(stack: str) -> None:
         seen.add(step.key)
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_names_and_keys_of_steps_are_unique(stack: str) -> None:
     plan = plan_of(stack)
     assert (
@@ -56,7 +57,7 @@ def test_names_and_keys_of_steps_are_unique(stack: str) -> None:
     )
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_the_artifacts_are_the_components_and_their_images(stack: str) -> None:
     wanted = set()
     for one in map(builtin_catalog().component, (locked.name for locked in lock_of(stack).components)):
@@ -66,7 +67,7 @@ def test_the_artifacts_are_the_components_and_their_images(stack: str) -> None:
     assert set(plan_of(stack).artifacts) == wanted
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_a_stack_has_one_root_for_each_role_and_its_builds_share_one(stack: str) -> None:
     plan, lock = plan_of(stack), lock_of(stack)
     roots = {step.name: step.key for step in plan.steps if step.kind == "base"}
@@ -78,12 +79,12 @@ def test_a_stack_has_one_root_for_each_role_and_its_builds_share_one(stack: str)
     assert used == ({roots["root/build"]} if builds else set())
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_a_plan_is_the_same_when_it_is_made_again(stack: str) -> None:
     assert plan_of(stack) == plan_of(stack)
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@each("stack", STACKS)
 def test_no_name_is_left_unfilled_in_an_environment(stack: str) -> None:
     for step in plan_of(stack).steps:
         if isinstance(step.action, RunAction):

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.making import lock_of
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.remedy import RemedyAction
 from rocwright.model.steps import RunAction, Step
@@ -117,7 +118,7 @@ def test_what_the_recipes_own_shell_sets_is_mended_behind_it() -> None:
     assert assigned("echo 'unfinished") == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "done",
     [
         {"kind": "set", "variables": {"PATH": "/tmp"}},
@@ -146,7 +147,7 @@ def test_what_a_recipe_takes_in_from_a_file_is_mended_behind_it(taken: str) -> N
     )
 
 
-@pytest.mark.parametrize("command", [". ./env.sh && make", "./env.sh", "make . all", "echo source a b"])
+@each("command", [". ./env.sh && make", "./env.sh", "make . all", "echo source a b"])
 def test_a_command_that_does_more_than_take_in_a_file_stays_as_it_is(command: str) -> None:
     assert remedied_commands([command], (action(kind="unset", variables=["LEAKED"]),)) == (command,)
 
@@ -203,7 +204,7 @@ def test_a_wrapper_gives_flags_behind_all_others_and_the_cache_finds_the_compile
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "done",
     [
         {"kind": "flags", "programs": ["a b"], "flags": ["-x"]},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 
 CATALOG = builtin_catalog()
@@ -64,7 +65,7 @@ def test_rocblas_is_configured_with_the_amdclang_of_a_providers_rocm(tmp_path: P
     assert value(words, "-DTensile_COMPILER") == "amdclang++"
 
 
-@pytest.mark.parametrize("recipe", OF_HIP, ids=lambda one: one.name)
+@each("recipe", OF_HIP, ids=lambda one: one.name)
 def test_a_command_that_names_opt_rocm_asks_hipconfig_where_it_is_not(recipe: object) -> None:
     assert hasattr(recipe, "run")
     for command in recipe.run:

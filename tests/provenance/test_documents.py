@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.canonicalize import normalise
+from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
 from rocwright.provenance.compare import Compared, compare
@@ -109,7 +110,7 @@ def test_whatever_a_stranger_writes_is_read_or_refused_in_words(
             assert compare(found, found).same
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [b"", b"<bom/>", b'{"spdxVersion": "SPDX-2.3"}', b"[" * 90_000],
     ids=["empty", "xml", "spdx", "deep"],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,
@@ -31,7 +30,7 @@ def package(base: str, release: str, manager: str, asked: str) -> tuple[Origin, 
     return origin, root(base, release, manager)
 
 
-@pytest.mark.parametrize(
+@each(
     ("origin", "on", "purl"),
     [
         (

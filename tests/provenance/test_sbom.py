@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
 from cyclonedx.model.bom import Bom
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.spdx import is_supported_id
 from packaging.licenses import _spdx
 
 from rocwheel.wheels.metadata import Headers
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
 from rocwright.model.edits import Edit
@@ -68,7 +68,7 @@ def of_everything(lock: Lock) -> bytes:
     return sbom(made, lock, CATALOG, Subject(output=output, contents=contents))
 
 
-@pytest.mark.parametrize(
+@each(
     ("stack", "base"),
     [("torch-extensions", "debian:trixie"), ("vllm", "fedora:43"), ("pytorch-hip-start", "debian:sid")],
 )
@@ -101,7 +101,7 @@ def test_what_lies_beside_artifacts_is_what_the_library_writes(home: Home, tmp_p
         assert as_the_library_has_it(data) == data
 
 
-@pytest.mark.parametrize("text", ["MIT+", "mit", "LicenseRef-own", "MIT OR", "no licence", "(MIT)", ""])
+@each("text", ["MIT+", "mit", "LicenseRef-own", "MIT OR", "no licence", "(MIT)", ""])
 def test_what_is_on_no_list_of_licences_is_not_said_to_be(text: str) -> None:
     assert not is_supported_id(text)
     assert all("id" not in one.get("license", {}) for one in licenses(text))

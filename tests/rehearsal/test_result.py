@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.records.model import SAID, Finding, said_of
 from rocwright.rehearsal.result import Fault, Part, Rehearsed, RowRehearsed
 from rocwright.rehearsal.text import lines
@@ -20,7 +19,7 @@ def part(tried: int, all_: int, *failed: Fault) -> Part:
     return Part(part="compile", name="headers", tried=tried, all=all_, failed=failed, reasons=("no source",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("parts", "word"),
     [
         ((), "not rehearsed"),
@@ -50,6 +49,6 @@ def test_rehearsed_is_evidence_below_built() -> None:
     assert said_of("rehearse", "rehearsed", [finding(absent=True), finding()]) == "rehearsed"
 
 
-@pytest.mark.parametrize(("outcome", "absent"), [("rehearsed", True), ("failed", False), ("stopped", False)])
+@each(("outcome", "absent"), [("rehearsed", True), ("failed", False), ("stopped", False)])
 def test_a_rehearsal_that_failed_or_tried_nothing_is_evidence_of_nothing(outcome: str, absent: bool) -> None:
     assert said_of("rehearse", outcome, [finding(absent=absent)]) == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import FetchError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, IndexPlace, Place
 from rocwright.rehearsal.book import Book, Nearest, Rehearsal, RocmPlace, StandIn
@@ -68,7 +69,7 @@ BOOK = Book(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "base", "taken"),
     [
         (("usr", "opt"), "arch:2025-10-15", "opt"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwheel.errors import CompileError
+from rocwheel_samples.tables import each
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.remedy import AddPackages, texts_of
@@ -62,7 +63,7 @@ def flags(line: str) -> list[str]:
     return [text for one in found.remedies for text in texts_of(one)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "warning"),
     [
         (WARNED, "incompatible-pointer-types"),

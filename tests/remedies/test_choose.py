@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from rocwheel.errors import CompileError, NetworkError, PatchError, RocwrightError
+from rocwheel_samples.tables import each
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import Plan
@@ -44,7 +43,7 @@ def offer(*actions: dict[str, Any], **other: Any) -> Offer:
 EDIT = {"file": "a.c", "include": "<cstdint>", "why": "it is missing"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("action", "why"),
     [
         ({"kind": "set", "variables": {"A": "1"}, "scope": "run"}, "where the thing runs"),
@@ -148,7 +147,7 @@ def failed(kind: type[RocwrightError], known: str = "") -> RocwrightError:
     return error
 
 
-@pytest.mark.parametrize(
+@each(
     ("failures", "outcome"),
     [
         ({}, "helped"),

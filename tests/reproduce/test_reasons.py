@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 import zipfile
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.reproduce.reasons import reasons, zip_reasons
 
 PYC = b"\xa7\r\r\n" + bytes(4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "before", "after", "says"),
     [
         ("a.txt", b"on Jan  2 2026", b"on Mar 12 2026", ["time: Jan  2 2026 -> Mar 12 2026"]),
@@ -51,7 +51,7 @@ def test_any_two_contents_have_a_reason_that_is_one_line(before: bytes, after: b
         assert all(one.isprintable() for one in found)
 
 
-@pytest.mark.parametrize("unit", [b"/a", b"1", b"2026-", b"00:00:", b"/" + b"a" * 300])
+@each("unit", [b"/a", b"1", b"2026-", b"00:00:", b"/" + b"a" * 300])
 def test_a_file_that_is_made_to_be_slow_is_not(unit: bytes) -> None:
     content = unit * (1024**2 // len(unit))
     begun = time.process_time()

@@ -8,6 +8,7 @@ import pytest
 from tests.making import lock_of
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.place import GitPlace
 from rocwright.plan.make import make_plan
@@ -67,7 +68,7 @@ def test_a_place_that_does_not_name_its_version_is_not_taken_over() -> None:
     assert not [one for one in places if isinstance(one, GitPlace)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "known", "expected"),
     [
         ("v2.6.0", "2.6.0", "v2.6.1"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.resolve.aliases import known_kin
 
 
-@pytest.mark.parametrize(
+@each(
     ("pin", "before", "says"),
     [
         ("0.1.2 like 0.1.1", "0.1.1 like 0.1.0", "0.1.2 like 0.1.0"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rocwheel.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import BuiltinPlace
@@ -151,9 +152,7 @@ def test_the_builtin_torch_stack_fits_the_torch_of_trixie_and_no_newer_one() -> 
         solve(builtin_catalog(), wanted, {}, {"pytorch": [Candidate("pytorch", "9.9.0", BASE)]})
 
 
-@pytest.mark.parametrize(
-    ("asked", "nearest"), [("0.21.1", "0.21.0"), ("0.19", "0.20.1"), ("2", "0.20.1"), ("what", "0.21.0")]
-)
+@each(("asked", "nearest"), [("0.21.1", "0.21.0"), ("0.19", "0.20.1"), ("2", "0.20.1"), ("what", "0.21.0")])
 def test_the_nearest_version_is_nearest_from_the_left(asked: str, nearest: str) -> None:
     assert nearest_version(asked, ["0.20.1", "0.21.0"]) == nearest
 

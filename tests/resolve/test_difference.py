@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb, digest, index_pin, lock_of
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.remedy import SetVariables
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.model.versions import package_order, step_between
@@ -167,7 +167,7 @@ def test_taking_some_differences_leaves_exactly_the_others(chosen: set[int]) -> 
     assert set(difference(mixed, after).changes) == set(every) - set(some)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "step"),
     [
         ("2.6.0", "2.6.1", "patch"),

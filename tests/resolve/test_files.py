@@ -16,6 +16,7 @@ from tests.making import lock_of, with_sdist
 
 from rocwheel.errors import ConflictError, InputError
 from rocwheel.toml import folders
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import (
     ArchiveOrigin,
@@ -204,9 +205,7 @@ def test_what_is_wrong_is_told_in_plain_words(tmp_path: Path) -> None:
     assert caught.value.cause == told
 
 
-@pytest.mark.parametrize(
-    "change", [{"gpu": ("gfx9999",)}, {"stack": "lama-vulkan"}, {"base": "debian:sidd"}, {"base": "arch"}]
-)
+@each("change", [{"gpu": ("gfx9999",)}, {"stack": "lama-vulkan"}, {"base": "debian:sidd"}, {"base": "arch"}])
 def test_names_that_are_not_known_are_refused_with_those_that_are(change: dict[str, Any]) -> None:
     request = lock_of("gfx-smoke").request.model_copy(update=change)
     with pytest.raises(InputError) as caught:

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.resolve.gpus import targets_named
 
 CATALOG = builtin_catalog()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "target"),
     [
         ("gfx1103", "gfx1103"),
@@ -58,7 +59,7 @@ def test_a_card_that_rocm_does_not_run_on_is_sent_to_vulkan() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["", " ", "(r)"])
+@each("name", ["", " ", "(r)"])
 def test_no_name_at_all_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target"):
         targets_named(name, CATALOG)
@@ -73,7 +74,7 @@ def test_any_text_finds_targets_or_is_refused_in_words(name: str) -> None:
         assert error.next_step
 
 
-@pytest.mark.parametrize("target", CATALOG.targets)
+@each("target", CATALOG.targets)
 def test_every_name_of_a_target_finds_it(target: str) -> None:
     one = CATALOG.targets[target]
     for name in (one.name, *one.products, *one.codenames, *one.pci_ids, *one.families):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import NetworkError
+from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Row, Stack
@@ -30,7 +31,7 @@ def dateless(lock: Lock) -> Lock:
     return lock.model_copy(update={"created": "", "rocwright": "", "on": on})
 
 
-@pytest.mark.parametrize(("stack", "row"), ROWS)
+@each(("stack", "row"), ROWS)
 def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack, row: Row) -> None:
     request = request_of(stack, row)
     shipped = shipped_lock(CATALOG, request)
@@ -39,7 +40,7 @@ def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack
     assert dateless(shipped) == dateless(made), "python -m rocwright.resolve.shipping writes it anew"
 
 
-@pytest.mark.parametrize(("stack", "row"), ROWS)
+@each(("stack", "row"), ROWS)
 def test_every_shipped_lock_has_the_hashes_of_its_python_packages(stack: Stack, row: Row) -> None:
     lock = shipped_lock(CATALOG, request_of(stack, row))
     assert lock is not None
@@ -83,7 +84,7 @@ def test_what_the_index_does_not_answer_stays_open() -> None:
     assert seen == [("six",)]
 
 
-@pytest.mark.parametrize(("stack", "row"), ROWS)
+@each(("stack", "row"), ROWS)
 def test_every_shipped_lock_is_planned_without_a_network(stack: Stack, row: Row) -> None:
     lock = shipped_lock(CATALOG, request_of(stack, row))
     assert lock is not None

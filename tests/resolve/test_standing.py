@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
@@ -113,7 +114,7 @@ def test_the_lock_that_was_written_last_answers_whatever_words_it_was_asked_with
     assert not list(kept_below(home, refuses)(asked))
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         {"gpu": ("gfx1103",)},

@@ -8,6 +8,7 @@ import pytest
 from tests.making import lock_of
 
 from rocwheel.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.plan.make import make_plan
 from rocwright.resolve.validate import check_fits, check_request, lacks_root_to_run_in, wanted_packages
@@ -15,12 +16,12 @@ from rocwright.resolve.validate import check_fits, check_request, lacks_root_to_
 CATALOG = builtin_catalog()
 
 
-@pytest.mark.parametrize("stack", sorted(CATALOG.stacks))
+@each("stack", sorted(CATALOG.stacks))
 def test_a_lock_of_these_recipes_fits_them(stack: str) -> None:
     check_fits(lock_of(stack), CATALOG)
 
 
-@pytest.mark.parametrize("stack", sorted(CATALOG.stacks))
+@each("stack", sorted(CATALOG.stacks))
 def test_a_stack_may_be_asked_for_on_each_of_its_bases(stack: str) -> None:
     gpus = {row.base: row.gpu for row in CATALOG.stack(stack).row}
     for named in CATALOG.stack(stack).bases:
@@ -80,14 +81,14 @@ PUBLISHED = sorted(
 )
 
 
-@pytest.mark.parametrize("stack", PUBLISHED)
+@each("stack", PUBLISHED)
 def test_wheels_that_others_published_have_a_root_with_a_python_to_run_in(stack: str) -> None:
     root = lock_of(stack).root("check")
     assert root is not None
     assert {"python3", "python3-pip", "gcc"} <= {*root.wanted}
 
 
-@pytest.mark.parametrize("stack", PUBLISHED)
+@each("stack", PUBLISHED)
 def test_an_older_lock_of_theirs_without_it_is_planned_as_before(stack: str) -> None:
     lock = lock_of(stack)
     before = lock.model_copy(update={"roots": tuple(one for one in lock.roots if one.role != "check")})

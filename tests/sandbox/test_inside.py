@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.sandbox import inside
 from tests.sandbox.sandbox_jobs import job
 
@@ -42,7 +43,7 @@ def test_a_token_is_new_each_time_and_long_enough_that_none_guesses_it() -> None
     assert all(re.fullmatch("rocwright-[0-9a-f]{24}", token) for token in tokens)
 
 
-@pytest.mark.parametrize("name", ["", "-u", "-", "a=b", "=", "-i=x"])
+@each("name", ["", "-u", "-", "a=b", "=", "-i=x"])
 def test_a_name_that_env_would_take_for_something_else_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="is not the name of an environment variable"):
         inside.plain(job("true", env={name: "x"}))

@@ -9,6 +9,7 @@ import pytest
 
 from rocwheel.errors import InputError, SandboxError
 from rocwheel_samples.hostile_files import make_deep
+from rocwheel_samples.tables import each
 from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run, state
 from rocwright.sandbox import cgroup as cgroups
 from rocwright.sandbox.docker import Docker, image_name
@@ -119,7 +120,7 @@ def test_a_reader_keeps_the_engines_words_apart() -> None:
     assert ([*reader.noise], reader.begun) == (["engine warns", "engine mourns"], True)
 
 
-@pytest.mark.parametrize("line", ["T end 0", "T end banana", "T end", "T begin", "T nowhere", "x T end 7 y"])
+@each("line", ["T end 0", "T end banana", "T end", "T begin", "T nowhere", "x T end 7 y"])
 def test_once_the_job_runs_every_line_is_output(line: str) -> None:
     lines: list[str] = []
     reader = Reader(token="T", on_line=lines.append)

@@ -12,6 +12,7 @@ import pytest
 from samples.making import make_tiny_root
 
 from rocwheel.errors import CheckError
+from rocwheel_samples.tables import each
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.load import builtin_catalog
@@ -188,9 +189,7 @@ def test_a_model_that_is_a_folder_has_no_stamps(tmp_path: Path) -> None:
     assert known.stamps([tmp_path]) is None
 
 
-@pytest.mark.parametrize(
-    ("words", "lasts"), [("tiny", True), ("a.gguf", True), ("hf:a/b/c.gguf", True), ("hf:a/b", False)]
-)
+@each(("words", "lasts"), [("tiny", True), ("a.gguf", True), ("hf:a/b/c.gguf", True), ("hf:a/b", False)])
 def test_a_repository_without_a_file_is_looked_up_each_time(words: str, lasts: bool) -> None:
     assert may_last(words) is lasts
 

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import FirstRequest, Server
@@ -187,7 +188,7 @@ def test_what_it_cannot_compute_on_is_refused() -> None:
         compute_named(SERVER, "npu")
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"command": ["{artifact}/serve", "{file}"]},
@@ -217,7 +218,7 @@ def test_a_table_that_cannot_be_meant_is_refused(wrong: dict[str, object]) -> No
         Server.model_validate(SERVER.model_dump() | wrong)
 
 
-@pytest.mark.parametrize("name", UNPACKED)
+@each("name", UNPACKED)
 def test_every_shipped_server_can_be_started_without_a_card_and_asked_something(name: str) -> None:
     server = the_catalog().component(name).server
     assert server is not None
@@ -242,7 +243,7 @@ def test_a_card_of_this_machine_is_needed_only_where_it_is_asked_for() -> None:
         choose.compute_for(component, "", "gpu")
 
 
-@pytest.mark.parametrize("name", SERVED)
+@each("name", SERVED)
 def test_the_files_that_a_server_shows_or_reads_are_in_the_catalog(name: str) -> None:
     server = the_catalog().component(name).server
     assert server is not None
@@ -252,7 +253,7 @@ def test_the_files_that_a_server_shows_or_reads_are_in_the_catalog(name: str) ->
         assert (DATA / server.page / (one.removeprefix("/") or "index.html")).is_file()
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "why"),
     [
         ({"keeps": ("models",)}, "keeps and {data}"),

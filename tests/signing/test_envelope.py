@@ -9,6 +9,7 @@ import pytest
 from securesystemslib.signer import CryptoSigner
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.signing.envelope import (
     MOST_LINES,
     MOST_SIGNATURES,
@@ -42,7 +43,7 @@ def test_an_envelope_is_one_line_without_spaces() -> None:
     assert as_line(Signed(payload=b"", payload_type="x", signatures=())) == EMPTY + b"\n"
 
 
-@pytest.mark.parametrize("text", ["-_-_", "+/+/", "-/+_"])
+@each("text", ["-_-_", "+/+/", "-/+_"])
 def test_both_alphabets_of_base64_are_read(text: str) -> None:
     line = json.dumps({"payload": text, "payloadType": "x", "signatures": []}).encode()
     [read] = parse_envelopes(line, "it")
@@ -57,7 +58,7 @@ def test_why_it_is_not_signed_stands_in_one_that_is_not() -> None:
     assert UNSIGNED not in json.loads(as_line(Signed(payload=b"", payload_type="x", signatures=())))
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "read"),
     [("a\x1b[31m\nb\u202e", "a[31mb"), ("x" * 500, "x" * 200), (7, ""), (None, ""), (["a"], "")],
 )

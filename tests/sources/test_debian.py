@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.making import deb
 
 from rocwheel.errors import FetchError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
@@ -53,7 +54,7 @@ def test_stanzas_are_read_with_colons_in_values_and_continued_lines() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "\n\n\n", "\n \n"])
+@each("text", ["", "\n\n\n", "\n \n"])
 def test_a_text_without_stanzas_has_none(text: str) -> None:
     assert [one for one in parse_stanzas(text) if any(one.values())] == []
 
@@ -63,7 +64,7 @@ def test_no_text_is_too_odd_to_be_read(text: str) -> None:
     list(parse_stanzas(text))
 
 
-@pytest.mark.parametrize(
+@each(
     ("debian", "upstream"),
     [
         ("2.10-5", "2.10"),

@@ -12,6 +12,7 @@ import pytest
 from tests.sources.test_layers import layer, save
 
 from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocwheel_samples.tables import each
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import ImageOrigin
@@ -55,7 +56,7 @@ def asked(log: Path) -> list[str]:
 # references
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "parts"),
     [
         ("docker.io/library/ubuntu:24.04", ("docker.io/library/ubuntu", "24.04", "")),
@@ -71,7 +72,7 @@ def test_a_reference_is_read_and_written(text: str, parts: tuple[str, str, str])
     assert str(found) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "ubuntu", "ubuntu:24.04", "library/ubuntu:1", "docker.io/x", "-x.y/z:1", "docker.io/X:1",
      "docker.io/x:1 y", "docker.io/x@sha256:12", "docker.io/x@md5:1", "docker.io//x:1", "docker.io/../x:1", "http://docker.io/x:1"],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.sources.conftest import Index, Repository, make_repository
 
 from rocwheel.errors import InputError, NetworkError
+from rocwheel_samples.tables import each
 from rocwright.config import config_file
 from rocwright.sources.git import pack_commit, resolve_tag
 from rocwright.sources.index import find_sdist
@@ -62,7 +63,7 @@ def test_the_config_file_is_the_users_own_where_no_home_is_set(
     assert config_file() == tmp_path / "rocwright" / "config.toml"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         'mirrors = "x"\n',

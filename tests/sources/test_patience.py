@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from rocwheel.errors import NetworkError
+from rocwheel_samples.tables import each
 from rocwright.sources import git, index, web
 from rocwright.sources.patience import Patience, asked, bounded, current, with_patience, within
 from rocwright.sources.session import TRIES, retries
@@ -105,6 +106,6 @@ def test_without_a_word_everything_is_as_patient_as_ever() -> None:
     assert current() is None
 
 
-@pytest.mark.parametrize(("seconds", "is_bounded"), [(0.1, True), (29, True), (30, False), (3600, False)])
+@each(("seconds", "is_bounded"), [(0.1, True), (29, True), (30, False), (3600, False)])
 def test_who_waits_as_long_as_usual_gets_the_usual_tries(seconds: float, is_bounded: bool) -> None:
     assert (bounded(seconds) is not None) is is_bounded

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocwheel_samples.tables import each
 from rocwright.catalog.address import Address, ArchivePlace, Download
 from rocwright.execution.fetch import fetch
 from rocwright.model.steps import ArchiveOrigin, FilePin
@@ -244,7 +245,7 @@ def test_a_mirror_on_another_host_stands_in_too(
     assert find_file(Address(url="https://files.example/thing-1.tar.gz"), store).size == len(DATA)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     ["ftp://host/x", "file:///etc/passwd", "https://host", "https://host/", "https://host/a/", "/x", "-x"],
 )

@@ -18,6 +18,7 @@ from tests.making import digest, put_output, record_of, small_plan
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import CHUNK
+from rocwheel_samples.tables import each
 from rocwright.bases.contents import fault
 from rocwright.bases.roots import unpack_root
 from rocwright.sources.archive import unpack
@@ -118,7 +119,7 @@ def test_a_bomb_is_given_up_and_takes_little_memory(tmp_path: Path, monkeypatch:
 # what is the same
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "same"),
     [
         (output(content=digest("c"), sha256="a"), output(content=digest("c"), sha256="b"), True),
@@ -147,7 +148,7 @@ def test_records_with_other_names_or_more_outputs_did_not_give_the_same() -> Non
     assert not record(evil, first).gave_same(record(first, evil))
 
 
-@pytest.mark.parametrize("content", ["x", "A" * 64, "a" * 63, "../" * 21 + "a"])
+@each("content", ["x", "A" * 64, "a" * 63, "../" * 21 + "a"])
 def test_a_content_that_is_no_digest_is_no_content(content: str) -> None:
     with pytest.raises(ValidationError):
         output(content=content)

@@ -18,6 +18,7 @@ from tests.store.sharers import Machine
 
 from rocwheel.errors import InputError
 from rocwheel.files.hashes import Hashes
+from rocwheel_samples.tables import each
 from rocwright.cleanup.room import look
 from rocwright.home import Home
 from rocwright.plan.decide import decide
@@ -240,9 +241,7 @@ def test_a_folder_is_opened_by_its_path_and_by_its_url(
     assert (folder / "format.json").exists()
 
 
-@pytest.mark.parametrize(
-    "url", ["s3://[", "http://[1.2]/x", "gs://here:port/x", "az://here:70000/x", "file://["]
-)
+@each("url", ["s3://[", "http://[1.2]/x", "gs://here:port/x", "az://here:70000/x", "file://["])
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="is not an address"):
         open_store(url)

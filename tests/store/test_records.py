@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from tests.making import digest, put_output, record_of, small_plan
 
 from rocwheel.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.plan.decide import State, decide
@@ -228,7 +229,7 @@ def test_a_new_store_has_nothing_to_catch_up_with(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "/etc/passwd", "..", "", "a\nb", "\x1b[2J"])
+@each("name", ["../x", "a/b", "/etc/passwd", "..", "", "a\nb", "\x1b[2J"])
 def test_an_output_whose_name_leads_elsewhere_is_no_output(name: str) -> None:
     with pytest.raises(ValidationError, match="is not the name of a file"):
         Output(name="x", filename=name, sha256=digest("x"), size=1)

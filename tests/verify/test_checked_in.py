@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.making import lock_of
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.lending.ask import needed
 from rocwright.plan.make import make_plan
@@ -14,7 +14,7 @@ from rocwright.verify.prepare import CHECK_ROOT, checked_in
 CATALOG = builtin_catalog()
 
 
-@pytest.mark.parametrize("stack", ["bitsandbytes", "pytorch-wheels", "vllm-wheels", "comfyui", "ollama"])
+@each("stack", ["bitsandbytes", "pytorch-wheels", "vllm-wheels", "comfyui", "ollama"])
 def test_no_root_is_made_to_read_what_others_published(stack: str) -> None:
     plan = make_plan(lock_of(stack), CATALOG)
     assert checked_in(plan, CATALOG) == ()

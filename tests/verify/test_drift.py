@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.verify import smoke
 
+from rocwheel_samples.tables import each
+
 drift, runner, report, main = (smoke.module(name) for name in ("drift", "runner", "report", "main"))
 
 
@@ -54,7 +56,7 @@ def test_what_torch_calls_nondeterministic_is_shown_apart_and_is_no_finding(diff
     assert "torch calls it nondeterministic" in told.detail
 
 
-@pytest.mark.parametrize("state", ["error", "crash", "hang", "wrong", "absent", "untried"])
+@each("state", ["error", "crash", "hang", "wrong", "absent", "untried"])
 def test_what_did_not_run_in_a_process_is_told_as_that(state: str) -> None:
     assert drift.judged(outcome(state=state, detail="x"), outcome(), outcome()).state == state
     told = drift.judged(outcome(), outcome(state=state, detail="x"), outcome())
@@ -87,7 +89,7 @@ def test_rows_have_the_counts_of_each_process() -> None:
     assert (row["free"], row["blocking"], row["deterministic"]) == ("3/50", "0/50", "0/50")
 
 
-@pytest.mark.parametrize("text", ["1", "0", "-3", "many", "10001"])
+@each("text", ["1", "0", "-3", "many", "10001"])
 def test_a_count_that_compares_nothing_is_refused(text: str) -> None:
     with pytest.raises(SystemExit):
         main.parser().parse_args(["drift", "--repeat", text])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.verify import smoke
 
 from rocwheel.wheels.emulators import emulators
+from rocwheel_samples.tables import each
 from rocwright.records.model import Finding
 from rocwright.verify import suites
 from rocwright.verify.lines import MARK, read_line, table_rows
@@ -62,7 +63,7 @@ def test_without_a_gpu_the_cpu_is_tried(wanted: str) -> None:
     assert [one.device for one in devices.chosen({"devices": []}, wanted)] == ["cpu"]
 
 
-@pytest.mark.parametrize("wanted", ["cuda", "cuda:1", "tpu"])
+@each("wanted", ["cuda", "cuda:1", "tpu"])
 def test_a_device_that_is_not_there_is_never_replaced_by_another(wanted: str) -> None:
     seen = {
         "devices": [gpu(0)] if wanted == "cuda:1" else [],
@@ -77,7 +78,7 @@ def test_a_device_that_is_not_there_is_never_replaced_by_another(wanted: str) ->
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("built", "target", "runs"),
     [
         (["gfx803", "gfx900"], "gfx803", True),
@@ -99,16 +100,14 @@ def test_what_torch_was_built_for_is_held_against_the_card(built: list[str], tar
 # how far off
 
 
-@pytest.mark.parametrize("family", list(tolerance.FAMILIES))
+@each("family", list(tolerance.FAMILIES))
 def test_narrower_types_may_be_further_off(family: str) -> None:
     allowed = [tolerance.allowed(family, one) for one in ("fp64", "fp32", "fp16", "bf16")]
     assert allowed == sorted(allowed)
     assert family == "exact" or allowed[0] > 0
 
 
-@pytest.mark.parametrize(
-    "family", [one for one in tolerance.FAMILIES if one not in ("exact", "factorization", "filter")]
-)
+@each("family", [one for one in tolerance.FAMILIES if one not in ("exact", "factorization", "filter")])
 def test_a_known_drift_of_a_card_is_far_beyond_what_is_allowed(family: str) -> None:
     """0.15 in fp32 products, as seen on gfx803; what is allowed is less than a thousandth of it."""
     assert tolerance.allowed(family, "fp32") < 0.15 / 1000
@@ -117,7 +116,7 @@ def test_a_known_drift_of_a_card_is_far_beyond_what_is_allowed(family: str) -> N
 # what a fault means
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!",
@@ -139,7 +138,7 @@ def test_a_lost_device_asks_for_a_new_process() -> None:
     assert not explain.sticky("TypeError: sort() received an invalid combination of arguments")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "word"),
     [
         (
@@ -160,7 +159,7 @@ def test_a_type_without_an_operation_is_no_fault() -> None:
     assert not explain.no_kernel_for_type("RuntimeError: HIP error: invalid device function")
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "told"),
     [
         (-signal.SIGSEGV, "ended by SIGSEGV"),
@@ -312,7 +311,7 @@ def bits(differ: int, runs: int = 10, first: str = "a") -> Any:
     return outcome(more={"differ": differ, "runs": runs, "first": first, "example": ""})
 
 
-@pytest.mark.parametrize(
+@each(
     ("free", "blocking", "exact", "state"),
     [
         (bits(0), bits(0), bits(0, 1), "ok"),

@@ -14,6 +14,7 @@ import pytest
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.processes import run as process
 from rocwheel_samples.archives import tar, write_image
+from rocwheel_samples.tables import each
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
@@ -178,7 +179,7 @@ def test_an_image_that_stands_for_more_than_it_holds_is_not_drawn(
     assert answer.status_code == 404 and "sparse" in answer.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "size", "drawn"),
     [
         ("a-1-py3-none-any.whl", 1, True),

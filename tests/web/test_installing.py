@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.records.model import Artifact
 from rocwright.web.installing import IndexAt, install_line
 
@@ -28,7 +27,7 @@ def test_the_line_installs_this_version_from_the_view_of_its_gpu() -> None:
     assert install_line(two, IndexAt(server=HERE, views=["gfx1151"])) == LINE.format("")
 
 
-@pytest.mark.parametrize("name", ["<script>", "torch.tar.gz", "a-$(reboot)-py3-none-any.whl"])
+@each("name", ["<script>", "torch.tar.gz", "a-$(reboot)-py3-none-any.whl"])
 def test_what_is_no_wheel_has_no_line(name: str) -> None:
     assert install_line(MADE.model_copy(update={"filename": name}), IndexAt(server=HERE)) == ""
 
@@ -38,7 +37,7 @@ def test_where_the_server_asks_for_a_token_the_line_has_a_place_for_it() -> None
     assert " http://me:TOKEN@127.0.0.1:8642/simple/ " in line
 
 
-@pytest.mark.parametrize(
+@each(
     ("server", "host"),
     [
         ("http://builds.example.org:8642", "builds.example.org:8642"),

@@ -6,8 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
+from rocwheel_samples.tables import each
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.records.model import Artifact, Cell, Promotion, Run, Seen, StepRun, StepTime, with_failure
 from rocwright.records.read import Records
@@ -121,7 +120,7 @@ def test_steps_that_wait_for_each_other_have_no_time_left_to_tell() -> None:
     assert going(run, [took("a", 900), took("b", 900)], AT).left == ""
 
 
-@pytest.mark.parametrize("held", [ORDER, ORDER[::-1], ("own", *ORDER)])
+@each("held", [ORDER, ORDER[::-1], ("own", *ORDER)])
 def test_the_highest_channel_is_the_last_of_the_order(held: tuple[str, ...]) -> None:
     assert highest(ORDER, held) == "known-good"
     assert highest(ORDER, ()) == ""

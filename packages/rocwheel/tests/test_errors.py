@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rocwheel import errors
 from rocwheel.errors import (
     FailureClass,
@@ -14,6 +12,7 @@ from rocwheel.errors import (
     current_names,
     from_dict,
 )
+from rocwheel_samples.tables import each
 
 KINDS = RocwheelError.__subclasses__()
 
@@ -33,7 +32,7 @@ def test_every_class_has_an_error() -> None:
     assert named == set(FailureClass)
 
 
-@pytest.mark.parametrize("failure", FailureClass)
+@each("failure", FailureClass)
 def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClass) -> None:
     data = {"class": failure.value, "message": "w", "cause": "c", "next": "n", "detail": "d", "subject": "s"}
     error = from_dict(data)
@@ -59,7 +58,7 @@ def test_an_error_that_was_kept_under_the_names_of_before_still_reads() -> None:
     assert error.remedy == "m"
 
 
-@pytest.mark.parametrize("data", [{}, {"class": "unheard of"}, {"message": "x"}])
+@each("data", [{}, {"class": "unheard of"}, {"message": "x"}])
 def test_an_error_that_cannot_be_read_is_a_fault_of_the_program(data: dict[str, str]) -> None:
     assert isinstance(from_dict(data), InternalError)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 import rocwheel
 from rocwheel_samples.messages import faults, parsed
+from rocwheel_samples.tables import each
 
 
 def test_each_error_says_its_cause_and_a_next_step() -> None:
@@ -20,7 +19,7 @@ def test_each_error_says_its_cause_and_a_next_step() -> None:
 BASE = "class RocwheelError(Exception): ...\nclass InputError(RocwheelError): ...\nOurError = InputError\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         'InputError("x", cause="c")',
@@ -37,7 +36,7 @@ def test_an_error_that_lacks_one_is_found(call: str) -> None:
     assert len(faults(told, [ast.parse(BASE)])) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         'InputError("x", cause="c", next_step="n")',

@@ -14,6 +14,7 @@ from benchmarks.jobs_simulated import Compiler, drawn
 from benchmarks.jobs_together import at_once
 from tests.making import small_plan
 
+from rocwheel_samples.tables import each
 from rocwright.execution.jobs.beside import CLAIM, NOBODY, TURN, Beside, Board, Claim, Running, together
 from rocwright.execution.jobs.server import JobServer
 from rocwright.home import Home
@@ -146,7 +147,7 @@ def test_a_build_that_runs_nothing_takes_no_share() -> None:
     assert together([Claim(promised=5), SOME]).builds == 1
 
 
-@pytest.mark.parametrize("seed", [4, 13, 21])
+@each("seed", [4, 13, 21])
 def test_two_builds_at_once_fit_where_they_tell_each_other(seed: int) -> None:
     """Of these, both are lost for memory where neither knows of the other."""
     work = drawn(seed)
@@ -158,7 +159,7 @@ def test_two_builds_at_once_fit_where_they_tell_each_other(seed: int) -> None:
     assert [one.finished for one in told] == [len(one) for one in builds]
 
 
-@pytest.mark.parametrize(("memory", "late"), [(499, 0.0), (559, 0.5), (604, 0.0), (649, 0.5), (679, 0.0)])
+@each(("memory", "late"), [(499, 0.0), (559, 0.5), (604, 0.0), (649, 0.5), (679, 0.0)])
 def test_of_two_builds_that_know_nothing_the_one_that_is_nearer_to_its_end_goes_on(
     memory: int, late: float
 ) -> None:

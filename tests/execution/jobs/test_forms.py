@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from packaging.version import Version
 
+from rocwheel_samples.tables import each
 from rocwright.execution.jobs.forms import Wanted, ask_script, choose_form, job_tools, numbers, read_answers
 
 NUMBERS = {"JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL", "NINJAFLAGS", "LLVM_PARALLEL_LINK_JOBS"}
@@ -81,7 +82,7 @@ def test_links_of_llvm_are_as_many_as_memory_has_room_for() -> None:
     assert (links(None), links(64 * GIB), links(20 * GIB), links(GIB)) == ("16", "8", "2", "1")
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "tool", "version"),
     [
         ("1.11.1", "ninja", "1.11.1"),

@@ -19,6 +19,7 @@ from benchmarks.jobs_simulated import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fitting, margin
 from rocwright.execution.jobs.processes import Kind, Seen
@@ -53,7 +54,7 @@ def look(
 # --- whole builds, reckoned
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_a_build_of_64_compilers_under_4_gib_needs_no_longer_than_with_the_best_number(seed: int) -> None:
     """And here the number of jobs at which nothing waits would be killed."""
     work = compilers(seed)
@@ -231,7 +232,7 @@ def test_one_that_gets_no_processor_is_held_as_one_that_works() -> None:
     assert [one.pid for one in look(100 * MIB, now, before, at=PATIENCE + 1).pause] == [2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("seed", "learnt", "most"),
     [
         (33, False, 1.25),
@@ -249,7 +250,7 @@ def test_of_compilers_that_hardly_fit_nearly_as_many_run_as_can(seed: int, learn
     assert ratio <= most
 
 
-@pytest.mark.parametrize("order", [None, 0, 1, 2])
+@each("order", [None, 0, 1, 2])
 def test_of_two_compilers_at_a_time_the_second_waits_only_a_little(order: int | None) -> None:
     """Both fit, and nothing is known: torchvision's, which took 1.32 to 1.38 times as long as ninja -j2 when
     what two of them may come to was reckoned as for many."""
@@ -264,7 +265,7 @@ def test_of_two_compilers_at_a_time_the_second_waits_only_a_little(order: int | 
     assert told.seconds <= 1.2 * fixed.seconds
 
 
-@pytest.mark.parametrize("seed", [724, 365, 381])
+@each("seed", [724, 365, 381])
 def test_what_the_next_may_come_to_is_reckoned_with_where_few_are_known(seed: int) -> None:
     """Builds that were killed: the first when less was added to the largest for how much they differ, the
     others when all were let in at once whose first 0.25 s had shown little."""
@@ -439,6 +440,6 @@ def test_the_jobs_of_a_step_that_takes_a_number_are_counted() -> None:
     assert beside.tokens - 3 < alone.tokens
 
 
-@pytest.mark.parametrize(("memory", "jobs"), [(100 * MIB, 8), (GIB, 3), (8 * GIB, 1)])
+@each(("memory", "jobs"), [(100 * MIB, 8), (GIB, 3), (8 * GIB, 1)])
 def test_the_number_for_tools_that_know_no_job_server(memory: int, jobs: int) -> None:
     assert fitting(room(4 * GIB), Learnt(), "part", "step", memory, 8) == jobs

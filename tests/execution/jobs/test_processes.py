@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocwheel_samples.reused_pids import lives
+from rocwheel_samples.tables import each
 from rocwright.execution.jobs.processes import Kind, Seen, Watch, _Stat, programs, send, unit_of
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
@@ -115,7 +116,7 @@ def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
     assert Watch().read({1: "step"}).seen == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "words", "kind"),
     [
         ("cc1plus", [], Kind.COMPILE),

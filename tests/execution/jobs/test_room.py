@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.execution.jobs import room as module
 from rocwright.execution.jobs.kernel import text
 from rocwright.execution.jobs.room import Pressure, Sums, pressure_of, read_room
@@ -171,9 +172,7 @@ def test_a_hybrid_machine_and_one_without_permission(mount: Path, monkeypatch: p
         assert read_room(None, secret).bound == "machine"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\0\n", "full\n", "full avg10=x total=1\n", "some avg10=1 total=1\n", "full avg10=1"]
-)
+@each("text", ["", "\0\n", "full\n", "full avg10=x total=1\n", "some avg10=1 total=1\n", "full avg10=1"])
 def test_pressure_that_says_nothing(text: str) -> None:
     assert pressure_of(text) is None
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocwheel_samples.tables import each
 from rocwright.execution.objects import resp
 from rocwright.execution.objects.resp import NotAdmittedError, ProtocolError, Reader
 
@@ -88,7 +89,7 @@ def test_a_command_with_some_bytes_changed_is_read_or_refused(
     read(bytes(sent))
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         b"GET x\r\n",

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from rocwheel.cli import ALIASES, VERBS, cli
 from rocwheel.cli.inspect import command
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle, write_wheel
+from rocwheel_samples.tables import each
 
 LIBRARY = host_elf(fatbin([plain_bundle([(entry_id("gfx11-generic"), gpu_elf(0x54 | 1 << 24, abi=4))])]))
 
@@ -107,7 +108,7 @@ def test_what_need_not_be_loaded_is_not(wheel: Path, tmp_path: Path) -> None:
         assert done.stdout.splitlines()[-1] == "set()"
 
 
-@pytest.mark.parametrize(("old", "new"), ALIASES.items())
+@each(("old", "new"), ALIASES.items())
 def test_a_verb_of_before_is_the_verb_of_today_and_help_does_not_name_it(old: str, new: str) -> None:
     told = [CliRunner().invoke(cli, [verb, "--help"]) for verb in (old, new)]
     assert [one.exit_code for one in told] == [0, 0]

@@ -13,6 +13,7 @@ import pytest
 
 from rocwheel.files.atomic import atomic_file, is_git, make_private, sha256_bytes, sha256_file, write_atomic
 from rocwheel_samples.durable import watch
+from rocwheel_samples.tables import each
 
 
 def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
@@ -88,12 +89,12 @@ def test_why_writing_failed_is_told_also_where_its_folder_went_meanwhile(tmp_pat
         half()
 
 
-@pytest.mark.parametrize("name", [".git", ".GIT", ".git.", ".git ", ".Git. .", "git~1", "GIT~1"])
+@each("name", [".git", ".GIT", ".git.", ".git ", ".Git. .", "git~1", "GIT~1"])
 def test_what_git_takes_for_its_folder_on_some_file_system_is_known(name: str) -> None:
     assert is_git(name)
 
 
-@pytest.mark.parametrize("name", ["git", "..git", " .git", ".gitignore", "git~2", ".github"])
+@each("name", ["git", "..git", " .git", ".gitignore", "git~2", ".github"])
 def test_what_git_takes_for_a_file_is_none_of_its_folders(name: str) -> None:
     assert not is_git(name)
 

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
 from rocwheel.http.address import checked, split
+from rocwheel_samples.tables import each
 
 WRONG = ["http://[", "http://]/", "//[1.2]", "http://here:port/", "http://here:70000/", "s3://\u2100/x"]
 
 
-@pytest.mark.parametrize("url", WRONG)
+@each("url", WRONG)
 def test_what_is_none_is_told(url: str) -> None:
     with pytest.raises(ValueError):
         checked(url)

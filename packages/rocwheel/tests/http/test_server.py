@@ -20,6 +20,7 @@ import rocwheel
 from rocwheel.http import connection
 from rocwheel.http.server import settings
 from rocwheel.processes import run as process
+from rocwheel_samples.tables import each
 
 pytestmark = pytest.mark.timing
 
@@ -122,7 +123,7 @@ def test_a_connection_that_was_used_must_ask_in_time_too(monkeypatch: pytest.Mon
         assert rest(client).startswith(b"HTTP/1.1 408 ")
 
 
-@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+@each("size", [1, 7, 50, 1000])
 def test_requests_are_answered_however_they_are_cut(size: int) -> None:
     asked = GET % b"/" + FORM + b"a" * 900 + GET % b"/" + b"GET / HTTP/1.0\r\n\r\n"
     with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
@@ -330,9 +331,7 @@ def test_nothing_is_built_on_what_uvicorn_keeps_to_itself() -> None:
         assert "uvicorn.protocols" not in path.read_text(), path
 
 
-@pytest.mark.parametrize(
-    ("soft", "hard", "room"), [(600, 10_000, "1000 2512"), (600, 700, "94 700"), (600, 512, "InputError")]
-)
+@each(("soft", "hard", "room"), [(600, 10_000, "1000 2512"), (600, 700, "94 700"), (600, 512, "InputError")])
 def test_files_are_made_room_for_as_far_as_may_be(soft: int, hard: int, room: str) -> None:
     words = f"""
 import resource

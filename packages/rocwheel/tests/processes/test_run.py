@@ -15,6 +15,7 @@ from rocwheel.errors import InputError
 from rocwheel.processes import run as process
 from rocwheel.processes.run import LINE_LIMIT, attach, run, split_lines, stream
 from rocwheel_samples.reused_pids import lives, taken_over
+from rocwheel_samples.tables import each
 
 pytestmark = pytest.mark.timing
 
@@ -47,7 +48,7 @@ def test_output_that_is_no_text_is_told_all_the_same() -> None:
     assert run(("printf", "a\\377b")).stdout == "a\ufffdb"
 
 
-@pytest.mark.parametrize("start", [run, lambda argv: stream(argv, print), attach])
+@each("start", [run, lambda argv: stream(argv, print), attach])
 def test_a_program_that_is_not_installed_is_told_with_how_to_get_it(start: object) -> None:
     with pytest.raises(InputError, match="no-such-program is not installed") as caught:
         start(("no-such-program",))  # type: ignore[operator]

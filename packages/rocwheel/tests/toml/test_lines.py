@@ -14,6 +14,7 @@ from rocwheel.errors import InputError
 from rocwheel.model import Frozen
 from rocwheel.toml.lines import line_in, line_of
 from rocwheel.toml.read import Fault, Reader, parse
+from rocwheel_samples.tables import each
 
 TEXT = """\
 # a comment
@@ -40,7 +41,7 @@ inline = { deep = { a = 1 } }
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "line"),
     [
         (("name",), 2),
@@ -74,7 +75,7 @@ def test_every_key_of_a_file_is_found(names: list[str], blank: int) -> None:
         assert text.splitlines()[line_of(text, (name,)) - 1] == f"{name} = ["
 
 
-@pytest.mark.parametrize("text", ["a = ", "{}", "a = [\n" * 50])
+@each("text", ["a = ", "{}", "a = [\n" * 50])
 def test_what_is_no_toml_has_no_lines(text: str) -> None:
     with pytest.raises(tomli.TOMLDecodeError):
         tomli.loads(text)

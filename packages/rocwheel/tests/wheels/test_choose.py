@@ -4,6 +4,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed, targets
+from rocwheel_samples.tables import each
 
 KNOWN = {"gfx803", "gfx90a", "gfx1100", "gfx1151", "gfx11-generic"}
 COVERED = {"gfx11-generic": {"gfx1100", "gfx1151"}}
@@ -15,7 +16,7 @@ def kept(held: list[str], *wanted: str) -> tuple[list[str], list[str]]:
     return [held[number] for number in sorted(numbers)], [str(one) for one in missing]
 
 
-@pytest.mark.parametrize(
+@each(
     ("held", "wanted", "stays"),
     [
         (["gfx803", "gfx1100"], "gfx803", ["gfx803"]),
@@ -41,7 +42,7 @@ def test_what_runs_on_the_target_stays(held: list[str], wanted: str, stays: list
     assert kept(held, wanted) == (stays, [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("held", "wanted"),
     [
         (["gfx803"], "gfx1151"),
@@ -64,7 +65,7 @@ def test_targets_are_read_with_commas_and_each_once() -> None:
     assert found[2].in_version == "gfx90a.srameccon.xnackoff"
 
 
-@pytest.mark.parametrize("text", ["", "gfx9999", "all", "gfx90a:xnack", "gfx1151;rm -rf", "../gfx803", ","])
+@each("text", ["", "gfx9999", "all", "gfx90a:xnack", "gfx1151;rm -rf", "../gfx803", ","])
 def test_what_is_no_target_is_an_input_error(text: str) -> None:
     with pytest.raises(InputError, match="unknown GPU target"):
         targets([text], KNOWN)

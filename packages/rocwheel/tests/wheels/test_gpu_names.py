@@ -16,12 +16,13 @@ from rocwheel.errors import InputError
 from rocwheel.wheels.gpu_names import find, find_one, target_id
 from rocwheel.wheels.gpu_table import GpuTable, gpu_table
 from rocwheel_samples.command import Command
+from rocwheel_samples.tables import each
 
 TABLE = gpu_table()
 PAIRS = [(name, one.target) for one in TABLE.gpus for name in one.names]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "target"),
     [
         ("RX 580", "gfx803"),
@@ -113,7 +114,7 @@ def test_any_text_means_a_target_or_is_refused_in_words(text: str) -> None:
         assert error.next_step
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "maker"),
     [
         ("RTX 4090", "NVIDIA"),
@@ -133,14 +134,14 @@ def test_a_card_of_another_maker_is_told_to_be_one(text: str, maker: str) -> Non
         find(text, TABLE)
 
 
-@pytest.mark.parametrize(("name", "target"), PAIRS)
+@each(("name", "target"), PAIRS)
 def test_no_name_of_amd_is_taken_for_another_makers(name: str, target: str) -> None:
     alone = GpuTable((), TABLE.makers)
     with pytest.raises(InputError, match="unknown GPU target"):
         find(name, alone)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "each"),
     [
         ("strix", ["gfx1150 (Strix Point", "gfx1151 (Strix Halo"]),
@@ -157,7 +158,7 @@ def test_a_name_of_several_lists_each_with_its_products(text: str, each: list[st
     assert all(one in caught.value.cause for one in each), caught.value.cause
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "near"),
     [
         ("RX 5800 XT", "RX 5700 XT (gfx1010)"),
@@ -173,7 +174,7 @@ def test_a_near_miss_offers_the_nearest_names(text: str, near: str) -> None:
     assert near in caught.value.cause
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name", "kernel"),
     [
         ("R9 290", "GCN 2 (Sea Islands)", "amdgpu.cik_support=1"),

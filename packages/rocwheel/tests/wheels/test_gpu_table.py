@@ -10,12 +10,13 @@ from rocwheel.errors import InputError
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import find, find_one
 from rocwheel.wheels.gpu_table import gpu_table, only_targets
+from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
 
 TABLE = gpu_table()
 
 
-@pytest.mark.parametrize("one", TABLE.gpus, ids=lambda one: one.target)
+@each("one", TABLE.gpus, ids=lambda one: one.target)
 def test_every_gpu_has_a_product_and_is_a_processor_that_code_can_name(one: object) -> None:
     assert getattr(one, "products", ())
     assert getattr(one, "target", "") in machines().values()

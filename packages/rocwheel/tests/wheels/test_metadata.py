@@ -18,6 +18,7 @@ from rocwheel.wheels.metadata import (
     record_gaps,
     with_local,
 )
+from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
 
 SHA = "ab" * 32
@@ -38,9 +39,7 @@ def test_a_file_name_is_taken_apart_and_put_together_again() -> None:
     assert name.file_name == written
 
 
-@pytest.mark.parametrize(
-    "wrong", ["x.zip", "x-1.0.whl", "x-one-py3-none-any.whl", "a b-1.0-py3-none-any.whl"]
-)
+@each("wrong", ["x.zip", "x-1.0.whl", "x-one-py3-none-any.whl", "a b-1.0-py3-none-any.whl"])
 def test_other_names_are_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="not a valid wheel filename"):
         parse_name(wrong)
@@ -87,7 +86,7 @@ def test_headers_of_anything_are_read_and_written_back(data: bytes) -> None:
     assert headers.replaced("X-New", ["1"]).get("x-new") == "1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "label", "becomes"),
     [
         ("1.0", "slim.gfx1151", "1.0+slim.gfx1151"),
@@ -111,7 +110,7 @@ def test_record_is_read_as_it_is_written(made: list[Row]) -> None:
     assert read_record(record_bytes(made)) == made
 
 
-@pytest.mark.parametrize(
+@each(
     "damaged", [b"a,b\n", b"a,md5=xx,1\n", b"a,sha256=!!!,1\n", b"a,sha256=,one\n", b"\xff,,\n", b'"a,,\n\0']
 )
 def test_a_damaged_record_is_told(damaged: bytes) -> None:

@@ -23,6 +23,7 @@ from rocwheel.wheels.needed import (
 )
 from rocwheel.wheels.source import Held
 from rocwheel_samples.fake_rocm import compile_library
+from rocwheel_samples.tables import each
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,7 @@ def test_the_policys_libraries_and_the_dynamic_linker_are_the_systems() -> None:
     assert not any(map(of_system, ("libnuma.so.1", "libamdhip64.so.6", "libdrm.so.2")))
 
 
-@pytest.mark.parametrize(
+@each(
     ("folder", "found"),
     [
         ("$ORIGIN", ["a/b"]),

@@ -12,6 +12,7 @@ from rocwheel.errors import CheckError
 from rocwheel.wheels import source, zips
 from rocwheel.wheels.source import BLOCK, Budget, Held
 from rocwheel.wheels.zips import zip_members
+from rocwheel_samples.tables import each
 
 FILES = {"a.txt": b"text" * 999, "b/c.bin": bytes(range(256)) * 4, "empty": b""}
 
@@ -110,7 +111,7 @@ def test_a_zip64_end_is_read_as_zipfile_reads_it(full: bool, disks: int) -> None
     assert read(content) == FILES
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "says"),
     [
         (widened(written(), disks=2), "its zip64 end record is damaged"),
@@ -153,7 +154,7 @@ def test_a_file_that_holds_the_mark_of_an_end_is_no_end() -> None:
     assert read(out.getvalue()) == {"a": END * 3}
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [written(), written(out=Unseekable()), written(zip64=True), written({})],
     ids=["plain", "streamed", "zip64", "empty"],
@@ -174,9 +175,7 @@ def test_a_folder_is_no_member_and_modes_are_kept() -> None:
     assert (member.path, member.mode) == ("a/run", 0o755)
 
 
-@pytest.mark.parametrize(
-    "name", ["/etc/x", "../x", "a/../../x", "a//b", "./a", "a\\b", "C:x", "a\nb", "a/./b"]
-)
+@each("name", ["/etc/x", "../x", "a/../../x", "a//b", "./a", "a\\b", "C:x", "a\nb", "a/./b"])
 def test_names_that_are_no_plain_paths_are_refused(name: str) -> None:
     with pytest.raises(CheckError, match="not a plain relative path"):
         read(written({name: b"x"}))
@@ -221,7 +220,7 @@ def second_at_first(content: bytes) -> bytes:
     return patched(content, CENTRAL, 42, "<I", 0, nth=1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("edit", "says"),
     [
         (lambda one: patched(one, LOCAL, 18, "<I", 7), "contradict"),
@@ -275,7 +274,7 @@ def test_more_members_than_any_wheel_has_are_refused(monkeypatch: pytest.MonkeyP
         read(written())
 
 
-@pytest.mark.parametrize(
+@each(
     ("offset", "value", "says"),
     [(14, 1, "checksum"), (22, 5000, "less than|end early"), (22, 3, "more than"), (18, 9, "end early")],
     ids=["crc", "less", "more", "packed"],

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from rocwheel.wheels.audit.facts import concerns, isas, table
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_table import gpu_table
+from rocwheel_samples.tables import each
 
 
 def names(code: str, on: str) -> set[str]:
@@ -27,7 +26,7 @@ def test_every_feature_of_a_processor_has_a_rule_and_every_rule_a_processor() ->
     assert set().union(*(isa.features for isa in isas().values())) == set(rules)
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "on"),
     [("gfx1030", "gfx1036"), ("gfx900", "gfx90c"), ("gfx1100", "gfx1103"), ("gfx1150", "gfx1152")],
 )

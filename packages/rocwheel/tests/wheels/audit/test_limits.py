@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.limits import excesses, may_want_more_lds
 from rocwheel.wheels.devicecode.kernels import Argument, Descriptor, Kernel
+from rocwheel_samples.tables import each
 
 WGP_MODE = 1 << 29
 
@@ -38,7 +37,7 @@ def test_more_lds_than_there_is() -> None:
     ]
 
 
-@pytest.mark.parametrize(("workgroup", "fits"), [(768, True), (896, False), (1024, False), (0, False)])
+@each(("workgroup", "fits"), [(768, True), (896, False), (1024, False), (0, False)])
 def test_a_work_group_must_be_resident_as_a_whole(workgroup: int, fits: bool) -> None:
     # 160 registers are 10 granules of 16: six waves in each of four units that have 1024
     found = told(kernel(vgprs=160, workgroup=workgroup), 20, "gfx1100", "gfx1150")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rocwheel.wheels.audit import listing
 from rocwheel.wheels.audit.facts import Concern, Flow, Rule
 from rocwheel.wheels.audit.listing import Comparison
+from rocwheel_samples.tables import each
 
 FLOW = Flow(branches="s_c?branch", leaves=("s_setpc_", "s_swappc_"))
 RARE = Concern(name="rare", text="", rule=Rule(code=("v_rare",), operands="offset:-", what="rare"))
@@ -72,9 +73,7 @@ def test_words_and_lines_that_are_no_instructions_are_counted() -> None:
     assert one.undecoded == 2
 
 
-@pytest.mark.parametrize(
-    ("offset", "leaves"), [("0000", False), ("FFFE", False), ("0001", True), ("FFFD", True)]
-)
+@each(("offset", "leaves"), [("0000", False), ("FFFE", False), ("0001", True), ("FFFD", True)])
 def test_a_branch_leaves_where_its_target_is_another_functions(offset: str, leaves: bool) -> None:
     text = HEAD + header(16, "a") + line(16, "s_nop 0") + line(20, "s_cbranch_scc0 1", f"BF84{offset}")
     text += line(24, "s_endpgm") + header(28, "b") + line(28, "s_endpgm")

@@ -29,6 +29,7 @@ from rocwheel_samples.fatbin import (
     write_archive,
     write_wheel,
 )
+from rocwheel_samples.tables import each
 
 THREE = {"gfx803": 0x2A, "gfx1103": 0x44, "gfx1151": 0x4A}
 FORMS = ["plain", *((version, method) for version in (1, 2, 3) for method in (0, 1))]
@@ -176,7 +177,7 @@ def test_what_is_not_there_is_an_input_error(tmp_path: Path) -> None:
         code_objects(tmp_path / "missing.whl")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("hipv4-amdgcn-amd-amdhsa--gfx803", ("gfx803", ())),

@@ -30,6 +30,7 @@ from rocwheel_samples.fatbin import (
 )
 from rocwheel_samples.hip_compiler import llvm
 from rocwheel_samples.hostile_files import soon
+from rocwheel_samples.tables import each
 
 TWO = plain_bundle([(entry_id("gfx1100"), code_object(0x41)), (entry_id("gfx1151"), code_object(0x4A))])
 FORMS = {
@@ -103,7 +104,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("what", WORDS)
+@each("what", WORDS)
 def test_the_word_for_code_is_no_code(what: str) -> None:
     assert fat_binary(Held(host(b"some text ", WORDS[what]))) is None
 

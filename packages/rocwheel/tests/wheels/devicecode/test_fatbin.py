@@ -10,6 +10,7 @@ from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.source import Held
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
+from rocwheel_samples.tables import each
 
 BASE = 0x180000000
 BUNDLES = fatbin([plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A))]), plain_bundle([])])
@@ -25,7 +26,7 @@ def read(content: bytes) -> FatBinary:
     return found
 
 
-@pytest.mark.parametrize("form", ["rela", "relr", "place"])
+@each("form", ["rela", "relr", "place"])
 def test_a_wrapper_leads_to_its_bundle_however_its_pointer_is_made(form: str) -> None:
     bundles = [
         plain_bundle([(entry_id("gfx803"), gpu_elf(0x2A, body=bytes(number)))]) for number in (9, 5000, 1)
@@ -75,9 +76,7 @@ def test_a_wrapper_that_does_not_begin_as_one_is_refused() -> None:
         read(dll(wrapper(BASE, magic=7)))
 
 
-@pytest.mark.parametrize(
-    "content", [b"MZ", b"MZ" + bytes(62), b"MZ" + b"\xff" * 62, pe_file({}, magic=0x10B)]
-)
+@each("content", [b"MZ", b"MZ" + bytes(62), b"MZ" + b"\xff" * 62, pe_file({}, magic=0x10B)])
 def test_what_only_begins_like_a_dll_holds_no_code(content: bytes) -> None:
     assert fat_binary(Held(content)) is None
 
@@ -100,9 +99,7 @@ def of_version_2(notes: bytes) -> bytes:
     return bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("isa", "target"), [((8, 0, 3), "gfx803"), ((9, 0, 10), "gfx90a"), ((10, 1, 2), "gfx1012")]
-)
+@each(("isa", "target"), [((8, 0, 3), "gfx803"), ((9, 0, 10), "gfx90a"), ((10, 1, 2), "gfx1012")])
 def test_code_of_version_2_names_its_gpu_in_a_note(isa: tuple[int, int, int], target: str) -> None:
     lone = read(of_version_2(note(isa))).lone
     assert lone is not None
@@ -115,9 +112,7 @@ def test_a_note_that_is_cut_behind_the_gpu_still_names_it() -> None:
     assert lone.target == "gfx803"
 
 
-@pytest.mark.parametrize(
-    "notes", [b"x" * 40, note((8, 0, 3))[:-13], note((8, 0, 3)).replace(b"AMD\0", b"AMD ", 1)]
-)
+@each("notes", [b"x" * 40, note((8, 0, 3))[:-13], note((8, 0, 3)).replace(b"AMD\0", b"AMD ", 1)])
 def test_code_of_version_2_without_a_note_is_refused(notes: bytes) -> None:
     with pytest.raises(CheckError, match="no note names its GPU"):
         read(of_version_2(notes))

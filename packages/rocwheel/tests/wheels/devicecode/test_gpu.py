@@ -7,9 +7,10 @@ import pytest
 from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import gpu_header, machines
 from rocwheel_samples.fatbin import gpu_elf
+from rocwheel_samples.tables import each
 
 
-@pytest.mark.parametrize(("mach", "name"), sorted(machines().items()))
+@each(("mach", "name"), sorted(machines().items()))
 def test_every_machine_of_the_catalog_is_read_from_e_flags(mach: int, name: str) -> None:
     header = gpu_header(gpu_elf(mach), "x")
     assert (header.target, header.features, header.abi) == (name, (), 4)
@@ -20,7 +21,7 @@ def test_no_two_machines_share_a_value_or_a_name() -> None:
     assert all(0x20 <= mach <= 0xFF for mach in machines())
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "mach"),
     [("gfx803", 0x2A), ("gfx900", 0x2C), ("gfx1103", 0x44), ("gfx1151", 0x4A), ("gfx9-4-generic", 0x5F)],
 )
@@ -28,7 +29,7 @@ def test_known_machines_have_the_values_of_llvm(name: str, mach: int) -> None:
     assert machines()[mach] == name
 
 
-@pytest.mark.parametrize(
+@each(
     ("bits", "features"),
     [
         (0x000, ()),
@@ -54,7 +55,7 @@ def test_a_generic_target_has_its_version() -> None:
     assert (header.target, header.generic_version, header.abi) == ("gfx11-generic", 3, 6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "says"),
     [
         (b"", "ELF header"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rocwheel.wheels.devicecode.in_turn import MOST_WAITING, Job, in_turn
+from rocwheel_samples.tables import each
 
 
 def jobs(count: int, memory: int, run: Callable[[int], int] = lambda number: number) -> Iterator[Job[int]]:
@@ -31,7 +32,7 @@ def test_two_are_under_way_where_there_is_room() -> None:
     assert list(in_turn(jobs(2, 50, run), 100, 2)) == [0, 1]
 
 
-@pytest.mark.parametrize(("memory", "cores", "most"), [(50, 8, 2), (100, 8, 1), (1000, 8, 1), (1, 3, 3)])
+@each(("memory", "cores", "most"), [(50, 8, 2), (100, 8, 1), (1000, 8, 1), (1, 3, 3)])
 def test_no_more_are_under_way_than_there_is_room_for(memory: int, cores: int, most: int) -> None:
     lock, under_way, seen = threading.Lock(), 0, 0
 

@@ -20,6 +20,7 @@ from rocwheel.wheels.source import Held
 from rocwheel_samples import kpack as made
 from rocwheel_samples.fatbin import gpu_elf
 from rocwheel_samples.hostile_files import soon
+from rocwheel_samples.tables import each
 
 NAMES = ("lib/x.so#0", "lib/x.so#1")
 TWO = made.code_for("gfx1151", *NAMES) | made.code_for("gfx1100", *NAMES)
@@ -47,7 +48,7 @@ def test_an_archive_tells_its_code_by_library_and_target(scheme: str, heads: boo
     assert [one.target for one in found.by_name[NAMES[1]]] == ["gfx1151", "gfx1100"]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@each("scheme", SCHEMES)
 def test_the_code_comes_out_as_it_went_in(scheme: str) -> None:
     data = Held(made.kpack(TWO, scheme=scheme))
     found = kpack.read_archive(data)
@@ -165,7 +166,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@each("what", REFUSED)
 def test_a_damaged_archive_is_refused_with_the_reason(what: str) -> None:
     data, reason = REFUSED[what]
     assert reason in refused(data)

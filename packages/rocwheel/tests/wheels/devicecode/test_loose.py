@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.members import HEAD
 from rocwheel_samples.fatbin import gpu_elf
+from rocwheel_samples.tables import each
 
 FOUND = {
     "torch/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat": ("rocBLAS", {"gfx1100"}, ()),
@@ -25,7 +24,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("path", FOUND)
+@each("path", FOUND)
 def test_a_loose_file_is_known_by_its_path(path: str) -> None:
     found = loose(path)
     assert found is not None
@@ -39,7 +38,7 @@ def test_a_folder_for_a_family_of_gpus_stands_for_each_of_them() -> None:
     assert not {"gfx1030", "gfx1200", "gfx90a"} & found.targets
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         "library/TensileLibrary.dat",
@@ -69,7 +68,7 @@ def test_what_comgr_has_cached_is_told_by_the_code_object_in_it() -> None:
     assert (found.kind, found.named, found.needed) == ("comgr cache", "gfx1151", False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "head"),
     [
         (ENTRY, b""),

@@ -12,6 +12,7 @@ from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.notes import notes
 from rocwheel_samples.code_object import code_object
+from rocwheel_samples.tables import each
 
 
 def written(owner: bytes, kind: int, content: bytes) -> bytes:
@@ -33,7 +34,7 @@ def test_what_is_shorter_than_a_note_is_none() -> None:
     assert len(read(written(b"A", 1, b"x") + bytes(11))) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("section", "content"),
     [
         (struct.pack("<III", 4, 9, 3) + b"AMD\0" + b"12345678", b"12345678"),

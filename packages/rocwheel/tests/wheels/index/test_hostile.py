@@ -17,6 +17,7 @@ from rocwheel.home import Home
 from rocwheel.wheels.index.examine import MOST_METADATA, Problem, Seen, examine, wheel_name
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
+from rocwheel_samples.tables import each
 
 NAME = "bad-1.0-py3-none-any.whl"
 
@@ -125,7 +126,7 @@ def test_a_name_is_a_wheels_or_an_error(text: str) -> None:
     assert not {"/", "<", '"', "&", " "} & set(project + version)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "<script>alert(1)</script>-1.0-py3-none-any.whl".replace("/", "%2f"),

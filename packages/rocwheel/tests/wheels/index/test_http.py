@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from rocwheel.wheels.index.http import chosen, names, span
 from rocwheel.wheels.index.pages import HTML, JSON
+from rocwheel_samples.tables import each
 
 OFFERED = ("text/html", HTML, JSON)
 
 
-@pytest.mark.parametrize(
+@each(
     ("accept", "kind"),
     [
         ("", "text/html"),
@@ -38,7 +39,7 @@ def test_any_accept_header_gives_a_form_or_none(accept: str) -> None:
     assert chosen(accept, OFFERED) in (*OFFERED, None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("header", "part"),
     [
         ("", None),
@@ -60,7 +61,7 @@ def test_a_range_is_cut_to_the_file(header: str, part: tuple[int, int] | None) -
     assert span(header, 100) == part
 
 
-@pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
+@each("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
 def test_a_range_outside_of_the_file_is_none(header: str) -> None:
     with pytest.raises(ValueError, match="bytes"):
         span(header, 100)

@@ -17,6 +17,7 @@ from rocwheel.wheels.lint.leftovers import the_leftovers
 from rocwheel.wheels.lint.model import Finding, Grade
 from rocwheel.wheels.lint.rules import PROFILES, Linted, Profile, graded, lint, rules_of, slug, the_rules
 from rocwheel.wheels.lint.sarif import sarif
+from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import small_wheel
 
 FOUND = (
@@ -47,7 +48,7 @@ def test_every_rule_says_why_and_who_says_so_and_has_an_id_of_its_own() -> None:
     assert {one.name for one in the_leftovers().leftovers} < {one.name for one in rules}
 
 
-@pytest.mark.parametrize(
+@each(
     ("profile", "grades"),
     [
         ("index", ["error", "error", "note"]),
@@ -116,7 +117,7 @@ def check(kind: str, said: dict[str, Any]) -> None:
         assert isinstance(said[name], type_), (kind, name)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@each("profile", PROFILES)
 def test_sarif_has_what_its_schema_requires(profile: Profile) -> None:
     rules = rules_of(profile)
     log = sarif([linted(*FOUND, HOSTILE, profile=profile)], rules, profile)

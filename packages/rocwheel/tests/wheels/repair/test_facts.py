@@ -10,6 +10,7 @@ import pytest
 from rocwheel.errors import InputError
 from rocwheel.toml.folders import DATA
 from rocwheel.wheels.repair.facts import matches, the_facts
+from rocwheel_samples.tables import each
 
 
 def test_libraries_are_known_by_their_files_in_any_version() -> None:
@@ -21,7 +22,7 @@ def test_libraries_are_known_by_their_files_in_any_version() -> None:
     assert facts.known("librocblas_other.so.1") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "known"),
     [
         ("amdhip64_7.dll", "libamdhip64"),

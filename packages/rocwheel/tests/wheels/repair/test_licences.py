@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from rocwheel.wheels.repair.facts import the_facts
 from rocwheel.wheels.repair.licences import debian_names, licences
+from rocwheel_samples.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("soname", "package"),
     [
         ("libMIOpen.so.1", "libmiopen1"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rocwheel.wheels.repair.targets import covered, is_for, targets_named
+from rocwheel_samples.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "named"),
     [
         ("rocblas/library/TensileLibrary_lazy_gfx1151.dat", ("gfx1151",)),

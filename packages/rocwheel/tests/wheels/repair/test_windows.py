@@ -18,6 +18,7 @@ from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
 from rocwheel.wheels.repair.dlls import dll_names_in, imports
 from rocwheel.wheels.repair.windows import with_hook
 from rocwheel.wheels.write import File, write_wheel
+from rocwheel_samples.tables import each
 
 
 def make_dll(
@@ -203,7 +204,7 @@ def test_a_damaged_dll_is_refused_in_words(tmp_path: Path) -> None:
         imports(path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("", "from . import _rocm as _rocm\n"),

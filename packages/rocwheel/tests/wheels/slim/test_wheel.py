@@ -25,6 +25,7 @@ from rocwheel.wheels.slim.wheel import slim_version
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.kpack import kpack, kpacked_elf
 from rocwheel_samples.loading import code_in, embed, registered
+from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
 MACHINES = {"gfx803": 0x2A, "gfx1103": 0x44, "gfx1151": 0x4A}
@@ -139,7 +140,7 @@ def test_the_same_wheel_and_time_give_the_same_bytes(tmp_path: Path, files: dict
     assert slim(wheel, ["gfx1151"], tmp_path / "b", epoch=10**9).out.read_bytes() == first.read_bytes()
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "targets", "after"),
     [
         ("1.22.2.post3", ["gfx1151"], "1.22.2.post3+gfx1151"),
