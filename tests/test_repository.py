@@ -93,18 +93,6 @@ def test_an_issue_form_is_one(path: Path) -> None:
     assert all(one["attributes"]["label"] for one in fields)
 
 
-@each("name", ["bug", "build-failure", "new-card"])
-def test_a_form_asks_for_the_report_of_doctor_by_a_command_that_is_there(name: str) -> None:
-    from rocwright.cli import cli
-
-    form = (GITHUB / f"ISSUE_TEMPLATE/{name}.yml").read_text()
-    [told] = re.findall(r"`rocwright (doctor --bundle) \S+`", form)
-    verb, option = told.split()
-    command = cli.get_command(None, verb)  # type: ignore[arg-type]
-    assert command is not None
-    assert option in [word for one in command.params for word in one.opts]
-
-
 def test_every_owner_is_of_a_path_that_is_there() -> None:
     rows = [line.split() for line in (GITHUB / "CODEOWNERS").read_text().splitlines()]
     paths = [row[0] for row in rows if row and row[0] != "#"]

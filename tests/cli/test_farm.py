@@ -158,4 +158,4 @@ def test_what_is_missing_is_told_with_what_brings_it(
 ) -> None:
     assert "no coordinator is named" in refusal(ask("status"))
     monkeypatch.setattr("rocwright.farm.extra.find_spec", lambda name: None)
-    assert "pip install 'rocwright[farm]'" in refusal(ask("status", "tcp://127.0.0.1:1"))
+    assert "pip install -e '.[farm]'" in refusal(ask("status", "tcp://127.0.0.1:1"))

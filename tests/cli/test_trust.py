@@ -102,7 +102,7 @@ def test_nothing_is_pushed_without_a_key_and_nothing_that_was_not_built(
     assert rocwright("attest", "key").returncode == 0
     told = rocwright(*words)
     assert "nothing of gfx-smoke is built here" in told.stderr
-    assert "rocwright build first" in told.stderr
+    assert "rocwright build gfx-smoke --gpu gfx803 first" in told.stderr
     assert not (tmp_path / "shared").exists(), "no store was made for nothing"
     assert "no trusted store has any of it" in rocwright("store", "pull", *words[2:5]).stdout
 

@@ -69,7 +69,7 @@ SECTIONS = {
         "env": "The environment variables that a GPU needs, with reasons, for your shell.",
     },
     "This machine": {
-        "store": "What is kept, and sharing it: ls, du, verify, gc, push, pull.",
+        "store": "What is kept, and sharing it: ls, usage, verify, gc, push, pull.",
         "trust": "Whose builds are taken instead of building: keys, and stores to look in.",
         "farm": "Run steps on many machines: a coordinator, workers, their certificates and state.",
         "clean": "What takes disk space on this machine, by kind, and what can be removed.",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, engine_option, jobs_option, project_options, the_project
+from rocwright.cli.place import say
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

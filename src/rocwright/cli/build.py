@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import (
     Asked,
     complete_executor,
@@ -20,6 +20,7 @@ from rocwright.cli.common import (
     tells_changes,
     the_project,
 )
+from rocwright.cli.place import say
 
 if TYPE_CHECKING:
     from rocwright.plan.decide import Decision

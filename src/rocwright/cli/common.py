@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from rocwheel.cli.common import completions, say
+from rocwheel.cli.common import completions
+from rocwright.cli import place
+from rocwright.cli.place import say
 from rocwright.model.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -97,7 +99,12 @@ class Asked:
 
     def after(self, verb: str) -> str:
         """The command line that asks another verb for the same."""
-        words = ["rocwright", verb, *([self.stack] if self.stack else [])]
+        return shlex.join(["rocwright", verb, *self.words])
+
+    @property
+    def words(self) -> list[str]:
+        """How it is said behind a verb."""
+        words = [self.stack] if self.stack else []
         words += [word for gpu in self.gpus for word in ("--gpu", gpu)]
         words += ["--base", self.base] if self.base else []
         words += ["--arch", self.architecture] if self.architecture else []
@@ -105,7 +112,7 @@ class Asked:
         words += [word for name in self.extra for word in ("--with", name)]
         words += [word for name in self.accept_missing for word in ("--accept-missing", name)]
         pins = (f"{name}{'' if to.startswith('@') else '='}{to}" for name, to in self.versions.items())
-        return shlex.join([*words, *(word for pin in pins for word in ("--set", pin))])
+        return [*words, *(word for pin in pins for word in ("--set", pin))]
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -173,7 +180,8 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             accept_missing=accept_missing,
             versions=versions_of(sets),
         )
-        return function(*args, asked=asked, **rest)
+        with place.completed():
+            return function(*args, asked=asked, **rest)
 
     for option in (
         click.option(
@@ -305,6 +313,7 @@ def the_project(asked: Asked) -> Project:
             "this folder is used",
             next_step=f"name one of {', '.join(api.stacks())}",
         )
+    place.remember(asked.words)
     return api.project(asked.stack, asked.gpus, asked.base or "", say=say, **asked.changes)
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.place import in_place, say
 
 if TYPE_CHECKING:
     from rocwright.project import Project
@@ -53,7 +54,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         print_json(as_data(locked))
         return
     if not locked.remedies:
-        click.echo("the lock has no remedies; rocwright build --heal tries those that are known")
+        click.echo(in_place("the lock has no remedies; rocwright build --heal tries those that are known"))
     for one in locked.remedies:
         click.echo(click.style(f"{one.issue} · {one.component}", bold=True))
         for label, text in lines(one, locked):

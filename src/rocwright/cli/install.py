@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.place import say
 
 
 @click.command("install")

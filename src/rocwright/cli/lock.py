@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, here, project_options, the_project
+from rocwright.cli.place import say
 
 if TYPE_CHECKING:
     from rocwright.resolve.model import Lock

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.cli.common import Asked, complete, complete_gpu, project_options, the_project
+from rocwright.cli.place import say
 
 if TYPE_CHECKING:
     from rocwright.model.edits import Edit
@@ -241,13 +242,14 @@ def save(
     from rocwright.patching.save import save_changes
     from rocwright.project import last_plan
 
+    project = the_project(asked)
     if folder is None:
         raise InputError(
             "there is no catalog folder to save to",
             cause="the catalog that comes with rocwright is never changed",
-            next_step="rocwright patch save --catalog FOLDER, and export ROCWRIGHT_CATALOG=FOLDER for builds",
+            next_step=f"rocwright patch save {step or 'STEP'} --catalog FOLDER, "
+            "and export ROCWRIGHT_CATALOG=FOLDER for builds",
         )
-    project = the_project(asked)
     locked = current_lock(project, say)
     plan, _ = planned(project, locked)
     # an edit that was saved a moment ago has changed the keys

@@ -95,7 +95,7 @@ def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
     from rocwheel.cli.tell import print_table
 
     if not told:
-        click.echo("there are no records, and no rocwright.toml here; start with: rocwright build")
+        click.echo("there are no records, and no rocwright.toml here; start with: rocwright build STACK")
         return
     rows = [
         (

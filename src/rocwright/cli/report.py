@@ -10,6 +10,7 @@ import click
 from rocwheel.cli.tell import print_table
 from rocwheel.errors import RocwrightError
 from rocwheel.units import count, duration, size
+from rocwright.cli.place import in_place
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.explain import for_step
 from rocwright.diagnosis.novel import Novelty
@@ -140,7 +141,7 @@ def show_summary(project: Project, built: Built) -> None:
         click.echo(f"proof        {_proof(built)}")
     if built.run.steps:
         click.echo(f"logs         {project.home.runs / built.run.id}")
-    click.echo(f"next         {_next(project, built)}")
+    click.echo(f"next         {next_steps(project, verified=bool(built.findings))}")
 
 
 def _proof(built: Built) -> str:
@@ -151,7 +152,8 @@ def _proof(built: Built) -> str:
     told = "an SBOM and a statement next to each artifact"
     lacking = sorted({name for one in built.artifacts if not one.keyid for name in one.lacking})
     if lacking and chosen() is not None:
-        return f"{told}, not signed: checks have not passed: {', '.join(lacking)} (rocwright verify)"
+        verify = in_place("rocwright verify")
+        return f"{told}, not signed: checks have not passed: {', '.join(lacking)} ({verify})"
     if signers == {""}:
         return f"{told}, not signed: there is no key (rocwright attest key makes one)"
     return f"{told}, signed with {', '.join(sorted(one[:16] for one in signers if one))}"
@@ -171,11 +173,12 @@ def _step_row(one: Any) -> tuple[str, ...]:
     )
 
 
-def _next(project: Project, built: Built) -> str:
-    steps = [] if built.findings else ["rocwright verify"]
+def next_steps(project: Project, *, verified: bool) -> str:
+    """Return the commands to type once a stack is built, a line each."""
+    steps = [] if verified else ["rocwright verify"]
     places = {"dist": str(project.output / "simple"), "out": str(project.output / project.request.stack)}
     steps += [text.format_map(places) for text in project.catalog.stack(project.request.stack).next]
-    return "\n             ".join(steps)
+    return "\n             ".join(map(in_place, steps))
 
 
 def as_data(project: Project, built: Built) -> dict[str, Any]:

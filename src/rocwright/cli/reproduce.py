@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, complete_engine, project_options, the_project
+from rocwright.cli.place import say
 
 if TYPE_CHECKING:
     from rocwright.model.steps import Plan

@@ -6,6 +6,7 @@ import click
 
 from rocwheel.cli.common import json_option
 from rocwright import sandbox
+from rocwright.cli.place import in_place
 from rocwright.sandbox import Probe
 
 
@@ -27,7 +28,8 @@ def command(as_json: bool) -> None:
         [(one.engine, _state(one), one.version, f"{one.seconds:.2f} s", one.reason) for one in probes],
         right=(3,),
     )
-    click.echo(f"\nchosen: {sandbox.choose(None, probes).name}   (another: rocwright build --engine NAME)")
+    other = in_place("rocwright build --engine NAME")
+    click.echo(f"\nchosen: {sandbox.choose(None, probes).name}   (another: {other})")
 
 
 def _state(probe: Probe) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import say
 from rocwright.cli.common import Asked, engine_option, not_a_stack, project_options, the_project
+from rocwright.cli.place import say
 
 
 @click.command("shell")

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from rocwheel.cli import tell as plainly
 from rocwheel.errors import RocwrightError
+from rocwright.cli.place import in_place
 from rocwright.failures import as_known
 
 
 def tell(error: RocwrightError, subject: str = "") -> None:
     """Print an error: class, what, detail, cause, what helps, next step."""
+    error.next_step = in_place(error.next_step)
     plainly.tell(error, subject, _remedies(error))
 
 
 def _remedies(error: RocwrightError) -> tuple[tuple[str, str], ...]:
     """What helps: by a machine where it can, and by hand."""
     if error.heal:
-        return ("fix", f"rocwright build --heal   {error.heal}"), ("or", error.remedy)
+        return ("fix", in_place(f"rocwright build --heal   {error.heal}")), ("or", error.remedy)
     return ("fix", error.remedy), ("heal", error.remedy_unavailable)
 
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:
     """Print any failure (also as JSON on standard output, if asked); gives the exit code of its class."""
     told = as_known(error)
+    told.next_step = in_place(told.next_step)
     return plainly.tell_any(told, _remedies(told), as_json=as_json)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, engine_option, project_options, tells_changes, the_project
+from rocwright.cli.place import say
 from rocwright.verify.suites import DRIFT, REPEAT, SIZES, SUITES
 
 if TYPE_CHECKING:

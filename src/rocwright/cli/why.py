@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocwheel.cli.common import json_option
 from rocwright.cli.common import Asked, not_a_stack, project_options, the_project
+from rocwright.cli.place import say
 
 
 @click.command("why")

@@ -126,7 +126,7 @@ def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
             raise InputError(
                 f"{step.name} needs the step {item.key[:12]} ({item.name}), which is not in the store",
                 cause="it has not been run yet, or its output was removed",
-                next_step=f"run rocwright exec-step {item.key} first, or rocwright build",
+                next_step=f"rocwright exec-step {item.key} --store URL first, or rocwright build",
                 subject=item.key,
             )
         outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]

@@ -13,5 +13,5 @@ def check_installed() -> None:
         raise InputError(
             "running steps on other machines needs dask.distributed, which is not installed",
             cause="it comes with the extra `farm`",
-            next_step="pip install 'rocwright[farm]'",
+            next_step="pip install -e '.[farm]' in a checkout of rocwright",
         )

@@ -40,7 +40,7 @@ def _matches(edit: Edit, pattern: str, text: str) -> list[SgNode]:
         raise InputError(
             f"the edit of {edit.file} is a structural rule, and ast-grep is not installed here",
             cause=str(error),
-            next_step="pip install 'rocwright[rules]'",
+            next_step="pip install -e '.[rules]' in a checkout of rocwright",
             subject=edit.file,
         ) from error
     try:

@@ -168,7 +168,7 @@ def _server(url: str) -> Database:
         raise InputError(
             f"the records are at {place}, but no PostgreSQL driver is installed",
             cause=str(error),
-            next_step="python -m pip install 'rocwright[postgres]'",
+            next_step="pip install -e '.[postgres]' in a checkout of rocwright",
         ) from error
     return Database(engine, place)
 

@@ -30,7 +30,7 @@ def asked_rows(catalog: Catalog, names: Sequence[str]) -> list[Request]:
             raise InputError(
                 f"there is no row {name}",
                 cause=f"there are {', '.join(near)}",
-                next_step="rocwright stacks lists the rows; a row is named STACK_GPU_BASE",
+                next_step=f"name a stack (rocwright stacks lists them), or a row such as {next(iter(known))}",
             )
         found |= ours
     return list(found.values())

@@ -174,7 +174,7 @@ def read_mark(bucket: Bucket) -> str:
         raise InputError(
             f"there is no store of rocwright at {bucket}",
             cause=f"it has no {FORMAT}" if data is None else f"its {FORMAT} cannot be read: {error}",
-            next_step="check the URL; rocwright store push makes one",
+            next_step="check the URL; rocwright store push --to URL makes one",
         ) from error
     if schema > SCHEMA:
         raise InputError(

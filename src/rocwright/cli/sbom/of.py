@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import say
 from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.place import say
 
 
 @click.command("of")

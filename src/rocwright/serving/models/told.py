@@ -15,7 +15,7 @@ LOGIN = "log in (hf auth login), or set HF_TOKEN"
 MISSING = InputError(
     "models of a hub cannot be brought: huggingface_hub is not installed",
     cause="it is an optional part of rocwright",
-    next_step="pip install 'rocwright[models]', or bring the file yourself and name it",
+    next_step="pip install -e '.[models]' in a checkout of rocwright, or name a file that you have",
 )
 
 

@@ -81,6 +81,7 @@ def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:
     return CheckError(
         f"{folder or 'the folder'} has files of {kind} for other GPUs and none for {names}",
         cause="it was not built for this GPU",
-        next_step="accept that with --allow-missing; `rocwheel check-gpu` says which other code may run",
+        next_step="accept that with --allow-missing; `rocwheel check-gpu GPU FILE` says which other code "
+        "may run",
         subject=folder,
     )

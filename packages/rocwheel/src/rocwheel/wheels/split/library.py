@@ -100,7 +100,7 @@ def _check_hosts(fat: FatBinary, path: str) -> None:
             raise CheckError(
                 f"{path} has a compressed bundle with content for the host",
                 cause="it was assembled by hand; compilers leave that part empty",
-                next_step="use `rocwheel slim` instead, which can make it smaller",
+                next_step="use `rocwheel slim --gpu GPU FILE` instead, which can make it smaller",
                 subject=path,
             )
 
