@@ -128,6 +128,14 @@ def test_a_line_that_a_program_printed_is_taken_with_its_times(tmp_path: Path, f
     assert told(tmp_path, ISSUE.replace("means", quote, 1), few_issues) == ""
 
 
+def test_an_example_that_is_diagnosed_as_another_issue_is_a_fault(tmp_path: Path, few_issues: Path) -> None:
+    stale = "ninja: error: manifest 'build.ninja' still dirty after 100 tries"
+    other = ISSUE.replace("boom [0-9]+", "after [0-9]+ tries").replace('"boom 1"', f'"{stale}"')
+    wide = 'filled = { means = "m {n}" }\n'
+    said = told(tmp_path, other.replace("[0-9]+", "(?P<n>[0-9]+)") + wide, few_issues)
+    assert f'mine).examples: "{stale}" is diagnosed as ninja-stale' in said
+
+
 MOST_UNQUOTED = 1
 """Issues that show no line to the letter. It may only be made smaller: the goal is none."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import Formatter
 
 import re2
 
 from rocwheel.toml.read import Fault, Reader
 from rocwright.catalog.issue import (
+    ErrorLines,
     Issue,
     Signature,
     bare,
@@ -31,6 +32,7 @@ from rocwright.catalog.remedy import (
     UnsetVariables,
     texts_of,
 )
+from rocwright.diagnosis.diagnose import Search, Where
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
 from rocwright.resolve.aliases import ROCM
@@ -47,12 +49,28 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
         stamp = stamps(lines.before)
         found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_filled(issue), *_issue(issue, catalog))
         faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
+    faults += _not_diagnosed(reader, issues, lines)
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
         faults += [
             Fault(path, f"error_line ({line.name}).{where}", what)
             for where, what in _signature(line, stamps(lines.before))
         ]
+    return faults
+
+
+def _not_diagnosed(reader: Reader, issues: Mapping[str, Issue], lines: ErrorLines) -> list[Fault]:
+    """Return the examples for which a diagnosis names another issue first, or none."""
+    faults = []
+    for issue in issues.values():
+        path, place = reader.where[Issue, issue.name]
+        for text in issue.examples:
+            search = Search(Where(targets=issue.targets), (issues, lines))
+            search.feed(b"\n".join((" ".join(issue.named).encode(), plain(text), b"")))
+            names = [known.issue.name for known in search.told().known]
+            if names[:1] != [issue.name]:
+                what = f"{text!r} is diagnosed as {' or '.join(names) or 'nothing known'}"
+                faults.append(Fault(path, f"{place} ({issue.name}).examples", what))
     return faults
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from packaging.specifiers import SpecifierSet
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
-from rocwright.catalog.issue import ErrorLine, Issue, Signature, slots_in, the_issues
+from rocwright.catalog.issue import ErrorLine, ErrorLines, Issue, Signature, slots_in, the_issues
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.ending import Ending, LastLine
 from rocwright.diagnosis.log_facts import LogFacts
@@ -31,6 +31,9 @@ MOST_TOLD = 3
 
 NEAR = 2
 """Lines behind the first error in which a wide family still explains it: what is further down follows."""
+
+Knowledge = tuple[Mapping[str, Issue], ErrorLines]
+"""Known failures by name, and how tools tell those that nobody knows."""
 
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
@@ -110,10 +113,10 @@ class Diagnosis(Frozen):
 
 
 class Search:
-    """A diagnosis of a log that comes in pieces of whole, clean lines."""
+    """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is by default that of the catalog in use."""
 
-    def __init__(self, where: Where | None = None) -> None:
-        issues, lines = the_issues()
+    def __init__(self, where: Where | None = None, knowledge: Knowledge | None = None) -> None:
+        issues, lines = knowledge or the_issues()
         self._where = where or Where()
         self._last = b""
         self._end = Ending(lines.last, lines.before, lines.calm)
