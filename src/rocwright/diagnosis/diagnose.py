@@ -113,7 +113,7 @@ class Diagnosis(Frozen):
 
 
 class Search:
-    """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is by default that of the catalog in use."""
+    """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is the catalog's if left out."""
 
     def __init__(self, where: Where | None = None, knowledge: Knowledge | None = None) -> None:
         issues, lines = knowledge or the_issues()
