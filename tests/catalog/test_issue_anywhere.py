@@ -6,7 +6,7 @@ import pytest
 import re2
 
 from rocwheel_samples.tables import each
-from rocwright.catalog.issue import anywhere, options, the_issues, unnamed
+from rocwright.catalog.issue import anywhere, bare, options, stamps, the_issues, unnamed
 from rocwright.diagnosis.diagnose import Search
 
 PAIRS = [
@@ -53,3 +53,10 @@ def test_a_second_search_compiles_nothing_anew(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(re2, "compile", noted)
     Search()
     assert len(compiled) < 20
+
+
+def test_times_and_names_before_a_line_are_taken_off() -> None:
+    known = stamps([r"#\d+ [\d.]+ ", r"\[\w+\] "])
+    assert bare(b"#12 34.56 [builder] boom", known) == b"boom"
+    assert bare(b"boom #12 34.56 ", known) == b"boom #12 34.56 "
+    assert bare(b"[builder] boom", stamps([])) == b"[builder] boom"
