@@ -21,7 +21,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
 from rocwright.store.local import LocalStore
-from tests.collected import pytest_collection_modifyitems
+from tests.collected import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.engines import must_work
 from tests.forked import Forking
 from tests.making import make_tiny_root
@@ -37,6 +37,7 @@ __all__ = [
     "nothing_is_left_that_pytest_cannot_remove",
     "pytest_collection_modifyitems",
     "pytest_collectreport",
+    "pytest_ignore_collect",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
     "pytest_terminal_summary",

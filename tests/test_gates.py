@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.collected import passed_over
+from tests.collected import passed_over, unnamed
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
@@ -168,6 +168,10 @@ def test_every_python_file_is_in_a_folder_that_mypy_checks() -> None:
 
 def test_every_file_of_tests_contributes_a_test(request: pytest.FixtureRequest) -> None:
     assert passed_over(request.session) == []
+
+
+def test_every_marked_test_is_found_by_the_text_of_its_file(request: pytest.FixtureRequest) -> None:
+    assert unnamed(request.session) == []
 
 
 CONFTEST = f"import sys\nsys.path.append({str(ROOT)!r})\nfrom tests.conftest import *\n"

@@ -12,7 +12,7 @@ import pytest
 from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import make_homes, running
 from tests.real.standins import STANDINS
-from tests.real.test_shards import pytestmark as pytestmark
+from tests.real.test_shards import pytestmark as compilers
 from tests.real.test_shards import run, split_step
 from tests.store.servers import reach, s3
 
@@ -27,6 +27,8 @@ from rocwright.plan.decide import decide
 from rocwright.signing.keys import key_of
 from rocwright.store import open_store
 from rocwright.store.local import LocalStore
+
+pytestmark = [pytest.mark.real, *compilers]
 
 
 @dataclass
