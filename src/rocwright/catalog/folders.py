@@ -9,6 +9,9 @@ from rocwheel.toml.folders import overlay
 DATA = Path(__file__).parent / "data"
 """The catalog that rocwright carries; the tables that wheels need lie with rocwheel."""
 
+HOST = "host.toml"
+"""The table of what is known of the machines around the cards."""
+
 
 def catalog_folders() -> tuple[Path, ...]:
     """The folders of the catalog in use, the user's own first. Raises InputError where that is no folder."""

@@ -25,7 +25,6 @@ _TOKEN = re.compile(
     rf"|\\x[0-9a-fA-F]{{2}}|\\.|{_PLAIN}+(?![*+?{{])|.",
     re.DOTALL,
 )
-_QUANTIFIER = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??")
 _FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
 _CLASS = re.compile(r"\[((?:[^\\\]^-]|\\[^a-zA-Z0-9])+)\]")
 _EMPTY = {"^", "$", r"\b", r"\B", r"\A", r"\z"}
@@ -102,17 +101,20 @@ def _joined(run: frozenset[str] | None, exact: frozenset[str] | None) -> frozens
 def _repeated(tokens: Sequence[str], at: list[int]) -> tuple[_Part, ...]:
     """A part with how often it may stand there."""
     part = _one(tokens, at)
-    if not (often := _QUANTIFIER.fullmatch(tokens[at[0]])):
+    often = tokens[at[0]]
+    if not often.startswith(("*", "+", "?", "{")) or often == "{":
         return (part,)
     at[0] += 1
-    if often[0].startswith("?") and part.exact is not None:
+    if often.startswith("?") and part.exact is not None:
         return (_Part(part.exact | {""}, None),)
-    return (_ANYTHING,) if often[0].startswith(("?", "*", "{0")) else (part, _ANYTHING)
+    return (_ANYTHING,) if often.startswith(("?", "*", "{0")) else (part, _ANYTHING)
 
 
 def _one(tokens: Sequence[str], at: list[int]) -> _Part:
     token = tokens[at[0]]
     at[0] += 1
+    if token[0] not in "([.\\^$":
+        return _exactly([token])
     if token.startswith("(") and not (token.startswith("(?") and token.endswith(")")):
         part = _choice(tokens, at)
         at[0] += 1
@@ -124,9 +126,7 @@ def _one(tokens: Sequence[str], at: list[int]) -> _Part:
         return _exactly(members) if len(members) <= _MOST_CLASS else _ANYTHING
     if token.startswith((".", "[")):
         return _ANYTHING
-    if token.startswith("\\"):
-        return _escaped(token)
-    return _exactly([token])
+    return _escaped(token)
 
 
 def _escaped(token: str) -> _Part:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from packaging.specifiers import SpecifierSet
-
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
 from rocwright.catalog.issue import ErrorLine, ErrorLines, Issue, Signature, slots_in, the_issues
@@ -326,10 +324,17 @@ def _not_here(issue: Issue, where: Where) -> str:
         return f"it is known for {', '.join(issue.bases)}, not for {where.base}"
     if issue.phases and where.phase and where.phase not in issue.phases:
         return f"it comes in {' or '.join(issue.phases)}, not in {where.phase}"
-    wanted = issue.versions.get(where.component, "") if where.version else ""
+    return _not_of_version(issue, where) if where.version else ""
+
+
+def _not_of_version(issue: Issue, where: Where) -> str:
+    """Why an issue cannot be in this version of a component, or ""."""
+    from packaging.specifiers import SpecifierSet
+
+    wanted = issue.versions.get(where.component, "")
     if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
         return f"it affects {where.component} {wanted}, not {where.version}"
-    for fixed in issue.fixed_in if where.version else ():
+    for fixed in issue.fixed_in:
         mended = SpecifierSet(fixed.versions, prereleases=True)
         if fixed.component == where.component and mended.contains(where.version):
             return f"it is fixed in {where.component} {fixed.versions}, so also in {where.version}"

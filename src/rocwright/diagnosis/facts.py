@@ -14,10 +14,8 @@ from pydantic import Field
 from rocwheel.model import Frozen
 from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader, parse
-from rocwright.catalog.folders import catalog_folders
+from rocwright.catalog.folders import HOST, catalog_folders
 from rocwright.model.sizes import Size
-
-HOST = "host.toml"
 
 Grade = Literal["ok", "note", "warning", "error"]
 Text = Annotated[str, Field(min_length=1)]

@@ -67,6 +67,8 @@ _WORDS: tuple[tuple[int, re2.Pattern], ...] = (
     (1, _words(r"\bwarning\b")),
 )
 
+_ANY_WORD = re2.compile(b"|".join(words.pattern for _, words in _WORDS), options())
+
 _CALMED = 6
 """How much the level of a line that is no error takes back."""
 
@@ -188,8 +190,7 @@ def weight(line: bytes) -> int:
 
 def has_words(line: bytes) -> bool:
     """Whether any word of a line says something of a failure, whatever the line's level."""
-    says = _forms(line)
-    return any(any(map(words.search, says)) for _, words in _WORDS)
+    return any(map(_ANY_WORD.search, _forms(line)))
 
 
 def follows(line: bytes) -> bool:

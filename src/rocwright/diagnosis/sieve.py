@@ -67,11 +67,13 @@ class Sieve:
     def places(self, piece: bytes, text: Text, patterns: Iterable[int], at: int) -> Iterator[int]:
         """Begins of the lines from `at` on that have a text, and that may match any of its `patterns`."""
         searched = piece.lower() if text.folds else piece
-        if text.text and searched.count(text.text, at) <= COMMON:
-            where = searched.find(text.text, at)
-            while where >= 0:
-                yield piece.rfind(b"\n", 0, where) + 1
-                where = searched.find(text.text, line_end(piece, where))
+        begins: list[int] = []
+        where = searched.find(text.text, at) if text.text else len(piece)
+        while 0 <= where < len(piece) and len(begins) <= COMMON:
+            begins.append(piece.rfind(b"\n", 0, where) + 1)
+            where = searched.find(text.text, line_end(piece, where))
+        if where < 0:
+            yield from begins
             return
         for index in patterns:
             begin = at

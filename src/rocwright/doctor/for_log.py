@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rocwheel.toml.read import Reader
+from rocwright.catalog.folders import HOST, catalog_folders
 from rocwright.diagnosis.diagnose import Diagnosis
-from rocwright.diagnosis.facts import host_facts
-from rocwright.diagnosis.here import not_of, of_log, suspects, with_machine
 
 
 def with_this_machine(
@@ -21,16 +21,17 @@ def with_this_machine(
     It is this machine that is looked at, and only where it matters; of a log that is of another, what that
     says itself. `targets` are those that it is of, where they are known.
     """
-    # most logs blame neither: what looks at a machine is loaded for the others
-    if not found.known or not suspects(found, facts := host_facts()):
+    if not {one.issue.name for one in found.known} & _blamed():
         return found
     from rocwright.catalog.load import the_catalog
+    from rocwright.diagnosis.facts import host_facts
+    from rocwright.diagnosis.here import not_of, of_log, with_machine
     from rocwright.machine.driver import read_driver
     from rocwright.machine.evidence import evidence
     from rocwright.machine.gpus import read_gpus
     from rocwright.machine.tree import Tree
 
-    catalog, here = the_catalog(), of_log(found)
+    catalog, facts, here = the_catalog(), host_facts(), of_log(found)
     if not elsewhere:
         with Tree() as tree:
             this = evidence(read_gpus(tree, catalog, facts)[0], read_driver(tree, facts))
@@ -40,3 +41,16 @@ def with_this_machine(
         else:
             here = this
     return with_machine(found, here, facts, catalog.targets, targets)
+
+
+def _blamed() -> set[str]:
+    """The issues for which kernel or firmware are blamed, read without loading what looks at a machine: most
+    logs have none of them."""
+    reader, names = Reader(catalog_folders()), set[str]()
+    for path in reader.layers(HOST):
+        table = reader.data(path)
+        driver = table.get("driver")
+        for row in (*reader.rows(path, table, "firmware"), *([driver] if isinstance(driver, dict) else [])):
+            issues = row.get("issues", ())
+            names.update(issues if isinstance(issues, list) else ())
+    return names
