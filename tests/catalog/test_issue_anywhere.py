@@ -6,7 +6,7 @@ import pytest
 import re2
 
 from rocwheel_samples.tables import each
-from rocwright.catalog.issue import anywhere, bare, options, stamps, the_issues, unnamed
+from rocwright.catalog.issue import anywhere, bare, options, slots_in, stamps, the_issues, unnamed
 from rocwright.diagnosis.diagnose import Search
 
 PAIRS = [
@@ -60,3 +60,12 @@ def test_times_and_names_before_a_line_are_taken_off() -> None:
     assert bare(b"#12 34.56 [builder] boom", known) == b"boom"
     assert bare(b"boom #12 34.56 ", known) == b"boom #12 34.56 "
     assert bare(b"[builder] boom", stamps([])) == b"[builder] boom"
+    assert bare(b"\xff boom", stamps([r"\S "])) == b"boom"
+
+
+def test_named_groups_have_the_text_of_the_line_or_a_question_mark() -> None:
+    assert slots_in(r"cannot find (?P<what>\S+)(?P<more> in .)?", "cannot find \xe9") == {
+        "what": "\xe9",
+        "more": "?",
+    }
+    assert slots_in("cannot find (?P<what>.)", "found") is None

@@ -19,11 +19,12 @@ from rocwright.catalog.server import FirstRequest, Server
 from rocwright.cli.servers import curl
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
+from rocwright.resolve.files import read_lock
 from rocwright.serving import choose
 from rocwright.serving.model import ServerState
 from rocwright.serving.model_file import model_of
 from rocwright.serving.models.tiny import MADE
-from rocwright.serving.words import compute_named, words_of
+from rocwright.serving.words import compute_named, environment_for, words_of
 from rocwright.verify.small_models import MAKERS
 
 PLACES = {
@@ -275,3 +276,16 @@ def test_a_server_may_look_for_models_itself() -> None:
     told = {"command": ["x", "{data}"], "keeps": ["models/one"], "models": ["safetensors"]}
     found = Server.model_validate({**told, "needs_model": False, "port": 1, "health": "/"})
     assert found.keeps == ("models/one",)
+
+
+def test_a_server_of_our_own_has_a_plain_environment_and_its_devices_variables() -> None:
+    lock = read_lock(next((DATA / "locks" / "llama-vulkan").iterdir()))
+    cpu = SERVER.compute[0].model_copy(update={"env": {"A": "1"}})
+    assert environment_for(the_catalog().component("llama.cpp"), the_catalog(), lock, cpu) == {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "XDG_CACHE_HOME": "/cache",
+        "A": "1",
+    }
