@@ -92,12 +92,14 @@ def test_a_long_line_is_shown_once_and_from_its_begin_where_that_has_it() -> Non
     assert found.first.text == f"a.c:1:1: error: {'very ' * 100}"[:297] + "..."
 
 
-@pytest.mark.parametrize(
-    ("name", "line"), [pytest.param(one.name, quote.line) for one in ISSUES for quote in one.quotes]
-)
-def test_a_line_that_a_program_printed_is_told_as_the_issue_that_quotes_it(name: str, line: str) -> None:
-    words = " ".join(next(one for one in ISSUES if one.name == name).named)
-    assert name in names(told(f"[3/9] building {words}", line, "done"))
+def test_lines_that_programs_printed_are_told_as_the_issues_that_quote_them() -> None:
+    missed = []
+    for issue in ISSUES:
+        for quote in issue.quotes:
+            known = names(told(f"[3/9] building {' '.join(issue.named)}", quote.line, "done"))
+            if issue.name not in known:
+                missed.append((issue.name, quote.line, known))
+    assert missed == []
 
 
 def test_the_first_error_is_told_and_not_what_follows_from_it() -> None:
@@ -501,6 +503,32 @@ def test_a_warning_of_the_kernels_is_an_error_where_it_says_so() -> None:
     assert names(found) == ["amdgpu-firmware-missing"]
     assert found.first is not None
     assert found.first.text == line
+
+
+SPECIAL = {
+    "warp-size-not-constant": (
+        "a.hpp:10:39: error: constexpr function never produces a constant expression [-Winvalid-constexpr]",
+        "   10 | __host__ __device__ constexpr index_t get_warp_size()",
+    ),
+    "ck-unknown-gpu": ("a.hpp:3:1: error: use of undeclared identifier 'CK_TILE_BUFFER_RESOURCE_3RD_DWORD'",),
+    "aiter-arch-invalid": ("AssertionError: One of GPU archs of ['gfx1201'] is invalid or not supported",),
+    "compiler-killed": ("g++: internal compiler error: Killed (program cc1plus)",),
+}
+
+
+def test_a_special_cause_goes_before_its_family() -> None:
+    assert {name: names(told(*lines))[0] for name, lines in SPECIAL.items()} == {
+        name: name for name in SPECIAL
+    }
+
+
+def test_a_good_start_without_a_gpu_has_no_error() -> None:
+    found = told("no AMD GPU found here: building for gfx1151", "lock: skipped: x: Could not resolve host: x")
+    assert (found.first, found.known) == (None, ())
+
+
+def test_a_key_that_a_file_system_misses_is_none_of_a_module() -> None:
+    assert "module-not-taken" not in names(told("cp: cannot open 'a': Required key not available"))
 
 
 @pytest.mark.parametrize(
