@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 )
 _FOLDS = re.compile(r"\(\?[a-zA-Z-]*i")
 _CLASS = re.compile(r"\[((?:[^\\\]^-]|\\[^a-zA-Z0-9])+)\]")
+_SPECIAL, _OFTEN = frozenset("([.\\^$"), ("*", "+", "?", "{")
 _EMPTY = {"^", "$", r"\b", r"\B", r"\A", r"\z"}
 _ESCAPED = {r"\t": "\t", r"\n": "\n", r"\r": "\r", r"\f": "\f", r"\v": "\v", r"\a": "\a"}
 
@@ -57,7 +58,7 @@ def literals(pattern: str) -> Literals | None:
     has = _choice(tokens, [0]).has
     if has is None or (folds and not all(text.isascii() for text in has)):
         return None
-    texts = (text.encode("latin-1") for text in has)
+    texts = (text.encode("latin-1") for text in _fewest(has))
     return Literals(frozenset(text.lower() if folds else text for text in texts), folds)
 
 
@@ -78,22 +79,25 @@ def _choice(tokens: Sequence[str], at: list[int]) -> _Part:
 
 
 def _sequence(tokens: Sequence[str], at: list[int]) -> _Part:
-    run: frozenset[str] | None = frozenset({""})
-    whole, found = True, []
-    while tokens[at[0]] not in {"", "|", ")"}:
+    run, whole, found = frozenset({""}), True, list[frozenset[str] | None]()
+    while (token := tokens[at[0]]) not in {"", "|", ")"}:
+        if token[0] not in _SPECIAL and not tokens[at[0] + 1].startswith(_OFTEN):
+            # most of a pattern is plain text
+            at[0] += 1
+            run = frozenset([text + token for text in run])
+            continue
         for part in _repeated(tokens, at):
-            run_before = run
-            run = _joined(run, part.exact)
-            if run is None:
+            joined = _joined(run, part.exact)
+            if joined is None:
                 whole = False
-                found += [run_before, part.has]
-                run = part.exact or frozenset({""})
+                found += [run, part.has]
+            run = joined or part.exact or frozenset({""})
     return _Part(run if whole else None, _best([*found, run]))
 
 
-def _joined(run: frozenset[str] | None, exact: frozenset[str] | None) -> frozenset[str] | None:
+def _joined(run: frozenset[str], exact: frozenset[str] | None) -> frozenset[str] | None:
     """Each text of one before each of the other; None where these are too many."""
-    if run is None or exact is None or len(run) * len(exact) > max(_MOST_PRODUCT, len(run), len(exact)):
+    if exact is None or len(run) * len(exact) > max(_MOST_PRODUCT, len(run), len(exact)):
         return None
     return frozenset(a + b for a, b in product(run, exact))
 
@@ -102,7 +106,7 @@ def _repeated(tokens: Sequence[str], at: list[int]) -> tuple[_Part, ...]:
     """A part with how often it may stand there."""
     part = _one(tokens, at)
     often = tokens[at[0]]
-    if not often.startswith(("*", "+", "?", "{")) or often == "{":
+    if not often.startswith(_OFTEN) or often == "{":
         return (part,)
     at[0] += 1
     if often.startswith("?") and part.exact is not None:
@@ -113,7 +117,7 @@ def _repeated(tokens: Sequence[str], at: list[int]) -> tuple[_Part, ...]:
 def _one(tokens: Sequence[str], at: list[int]) -> _Part:
     token = tokens[at[0]]
     at[0] += 1
-    if token[0] not in "([.\\^$":
+    if token[0] not in _SPECIAL:
         return _exactly([token])
     if token.startswith("(") and not (token.startswith("(?") and token.endswith(")")):
         part = _choice(tokens, at)
@@ -144,14 +148,16 @@ def _exactly(texts: Iterable[str]) -> _Part:
 
 def _best(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
     """Those of which the shortest is long, and few; None where a text is too short in all of them."""
-    fit = [_fewest(texts) for texts in found if texts and min(map(len, texts)) >= SHORTEST]
-    sizes = [min(map(len, texts)) for texts in fit]
+    fit = [texts for texts in found if texts and len(min(texts, key=len)) >= SHORTEST]
+    if len(fit) < 2:
+        return fit[0] if fit else None
+    sizes = [len(min(texts, key=len)) for texts in fit]
     ranks = [(min(size, _ENOUGH), -len(texts), size) for size, texts in zip(sizes, fit, strict=True)]
-    return fit[ranks.index(max(ranks))] if fit else None
+    return fit[ranks.index(max(ranks))]
 
 
 def _fewest(texts: frozenset[str]) -> frozenset[str]:
     """Without those that have another in them."""
-    if len(texts) > 2 * _MOST_PRODUCT:
+    if not 1 < len(texts) <= 2 * _MOST_PRODUCT:
         return texts
     return frozenset(one for one in texts if not any(other in one for other in texts - {one}))
