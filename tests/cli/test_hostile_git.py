@@ -123,7 +123,13 @@ def attack(tmp_path: Path) -> Attack:
     return Attack(tmp_path)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(form, marks=[pytest.mark.real, pytest.mark.nightly] if form in ("file", "link") else ())
+        for form in FORMS
+    ],
+)
 def test_no_command_that_a_step_planted_runs_on_the_host(
     rocwright: Command, home: Home, tmp_path: Path, engine: str, tiny_root: Path, attack: Attack, form: str
 ) -> None:

@@ -217,7 +217,17 @@ FILES: dict[str, tuple[Callable[[], bytes], dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("what", FILES)
+LONGEST = ("an archive as large as may be", "20,000 embedded bundles")
+"""Others take the same way within seconds: the archive whose answer is JSON, and the bundles of a section."""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(name, marks=[pytest.mark.real, pytest.mark.nightly] if name in LONGEST else ())
+        for name in FILES
+    ],
+)
 def test_no_file_takes_more_time_or_memory_than_a_wheel_is_worth(tmp_path: Path, what: str) -> None:
     made, says = FILES[what]
     wheel = write_wheel(tmp_path / "x-1-py3-none-any.whl", {"x/x.so": made()})
