@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.farm.machines import running, until
 from tests.farm.test_dask import Farm, busy, sleeps
+from tests.farm.test_dask import frail as frail
 from tests.farm.test_dask import server as server
 from tests.real.test_browser import PATIENCE, Server, watching
 from tests.real.test_browser import browser as browser
@@ -21,39 +22,39 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly]
 
 
 @pytest.fixture
-def served(farm: Farm) -> Iterator[Server]:
-    with running(farm.homes["asks"], "serve", "--port", "0") as child:
+def served(frail: Farm) -> Iterator[Server]:
+    with running(frail.homes["asks"], "serve", "--port", "0") as child:
         found = re.search(r"(http://[\d.:]+)/enter\?token=(\S+)", child.wait_for("/enter?token="))
         assert found
         yield Server(found[1], found[2], psutil.Process(child.process.pid))
 
 
-def test_the_page_shows_who_runs_what_and_who_went(farm: Farm, served: Server, browser: Browser) -> None:
-    shop, mark = farm.workshop, "1515.1"
+def test_the_page_shows_who_runs_what_and_who_went(frail: Farm, served: Server, browser: Browser) -> None:
+    shop, mark = frail.workshop, "1515.1"
     step = shop.step(f"sleep {mark}", "touch $OUT/result", name="engine")
-    build = threading.Thread(target=lambda: farm.build(step))
+    build = threading.Thread(target=lambda: frail.build(step))
     with watching(browser, served) as watched:
         page = watched.page
         page.get_by_role("link", name="Farm", exact=True).click()
         rows = {
             name: page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=name))
-            for name in farm.workers
+            for name in frail.workers
         }
         for row in rows.values():
             expect(row.locator(".look")).to_have_text("idle", timeout=PATIENCE)
         build.start()
-        until(lambda: bool(busy(farm, mark)))
-        first = busy(farm, mark)
+        until(lambda: bool(busy(frail, mark)))
+        first = busy(frail, mark)
         # nobody asks for the page again
         expect(rows[first].locator(".look")).to_have_text("busy", timeout=PATIENCE)
         expect(rows[first]).to_contain_text("engine")
-        os.killpg(farm.workers[first].process.pid, signal.SIGKILL)
+        os.killpg(frail.workers[first].process.pid, signal.SIGKILL)
         expect(rows[first].locator(".look")).to_have_text("gone", timeout=PATIENCE)
         expect(rows[first]).to_contain_text("had engine")
         [other] = set(rows) - {first}
         expect(rows[other].locator(".look")).to_have_text("busy", timeout=PATIENCE)
         # a worker is busy before its step runs
-        until(lambda: busy(farm, mark) == other)
+        until(lambda: busy(frail, mark) == other)
         page.screenshot(path=os.environ.get("ROCWRIGHT_FARM_PICTURE") or shop.folder / "farm.png")
     for one in psutil.process_iter(["cmdline"]):
         if one.info["cmdline"] == ["sleep", mark]:
