@@ -403,6 +403,15 @@ def test_the_cards_that_a_log_names_rule_out_issues_of_others() -> None:
     assert names(asked) == ["gcvm-l2-fault"]
 
 
+def test_of_events_of_a_kernel_the_earliest_is_the_cause_and_what_comes_soon_after_may_say_more() -> None:
+    ring = "amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2"
+    resets = [f"amdgpu 0000:c5:00.0: amdgpu: Starting ring reset {n}" for n in range(5)]
+    answer = "amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE"
+    where = Where(targets=("gfx1151",))
+    assert names(told(ring, *resets, answer, where=where)) == ["gpu-ring-timeout", "mes-remove-queue"]
+    assert names(told(ring, *resets[:2], answer, where=where)) == ["mes-remove-queue", "gpu-ring-timeout"]
+
+
 def test_a_wide_family_goes_behind_any_other_that_fits_its_line() -> None:
     line = "a.cu:1:1: error: use of undeclared identifier 'cudaStreamIsCapturing'"
     assert names(told(line)) == ["cuda-name-left"]

@@ -100,7 +100,8 @@ class ErrorLine(Signature):
 
     With `begins` the failure begins here: errors that stand before it were got over, and any that follow
     go before them. `translated` are ends of such lines in other languages, to the letter. With `below` the
-    error itself is told by the line below.
+    error itself is told by the line below. With `event` each of its lines tells something of its own, as a
+    kernel's do, and what stands far below follows from it.
     """
 
     says: Text
@@ -108,6 +109,7 @@ class ErrorLine(Signature):
     before: int = Field(default=0, ge=0, le=8)
     begins: bool = False
     below: bool = False
+    event: bool = False
 
     @model_validator(mode="before")
     @classmethod

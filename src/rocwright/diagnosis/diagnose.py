@@ -33,6 +33,9 @@ NEAR = 2
 Knowledge = tuple[Mapping[str, Issue], ErrorLines]
 """Known failures by name, and how tools tell those that nobody knows."""
 
+SOON = 4
+"""Lines behind an event that may say more of it."""
+
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
 
@@ -160,7 +163,8 @@ class Search:
             for one in known
             if _width(one.issue) <= narrow.get(one.place.line, 2) and not (first and _follows(one, first))
         ]
-        known.sort(key=lambda one: _rank(one, self._where, began))
+        events = {hit.line for hit in self._scan.hits if _is_event(hit.signature)}
+        known.sort(key=lambda one: _rank(one, self._where, began, one.place.line in events))
         if not known and not out and not began and not _is_plain(self._scan.hits):
             told = _at_the_end(self._end, self._scan.lines)
             first = told if told and (first is None or told.line < first.line) else first
@@ -203,6 +207,11 @@ def _plain(one: Signature) -> tuple[int, bool]:
 def _begins(hit: Hit) -> bool:
     """Whether it is the line with which a failure begins: what only follows and stands before it is of it."""
     return isinstance(hit.signature, ErrorLine) and hit.signature.begins
+
+
+def _is_event(one: Signature) -> bool:
+    """Whether its line tells something of its own, not a part of what is told by the lines around it."""
+    return isinstance(one, ErrorLine) and one.event
 
 
 def _is_plain(hits: Iterable[Hit]) -> bool:
@@ -290,15 +299,18 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
     return {}
 
 
-def _rank(known: Known, where: Where, began: int) -> tuple[bool, bool, bool, bool, int, bool, str]:
+def _rank(
+    known: Known, where: Where, began: int, event: bool
+) -> tuple[bool, bool, bool, bool, int, bool, str]:
     """What is sure first, then what is a cause, then what was seen in this component, then what stands where
     the failure began or behind it, then by line, the particular first.
 
     A family waits for the lines that belong to its own, and a wide one longer: one of them may say more.
+    That of an event waits less: what comes later follows from it.
     """
     issue = known.issue
     elsewhere = bool(where.component and issue.components) and where.component not in issue.components
-    line = known.place.line + _width(issue) * MOST_LINES
+    line = known.place.line + _width(issue) * (SOON if event else MOST_LINES)
     over = known.place.line < began
     return (not known.sure, issue.role == "warns", elsewhere, over, line, not issue.components, issue.name)
 
