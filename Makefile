@@ -14,6 +14,8 @@ quickstart: .venv/ready
 	@$(BIN)/rocwright stop quickstart --quiet
 	@$(BIN)/rocwright run llama-vulkan --model tiny --name quickstart --try --detach
 
+# all packages at once, before .venv
+test fast real: packages := test
 test: lint docs fast real
 
 fast: .venv/ready
@@ -29,10 +31,10 @@ nightly: .venv/ready
 	@tools/prepare nightly
 	tools/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m nightly --durations=20
 
-# what depends on time, signals or ports, twenty times beside eight busy processes; writes .out/flaky.txt
+# what depends on time, signals or ports, ROUNDS times (20) beside eight busy processes; writes .out/flaky.txt
 flaky: .venv/ready
 	@tools/prepare test
-	$(BIN)/python -m tools.flaky
+	$(BIN)/python -m tools.flaky --rounds $(or $(ROUNDS),20)
 
 # real wheels and packages as LLVM's tools and a second reader see them, 1.7 GB of downloads; TRUTH="NAME ..." for some of them
 truth: .venv/ready
@@ -112,7 +114,7 @@ dist: .venv/ready
 	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
 .venv/ready: requirements/dev.txt pyproject.toml packages/rocwheel/pyproject.toml
-	@tools/prepare build
+	@tools/prepare $(or $(packages),build)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing rocwright into .venv"
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/dev.txt
