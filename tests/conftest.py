@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -49,6 +51,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No run fails by chance or by slowness: the same cases are tried each time (fuzzing tries new ones).
 settings.register_profile("rocwright", deadline=None, derandomize=True)
 settings.load_profile("rocwright")
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of each later look for garbage: it stays, and is most of what there is."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory_is_given_back() -> Iterator[None]:
+    """Give the memory of a file's tests back: a worker takes some hundred files."""
+    yield
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -85,6 +85,8 @@ def s3() -> Iterator[str]:
         urlopen(Request(f"{url}/lab", method="PUT")).close()
         yield url
     finally:
+        # what it has is kept by its process, not by the server
+        urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()
         server.stop()
 
 
