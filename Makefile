@@ -20,7 +20,7 @@ test: lint docs fast real
 
 fast: .venv/ready
 	@tools/prepare test
-	tools/pytest -q -n 2 -m "not real"
+	tools/pytest -q -n 2 --dist worksteal -m "not real"
 
 real: .venv/ready
 	@tools/prepare test
