@@ -273,6 +273,12 @@ FAULTY = [
     ("generic_targets.toml", 'source = ["s"]\ncovers = { a = 3 }\n', "covers.a", "tuple"),
     ("elf_machines.toml", 'source = ["s"]\nmachines = { a = 300 }\n', "machines.a", "less than 256"),
     ("machine_code.toml", 'source = ["s"]\n', "llvm", "it is missing"),
+    (
+        "gpu_names.toml",
+        '[fallback]\ntarget = "gfx1"\nsource = ["s"]\n',
+        "fallback.target",
+        "gfx1 is not known",
+    ),
     ("isas.toml", "isa = []\n", "source", "it is missing"),
     ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.stack", "nonesuch is not known"),
     ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "it is missing"),
