@@ -44,8 +44,14 @@ class Rule(Frozen):
     rewrite: str
 
 
+_BOUND = r"(?:[<>]=?|[=!]=)[0-9]+(?:\.[0-9]+)*"
+_PLAIN_RANGE = re.compile(rf"{_BOUND}(?:, ?{_BOUND})*")
+
+
 def _check_range(value: str) -> str:
-    # a plan mostly has no ranges, and each command reads one
+    if _PLAIN_RANGE.fullmatch(value):
+        # most are, and what reads the others takes long to load
+        return value
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
