@@ -508,6 +508,7 @@ def test_four_rows_move_break_and_heal(home: Home, upstream: Upstream, tmp_path:
     assert laid == {"0.1.0", "0.1.1", "0.1.3"}
 
 
+@pytest.mark.nightly
 def test_kills_moved_tags_and_upstreams_that_are_down(home: Home, upstream: Upstream, tmp_path: Path) -> None:
     matrix = Matrix(home, tmp_path / "matrix", upstream, (TALLY,))
     with matrix.running() as process:
