@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.errors import CheckError, ConflictError, InputError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
+from rocwheel.processes.python import python_module
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
@@ -163,7 +163,7 @@ def _pip(python: Path, paths: Sequence[Path]) -> None:
 
 
 def _pip_install(python: Path, paths: Sequence[Path], *options: str) -> None:
-    words = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
+    words = python_module("pip", "--python", str(python), "install", "--no-index", "--no-deps")
     words += [*options, "--force-reinstall", "--disable-pip-version-check"]
     done = process.run([*words, *paths], timeout=1800)
     if not done.ok:

@@ -58,7 +58,7 @@ class Links(html.parser.HTMLParser):
 def index():
     """The simple index of pip: its environment, then its files, then its own default."""
     listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True, cwd="/"
     ).stdout
     found = dict(re.findall(r"^(\\S*)\\.index-url='([^']+)'$", listed, re.MULTILINE))
     if found:

@@ -28,6 +28,7 @@ from rocwheel.errors import (
 )
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
+from rocwheel.processes.python import python_module
 from rocwheel.units import count, printable, size
 from rocwright.config import config
 from rocwright.execution.estimate import most_jobs
@@ -248,9 +249,7 @@ class SlurmExecutor:
         words = task.words(jobs=jobs, memory=memory - OWN_MEMORY, report=report)
         minutes = int(task.step.resources.limit // 60) + 2
         try:
-            self._cluster.submit(
-                task.step.name, [sys.executable, "-m", "rocwright.execution", *words], job, minutes
-            )
+            self._cluster.submit(task.step.name, python_module("rocwright.execution", *words), job, minutes)
         except RocwrightError as error:
             self._soon.append(Ended(task=task, error=error))
             return

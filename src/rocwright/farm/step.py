@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from threading import Lock
 from rocwheel.errors import RocwrightError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
+from rocwheel.processes.python import python_module
 from rocwright.execution.executor import Ended, Task, ended
 from rocwright.execution.jobs.server import Seat
 from rocwright.execution.killed import interrupted, killed
@@ -64,7 +64,7 @@ class LocalStep:
             report = Path(folder) / "report.json"
             words = self.task.words(jobs=self.seat.jobs, memory=memory, report=report, server=server)
             finished = process.stream(
-                [sys.executable, "-m", "rocwright.execution", *words],
+                python_module("rocwright.execution", *words),
                 on_line,
                 on_start=on_start,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},

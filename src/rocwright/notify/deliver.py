@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections.abc import Sequence
 
 from rocwheel.errors import RocwrightError
+from rocwheel.processes.python import python_module
 from rocwheel.processes.run import run
 from rocwright.config import SecretUrl
 from rocwright.notify.model import Change
@@ -49,7 +49,7 @@ def _sent(to: SecretUrl, called: str, said: dict[str, str]) -> str:
     try:
         url = to.read(called)
         data = json.dumps(said | {"url": url}).encode()
-        ended = run([sys.executable, "-m", "rocwright.notify.send"], stdin=data, timeout=LIMIT)
+        ended = run(python_module("rocwright.notify.send"), stdin=data, timeout=LIMIT)
     except RocwrightError as error:
         return error.cause or error.message
     if ended.timed_out:

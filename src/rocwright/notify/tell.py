@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from rocwheel.errors import InterruptedByUser, RocwrightError
+from rocwheel.processes.python import python_module
 from rocwheel.processes.run import detach
 from rocwright.config import config
 from rocwright.home import Home
@@ -93,4 +93,4 @@ def start(
     Raises InputError where that process cannot be started.
     """
     order = {"note": note, "folder": folder, "every": every, "since": since}
-    return detach([sys.executable, "-m", "rocwright.notify", json.dumps(order)])
+    return detach(python_module("rocwright.notify", json.dumps(order)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from packaging.utils import canonicalize_name
 from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
+from rocwheel.processes.python import python_module
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.sources import web
 from rocwright.sources.bounded import read_whole
@@ -61,7 +61,7 @@ def _client(endpoint: str = "") -> PyPISimple:
 
 def _settings() -> list[tuple[str, str, str]]:
     """pip's own settings: section, name, value."""
-    listed = process.run([sys.executable, "-m", "pip", "config", "list"], timeout=60)
+    listed = process.run(python_module("pip", "config", "list"), timeout=60)
     return _SETTING.findall(listed.stdout)
 
 
@@ -283,7 +283,7 @@ def resolve(
     front = Front(page, lambda url: _at(url, *clients.values()), read, until, leave)
     with temporary_folder("index") as folder, served(front) as address:
         report = Path(folder) / "report.json"
-        words = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
+        words = python_module("pip", "install", "--dry-run", "--ignore-installed")
         words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
         words += ["--python-version", python, "--target", str(folder), "--report", str(report)]
         words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]

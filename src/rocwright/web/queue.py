@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from rocwheel.errors import RocwrightError
 from rocwheel.processes import run as process
+from rocwheel.processes.python import python_module
 from rocwright import __version__
 from rocwright.records.ended import ended_as, me
 from rocwright.records.model import Run, StepRun, new_run_id, now
@@ -29,7 +29,7 @@ LAST_LINES = 12
 
 def mine(verb: str) -> list[str]:
     """The command with this verb, as a process that stops where this one ends."""
-    return [sys.executable, "-m", "rocwright", "--stop-with", str(os.getpid()), verb]
+    return python_module("rocwright", "--stop-with", str(os.getpid()), verb)
 
 
 class FullError(Exception):

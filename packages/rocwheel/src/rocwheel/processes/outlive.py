@@ -87,7 +87,7 @@ def wait_for(pid: int, start: int) -> None:
 
 def main(pid: str, start: str, sweeper: str, runtime: str, *places: str) -> None:
     """Sweep what earlier owners left, wait for this one, and sweep what it left."""
-    sweep = [sys.executable, "-m", sweeper]
+    sweep = [sys.executable, "-P", "-m", sweeper]  # as processes/python.py does
     if left_behind(runtime, [*places]):
         os.waitpid(os.posix_spawn(sys.executable, sweep, os.environ), 0)
     wait_for(int(pid), int(start))

@@ -1,0 +1,90 @@
+"""No interpreter that rocwright starts takes modules from the folder that the user stands in."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rocwheel
+import rocwright
+from rocwheel.errors import CheckError
+from rocwheel.processes.python import python_module
+from rocwright.execution import install
+from rocwright.sources import index
+from rocwright.web import queue
+
+PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel)]
+PLANTED = ("json", "pip", "rocwright", "rocwheel", "multiprocessing", "encodings", "sitecustomize")
+SAFE = ("-P", "-I")
+
+
+@pytest.fixture
+def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A current folder whose modules leave a file where they are imported."""
+    folder, marker = tmp_path / "cloned", tmp_path / "ran"
+    for name in PLANTED:
+        module = folder / name / "__init__.py"
+        module.parent.mkdir(parents=True)
+        module.write_text(f"open({str(marker)!r}, 'a').write({name!r} + '\\n')\n")
+    monkeypatch.chdir(folder)
+    yield folder
+    assert not marker.exists(), marker.read_text()
+
+
+def test_python_itself_would_import_from_that_folder(hostile_folder: Path) -> None:
+    marker = hostile_folder.parent / "ran"
+    subprocess.run([sys.executable, "-m", "json"], check=False, capture_output=True)
+    assert "json" in marker.read_text()
+    marker.unlink()
+
+
+def test_modules_are_started_without_it(hostile_folder: Path) -> None:
+    done = subprocess.run(python_module("pip", "--version"), capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("pip ")
+
+
+def test_the_index_settings_are_read_without_it(hostile_folder: Path) -> None:
+    index._settings()
+
+
+def test_the_dashboard_starts_verbs_without_it(hostile_folder: Path) -> None:
+    subprocess.run([*queue.mine("targets"), "gfx803"], capture_output=True, check=True)
+
+
+def test_wheels_are_installed_without_it(hostile_folder: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-P", "-m", "venv", tmp_path / "venv"], check=True)
+    with pytest.raises(CheckError):
+        install._pip_install(tmp_path / "venv/bin/python", [tmp_path / "missing.whl"])
+
+
+@pytest.mark.parametrize("verb", [["plan", "gfx-smoke", "--gpu", "gfx803"], ["stacks"], ["doctor"], ["lock"]])
+def test_a_verb_runs_nothing_of_it(hostile_folder: Path, verb: list[str]) -> None:
+    command = Path(sys.executable).with_name("rocwright")
+    subprocess.run([command, *verb], capture_output=True, check=False, env=dict(os.environ), timeout=120)
+
+
+def test_every_started_interpreter_leaves_that_folder_out() -> None:
+    unsafe = [
+        f"{path}:{node.lineno}"
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        if "data" not in path.relative_to(package).parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.List | ast.Tuple) and _starts_python(node) and not _is_safe(node)
+    ]
+    assert unsafe == []
+
+
+def _starts_python(command: ast.List | ast.Tuple) -> bool:
+    return any(ast.unparse(word) == "sys.executable" for word in command.elts)
+
+
+def _is_safe(command: ast.List | ast.Tuple) -> bool:
+    words = [ast.unparse(word).strip("'") for word in command.elts]
+    return words[words.index("sys.executable") + 1] in SAFE
