@@ -38,6 +38,8 @@ class Index:
     truncate: bool = False
     page: bytes | None = None
     wrong: bytes | None = None
+    rows: dict[str, dict[str, object]] = field(default_factory=dict)
+    """What a page tells of a file beside, by its name."""
 
     def simple_page(self, project: str) -> tuple[str, bytes]:
         rows = self.files[project]
@@ -50,6 +52,7 @@ class Index:
                     "url": f"{self.url}/files/{name}",
                     "size": len(data),
                     "hashes": {"sha256": sha256(data).hexdigest()} if self.hashes else {},
+                    **self.rows.get(name, {}),
                 }
                 for name, data in rows.items()
             ]

@@ -1,9 +1,10 @@
-"""Python requirements resolved to exact wheels, at an index served here, by pip itself."""
+"""Python requirements resolved to exact files, at an index served here."""
 
 from __future__ import annotations
 
 import io
 import zipfile
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.sources.test_sdist import files, sdist
 
 from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.model.steps import IndexOrigin
-from rocwright.sources.index import download, resolve
+from rocwright.sources.index import MOST_METADATA, download, resolve
 from rocwright.sources.pins import check_pin
 from rocwright.store.local import LocalStore
 
@@ -163,14 +164,14 @@ def test_an_index_that_tells_no_sizes_makes_the_files_be_looked_at(
     assert store.has(pin.sha256, pin.size)
 
 
-def test_requirements_that_none_fit_are_a_conflict_in_pips_words(published: Index, store: LocalStore) -> None:
+def test_requirements_that_none_fit_are_a_conflict_with_who_asks(published: Index, store: LocalStore) -> None:
     with pytest.raises(ConflictError, match=r"no Python packages for Python 3\.12 satisfy maker") as caught:
         resolve(("maker",), "3.12", "x86_64", store)
     assert "helper" in caught.value.detail
 
 
 def test_what_is_no_requirement_never_becomes_an_option(published: Index, store: LocalStore) -> None:
-    for text in ("--extra-index-url=http://elsewhere", "-r /etc/passwd", "a b c"):
+    for text in ("--extra-index-url=http://elsewhere", "-r /etc/passwd", "a b c", "a @ http://b/a.tar.gz"):
         with pytest.raises(InputError, match="is not a Python requirement"):
             resolve((text,), "3.13", "x86_64", store)
 
@@ -295,3 +296,71 @@ def test_mirrors_reach_the_files_that_a_page_links_to(
         assert told not in pin.model_dump_json()
         download(pin, tmp_path / "down")
         check_pin(tmp_path / "down" / pin.filename, pin)
+
+
+@pytest.fixture
+def building_sdist(index: Index, tmp_path: Path) -> str:
+    """The address of a source distribution that leaves a file where it is built."""
+    program = f"open({str(tmp_path / 'built')!r}, 'w')\n"
+    index.files["evil"] = {
+        "evil-1.0.tar.gz": sdist(**(files(INFO.format("evil", "1.0")) | {"setup_dot_py": program}))
+    }
+    return f"{index.url}/files/evil-1.0.tar.gz"
+
+
+@pytest.mark.parametrize("prefix", ["", "git+", "file://"])
+def test_a_requirement_that_names_an_address_is_refused_with_who_asks(
+    index: Index, store: LocalStore, tmp_path: Path, building_sdist: str, prefix: str
+) -> None:
+    index.files["lure"] = {
+        "lure-1.0-py3-none-any.whl": wheel("lure", "1.0", f"evil @ {prefix}{building_sdist}")
+    }
+    with pytest.raises(FetchError, match=r"lure-1\.0-py3-none-any\.whl requires evil from"):
+        resolve(("lure",), "3.13", "x86_64", store)
+    assert not (tmp_path / "built").exists()
+
+
+def test_what_was_uploaded_after_the_day_is_not_taken(published: Index, store: LocalStore) -> None:
+    published.rows["maker-4.1-py3-none-any.whl"] = {"upload-time": "2026-11-20T00:00:00Z"}
+    until = datetime(2026, 11, 1, tzinfo=UTC)
+    names = [pin.filename for pin in resolve(("maker",), "3.13", "x86_64", store, until=until).wheels]
+    assert names[1] == "maker-4.0-py3-none-any.whl"
+
+
+def test_a_withdrawn_version_is_taken_only_by_its_name(published: Index, store: LocalStore) -> None:
+    published.rows["maker-4.1-py3-none-any.whl"] = {"yanked": "broken"}
+    for wanted, name in (("maker", "maker-4.0"), ("maker==4.1", "maker-4.1")):
+        assert resolve((wanted,), "3.13", "x86_64", store).wheels[1].filename.startswith(name)
+
+
+def test_markers_are_those_of_the_python_that_the_files_are_for(index: Index, store: LocalStore) -> None:
+    index.files["chooser"] = {
+        "chooser-1.0-py3-none-any.whl": wheel("chooser", "1.0", "newer; python_version>='3.13'")
+    }
+    index.files["newer"] = {"newer-1.0-py3-none-any.whl": wheel("newer", "1.0")}
+    counts = [len(resolve(("chooser",), python, "x86_64", store).wheels) for python in ("3.12", "3.13")]
+    assert counts == [1, 2]
+
+
+def test_a_version_whose_requirements_cannot_be_read_is_passed_over(index: Index, store: LocalStore) -> None:
+    index.files["odd"] = {
+        "odd-1.0-py3-none-any.whl": wheel("odd", "1.0"),
+        "odd-2.0-py3-none-any.whl": wheel("odd", "2.0", "a b c"),
+    }
+    assert [pin.filename for pin in resolve(("odd",), "3.13", "x86_64", store).wheels] == [
+        "odd-1.0-py3-none-any.whl"
+    ]
+
+
+def test_metadata_beside_a_wheel_must_have_its_hash(published: Index, store: LocalStore) -> None:
+    name = "helper-2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
+    published.rows[name] = {"core-metadata": {"sha256": "0" * 64}}
+    published.files["beside"] = {f"{name}.metadata": b"Name: helper\n"}
+    with pytest.raises(FetchError, match="does not match its hash"):
+        resolve(("helper==2.0",), "3.13", "x86_64", store)
+
+
+def test_a_wheel_with_endless_metadata_is_refused(index: Index, store: LocalStore) -> None:
+    index.files["large"] = {"large-1.0-py3-none-any.whl": wheel("large", "1.0", "x" * (MOST_METADATA + 1))}
+    with pytest.raises(FetchError, match="not a readable wheel"):
+        resolve(("large",), "3.13", "x86_64", store)

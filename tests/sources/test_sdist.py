@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import email
 import io
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from rocwheel.errors import FetchError
-from rocwright.sources.sdist import DEFAULT_BUILD, Sdist, read_sdist, stand_in, stand_in_name
+from rocwright.sources.sdist import DEFAULT_BUILD, Sdist, read_sdist
 
 INFO = "Metadata-Version: 2.1\nName: Some.Thing\nVersion: 1.0\n"
 
@@ -43,7 +41,6 @@ def test_what_it_needs_is_in_its_metadata(tmp_path: Path) -> None:
     found = read(tmp_path, sdist(**files(info)))
     assert (found.name, found.version) == ("some-thing", "1.0")
     assert found.requires == ("one>=2", "two; extra == 'more'")
-    assert found.extras == ("more",)
     assert found.build == DEFAULT_BUILD
 
 
@@ -58,7 +55,6 @@ def test_an_old_one_says_it_in_its_egg_info(tmp_path: Path) -> None:
         'two ; extra == "more"',
         'three ; (sys_platform == "win32") and extra == "more"',
     )
-    assert found.extras == ("more",)
 
 
 def egg_info(text: str) -> dict[str, str]:
@@ -99,13 +95,3 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, broken: dict[str
 def test_one_that_would_leave_its_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FetchError, match="not safe to unpack"):
         read(tmp_path, sdist(**files(), **{"..__..__x": "out"}))
-
-
-def test_a_wheel_stands_in_with_the_same_metadata() -> None:
-    one = Sdist(name="some-thing", version="1.0", requires=("a>1",), extras=("more",), build=())
-    assert stand_in_name(one.name, one.version) == "some_thing-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(io.BytesIO(stand_in(one))) as archive:
-        said = email.message_from_bytes(archive.read("some_thing-1.0.dist-info/METADATA"))
-    assert (said["Name"], said["Version"]) == ("some-thing", "1.0")
-    assert said.get_all("Requires-Dist") == ["a>1"]
-    assert said.get_all("Provides-Extra") == ["more"]

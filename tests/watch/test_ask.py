@@ -1,18 +1,14 @@
-"""Many questions at once; what the base brings along; what pip is not shown."""
+"""Many questions at once; what the base brings along."""
 
 from __future__ import annotations
 
-import json
 import threading
-from datetime import UTC, datetime
 
-from pypi_simple import ProjectPage
 from tests.making import deb, lock_of
 from tests.watch.conftest import Field
 
 from rocwheel.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.sources.front import Front
 from rocwright.watch.ask import AT_ONCE, ask_all
 from rocwright.watch.model import News
 from rocwright.watch.question import File, PackageSet, Question
@@ -75,24 +71,3 @@ def test_another_version_of_what_the_base_brings_along_is_told_with_what_it_move
     torch = told["pytorch"]
     assert (torch.has, torch.new, torch.step, torch.admitted) == ("2.6.0", "2.7.1", "minor", True)
     assert "torchvision 0.21.0 -> 0.22.1" in torch.moves
-
-
-def test_pip_is_not_shown_what_was_uploaded_after_the_day_that_is_asked_for() -> None:
-    files = [
-        {
-            "filename": f"six-{version}-py3-none-any.whl",
-            "url": "/x",
-            "hashes": {},
-            **({"upload-time": f"{day}T00:00:00Z"} if day else {}),
-        }
-        for version, day in (("1.0", "2026-01-01"), ("1.1", "2026-11-20"), ("1.2", ""))
-    ]
-    told = {"meta": {"api-version": "1.1"}, "name": "six", "versions": [], "files": files}
-    page = ProjectPage.from_json_data(told, "http://index.example/six/")
-
-    def unread(_: object) -> object:
-        raise AssertionError("wheels are not read")
-
-    front = Front(lambda _: page, lambda url: url, unread, datetime(2026, 11, 1, tzinfo=UTC))  # type: ignore[arg-type]
-    shown = json.loads(front.answer("/six/")[1])["files"]
-    assert [one["filename"] for one in shown] == ["six-1.0-py3-none-any.whl", "six-1.2-py3-none-any.whl"]

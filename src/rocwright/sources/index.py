@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
+import email
 import json
-import os
 import re
 import time
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.errors import FetchError, InputError, NetworkError
+from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwheel.processes.python import python_module
 from rocwright.model.steps import FilePin, IndexOrigin
-from rocwright.sources import web
+from rocwright.sources import python_resolver, web
 from rocwright.sources.bounded import read_whole
-from rocwright.sources.front import Front, served
 from rocwright.sources.mirrors import mirrors
-from rocwright.sources.patience import asked, current, with_patience, within
+from rocwright.sources.patience import asked, within
 from rocwright.sources.pins import check_pin
-from rocwright.sources.sdist import Sdist, read_sdist
+from rocwright.sources.python_resolver import Interpreter, Metadata
+from rocwright.sources.sdist import SUFFIX, Sdist, read_sdist
 from rocwright.sources.session import patient
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
 
-_GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
-PLATFORMS = (*(f"manylinux{one}_{{machine}}" for one in _GLIBC), "linux_{machine}")
-"""Wheels for a glibc of at most 2.34, which every base of the catalog has; pip takes each name by itself."""
+METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
+MOST_METADATA = 16 * 1024**2
+"""Bytes that are read of a wheel's METADATA: the longest of the Python index has 1 MiB."""
+
 SECONDS = 60
 """How long an index may take to tell of a project."""
 
 _SETTING = re.compile(r"^(\S+)\.([a-z-]+)='([^']+)'$", re.MULTILINE)
-_SOURCES = ("index-url", "extra-index-url", "find-links", "no-index")
-"""Where pip looks: in nothing but the one index, for nothing else is downloaded from later."""
 
 
 def _client(endpoint: str = "") -> PyPISimple:
@@ -63,19 +66,6 @@ def _settings() -> list[tuple[str, str, str]]:
     """pip's own settings: section, name, value."""
     listed = process.run(python_module("pip", "config", "list"), timeout=60)
     return _SETTING.findall(listed.stdout)
-
-
-def _environment() -> dict[str, str]:
-    """pip's environment: its settings for certificates, proxies and patience, and none of where it looks."""
-    near = ",".join(filter(None, [os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), "127.0.0.1"]))
-    settings = {
-        f"PIP_{name.upper().replace('-', '_')}": value
-        for section, name, value in _settings()
-        if section in ("global", "install")
-    }
-    env = settings | os.environ | {"PIP_CONFIG_FILE": os.devnull, "NO_PROXY": near, "no_proxy": near}
-    unwanted = {f"PIP_{name.upper().replace('-', '_')}" for name in _SOURCES}
-    return {name: value for name, value in env.items() if name not in unwanted}
 
 
 class _NoProjectError(FetchError):
@@ -177,32 +167,17 @@ def find_sdist(project: str, version: str, store: Store) -> FilePin:
 
     An index that does not tell sizes makes it be downloaded at once, into the store.
     """
-    for package in _page(_client(), project).packages:
+    client = _client()
+    for package in _page(client, project).packages:
         if package.package_type == "sdist" and package.version == version:
             if "sha256" not in package.digests:
                 break
-            pin = FilePin(
-                filename=package.filename,
-                sha256=package.digests["sha256"],
-                size=package.size or 0,
-                origin=IndexOrigin(project=project, version=version),
-            )
-            return pin if package.size else _measured(pin, store)
+            return _pin(package, "", client, store)
     raise FetchError(
         f"the package index has no source distribution of {project} {version} with a sha256",
         cause="the release has wheels only, was withdrawn, or the index does not give hashes",
         next_step="name another source in the recipe",
     )
-
-
-def _measured(pin: FilePin, store: Store) -> FilePin:
-    with temporary_folder("index") as folder:
-        download(pin, Path(folder))
-        path = Path(folder) / pin.filename
-        measured = pin.model_copy(update={"size": path.stat().st_size})
-        check_pin(path, measured)
-        store.put_file(path)
-    return measured
 
 
 def download(pin: FilePin, folder: Path) -> None:
@@ -220,11 +195,15 @@ def download(pin: FilePin, folder: Path) -> None:
             cause="the release was withdrawn",
             next_step="rocwright lock chooses from what the index has now",
         )
+    _fetch(package, folder / pin.filename, client, pin.size)
+
+
+def _fetch(package: DistributionPackage, target: Path, client: PyPISimple, size: int) -> None:
     where = _at(package.url, client)
     if where.startswith("file:"):
-        web.download(package.url, folder / pin.filename, size=pin.size or None)
+        web.download(package.url, target, size=size or None)
         return
-    web.read(where, folder / pin.filename, pin.size or web.MOST_BYTES, package.url)
+    web.read(where, target, size or web.MOST_BYTES, package.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,66 +234,134 @@ def resolve(
     until: datetime | None = None,
     leave: Sequence[str] = (),
 ) -> Resolved:
-    """The files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python` on Linux.
+    """Return the files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python`.
 
-    Wheels; of a project that publishes none, a source distribution. pip resolves, at the index that it is set
-    up for, or at `endpoint`; with `fallback` what that does not have comes from pip's own, and a project that
-    it has from there alone, however new the other's. Markers are those of this interpreter. Projects that are
-    `kept` are taken in that version, if they are taken at all; what was uploaded after `until` is not taken.
-    Projects to `leave`, by globs of their names, are not taken, and what only they require neither.
-    Raises InputError for what is no requirement, ConflictError where none fit, NetworkError.
+    Wheels for Linux; of a project that publishes none, a source distribution. The index is the one that
+    pip is set up for, or `endpoint`; with `fallback` what that does not have comes from pip's own, and a
+    project that it has from there alone, however new the other's. Projects that are `kept` are taken in that
+    version, if they are taken at all; what was uploaded after `until` is not taken. Projects to `leave`, by
+    globs of their names, are not taken, and what only they require neither.
+    Raises InputError for what is no requirement, ConflictError where none fit, FetchError, NetworkError.
     """
-    requirements = [_requirement(one) for one in wanted]
+    requirements = [_requirement(text) for text in wanted]
     endpoints = (endpoint, "") if endpoint and fallback else (endpoint,)
-    clients = {one: _client(one) for one in endpoints}
-    origins: dict[str, str] = {}  # which index has a project
-
-    def read(package: DistributionPackage) -> Sdist:
-        return _read_sdist(package, store, origins[canonicalize_name(package.project or "")])
-
-    patience = current()
-
-    def page(project: str) -> ProjectPage:
-        # asked by pip, in the threads of a server
-        with with_patience(patience):
-            found, origins[canonicalize_name(project)] = _first_page(clients, project)
-        return found
-
-    front = Front(page, lambda url: _at(url, *clients.values()), read, until, leave)
-    with temporary_folder("index") as folder, served(front) as address:
-        report = Path(folder) / "report.json"
-        words = python_module("pip", "install", "--dry-run", "--ignore-installed")
-        words += ["--disable-pip-version-check", "--only-binary", ":all:", "--implementation", "cp"]
-        words += ["--python-version", python, "--target", str(folder), "--report", str(report)]
-        words += [word for tag in PLATFORMS for word in ("--platform", tag.format(machine=machine))]
-        words += ["--index-url", address]
-        if kept:
-            bounds = Path(folder) / "kept.txt"
-            bounds.write_text("".join(f"{name}=={version}\n" for name, version in kept.items()))
-            words += ["--constraint", str(bounds)]
-        done = process.run([*words, "--", *requirements], timeout=900, env=_environment())
-        if not done.ok:
-            # pip does not tell an index that is silent from one that has no such project
-            raise next(iter(front.errors), _unresolved(wanted, python, done.stdout + done.stderr))
-        found = json.loads(report.read_text())["install"]
+    index = _Index({place: _client(place) for place in endpoints}, store, until, leave)
+    chosen = python_resolver.solve(requirements, index, Interpreter(python, machine), kept)
     wheels, sdists = [], []
-    for one in found:
-        filename = unquote(urlsplit(one["download_info"]["url"]).path.rpartition("/")[2])
-        project = canonicalize_name(one["metadata"]["name"])
-        if filename in front.left:
-            continue
-        package = front.stand_ins.get(filename)
-        if package is not None:
-            pin = _pin(package, project, origins[project], store)
-            sdists.append(FoundSdist(pin=pin, build=read(package).build))
-            continue
-        package = next(item for item in front.page(project).packages if item.filename == filename)
-        hashed = one["download_info"]["archive_info"]["hashes"]["sha256"]
-        wheels.append(_pin(package, project, origins[project], store, hashed))
+    for package in chosen:
+        pin = index.pin(package)
+        if package.package_type == "wheel":
+            wheels.append(pin)
+        else:
+            sdists.append(FoundSdist(pin=pin, build=index.sdist(package).build))
     return Resolved(
         wheels=tuple(sorted(wheels, key=lambda pin: pin.filename)),
         sdists=tuple(sorted(sdists, key=lambda sdist: sdist.pin.filename)),
     )
+
+
+class _Index:
+    """The projects of one or two indexes as the resolver reads them: each page and each metadata once."""
+
+    def __init__(
+        self, clients: Mapping[str, PyPISimple], store: Store, until: datetime | None, leave: Sequence[str]
+    ) -> None:
+        self._clients, self._store, self._until, self._leave = clients, store, until, tuple(leave)
+        self._endpoints: dict[str, str] = {}
+        self._packages: dict[str, Sequence[DistributionPackage]] = {}
+        self._metadata: dict[str, Metadata] = {}
+
+    def packages(self, project: str) -> Sequence[DistributionPackage]:
+        if project not in self._packages:
+            page, self._endpoints[project] = _first_page(self._clients, project)
+            files = [package for package in page.packages if not self._is_too_young(package)]
+            wheels = [package for package in files if package.package_type == "wheel"]
+            self._packages[project] = files if self.leaves(project) else wheels or [*filter(_usable, files)]
+        return self._packages[project]
+
+    def leaves(self, project: str) -> bool:
+        return any(fnmatchcase(project, glob) for glob in self._leave)
+
+    def metadata(self, package: DistributionPackage) -> Metadata:
+        if package.filename not in self._metadata:
+            self._metadata[package.filename] = self._read_metadata(package)
+        return self._metadata[package.filename]
+
+    def pin(self, package: DistributionPackage) -> FilePin:
+        """Return a file as a pin; one whose hash or size the index does not give is fetched to the store."""
+        endpoint = self._endpoints[canonicalize_name(package.project or "")]
+        return _pin(package, endpoint, self._clients[endpoint], self._store)
+
+    def sdist(self, package: DistributionPackage) -> Sdist:
+        """Return the metadata of a source distribution, which is in the store from then on."""
+        sdist = read_sdist(self._stored(package), package.filename)
+        if sdist.name != canonicalize_name(package.project or ""):
+            raise FetchError(
+                f"{package.filename} is named {sdist.name or 'nothing'} in its own metadata",
+                cause="the index lists it under another name",
+                next_step="use another version of it in the recipe",
+            )
+        return sdist
+
+    def _stored(self, package: DistributionPackage) -> Path:
+        pin = self.pin(package)
+        if not self._store.has(pin.sha256, pin.size):
+            endpoint = self._endpoints[canonicalize_name(package.project or "")]
+            _put(package, endpoint, self._clients[endpoint], self._store)
+        return self._store.verified(pin.sha256)
+
+    def _is_too_young(self, package: DistributionPackage) -> bool:
+        day = package.upload_time
+        return self._until is not None and day is not None and day > self._until
+
+    def _read_metadata(self, package: DistributionPackage) -> Metadata:
+        if package.package_type != "wheel":
+            return Metadata(requires=self.sdist(package).requires)
+        where = _at(package.url, *self._clients.values())
+        # a mirror of files need not have the metadata beside them
+        if package.has_metadata and where == package.url:
+            text = _checked(web.read_bytes(package.metadata_url, SECONDS), package)
+        else:
+            text = _wheel_metadata(self._stored(package), package.filename)
+        requires = email.message_from_bytes(text).get_all("Requires-Dist", [])
+        return Metadata(requires=tuple(map(str, requires)))
+
+
+def _usable(package: DistributionPackage) -> bool:
+    sdist = package.package_type == "sdist" and package.filename.endswith(SUFFIX)
+    return sdist and "sha256" in package.digests
+
+
+def _wheel_metadata(path: Path, filename: str) -> bytes:
+    """Return the METADATA of a wheel. Raises FetchError for a file that is no wheel."""
+    try:
+        with zipfile.ZipFile(path) as wheel:
+            (name,) = (name for name in wheel.namelist() if METADATA.fullmatch(name))
+            with wheel.open(name) as file:
+                text = file.read(MOST_METADATA + 1)
+        if len(text) > MOST_METADATA:
+            raise ValueError(f"{name} is longer than {MOST_METADATA} bytes")
+    except (zipfile.BadZipFile, ValueError, KeyError, RuntimeError, EOFError, zlib.error) as error:
+        raise FetchError(
+            f"{filename} is not a readable wheel",
+            cause=f"{type(error).__name__}: {error}"[:300],
+            next_step="use another version of it in the recipe",
+            subject=filename,
+        ) from error
+    return text
+
+
+def _checked(text: bytes, package: DistributionPackage) -> bytes:
+    """Return the metadata of a file that its index serves. Raises FetchError if its hash is another."""
+    digest = (package.metadata_digests or {}).get("sha256")
+    if digest is not None and digest != sha256_bytes(text):
+        raise FetchError(
+            f"the metadata of {package.filename} does not match its hash",
+            cause=f"its sha256 is {sha256_bytes(text)[:16]}..., the index says {digest[:16]}...",
+            next_step="try again; if it happens again, the index or a proxy changes files",
+            subject=package.filename,
+        )
+    return text
 
 
 def _first_page(clients: Mapping[str, PyPISimple], project: str) -> tuple[ProjectPage, str]:
@@ -327,33 +374,29 @@ def _first_page(clients: Mapping[str, PyPISimple], project: str) -> tuple[Projec
     return _page(clients[last], project), last
 
 
-def _pin(
-    package: DistributionPackage, project: str, endpoint: str, store: Store, sha256: str = ""
-) -> FilePin:
-    """A file of an index as a pin; its size is what the index tells, or what the file has."""
-    pin = FilePin(
-        filename=package.filename,
-        sha256=sha256 or package.digests["sha256"],
-        size=package.size or 0,
-        origin=IndexOrigin(project=project, version=str(package.version), index=endpoint),
-    )
-    return pin if package.size else _measured(pin, store)
+def _pin(package: DistributionPackage, endpoint: str, client: PyPISimple, store: Store) -> FilePin:
+    """Return a file of an index as a pin, fetched to the store if the index gives no hash or no size."""
+    sha256, size = package.digests.get("sha256", ""), package.size or 0
+    if sha256 and size:
+        return FilePin(filename=package.filename, sha256=sha256, size=size, origin=_origin(package, endpoint))
+    return _put(package, endpoint, client, store)
 
 
-def _read_sdist(package: DistributionPackage, store: Store, endpoint: str) -> Sdist:
-    """What a source distribution of an index says of itself; it is in the store from then on."""
+def _origin(package: DistributionPackage, endpoint: str) -> IndexOrigin:
     project = canonicalize_name(package.project or "")
-    pin = _pin(package, project, endpoint, store)
-    if not store.has(pin.sha256, pin.size):
-        _measured(pin, store)
-    found = read_sdist(store.verified(pin.sha256), pin.filename)
-    if found.name != project:
-        raise FetchError(
-            f"{pin.filename} is named {found.name or 'nothing'} in its own metadata",
-            cause="the index lists it under another name",
-            next_step="use another version of it in the recipe",
-        )
-    return replace(found, version=str(package.version))
+    return IndexOrigin(project=project, version=str(package.version), index=endpoint)
+
+
+def _put(package: DistributionPackage, endpoint: str, client: PyPISimple, store: Store) -> FilePin:
+    """Fetch a file to the store and return its pin. Raises FetchError if it has not the hash of the index."""
+    with temporary_folder("index") as folder:
+        path = Path(folder) / "file"
+        _fetch(package, path, client, package.size or 0)
+        sha256, size = package.digests.get("sha256") or sha256_file(path), path.stat().st_size
+        pin = FilePin(filename=package.filename, sha256=sha256, size=size, origin=_origin(package, endpoint))
+        check_pin(path, pin)
+        store.put_file(path, move=True)
+    return pin
 
 
 def _at(url: str, *clients: PyPISimple) -> str:
@@ -369,27 +412,19 @@ def _at(url: str, *clients: PyPISimple) -> str:
     return where
 
 
-def _requirement(text: str) -> str:
+def _requirement(text: str) -> Requirement:
     try:
-        return str(Requirement(text))
+        requirement = Requirement(text)
+        cause = "it names an address" if requirement.url else ""
     except InvalidRequirement as error:
+        cause = str(error).splitlines()[0]
+    if cause:
         raise InputError(
-            f"{text!r} is not a Python requirement",
-            cause=str(error).splitlines()[0],
+            f"{text!r} is not a Python requirement that an index can answer",
+            cause=cause,
             next_step="correct `python` in the recipe; an example: setuptools<80",
-        ) from error
-
-
-def _unresolved(wanted: Sequence[str], python: str, said: str) -> ConflictError:
-    lines = [line for line in said.splitlines() if line.startswith("ERROR:") or " depends on " in line]
-    errors = [line for line in lines if line.startswith("ERROR:")]
-    cause = (errors or said.strip().splitlines() or ["no message"])[0].removeprefix("ERROR: ")
-    return ConflictError(
-        f"no Python packages for Python {python} satisfy {', '.join(wanted)}",
-        cause=cause,
-        detail="\n".join(lines[:20]),
-        next_step="loosen `python` or a tool's range in the recipe",
-    )
+        )
+    return requirement
 
 
 def _unreachable(error: Exception) -> NetworkError:

@@ -8,10 +8,7 @@ they need only there.
 from __future__ import annotations
 
 import email
-import io
-import re
 import tomllib
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +29,11 @@ DEFAULT_BUILD = ("setuptools", "wheel")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sdist:
-    """What a source distribution says of itself: requirements (PEP 508), extras, and what builds it."""
+    """What a source distribution says of itself: requirements (PEP 508), and what builds it."""
 
     name: str
     version: str
     requires: tuple[str, ...]
-    extras: tuple[str, ...]
     build: tuple[str, ...]
 
 
@@ -48,16 +44,13 @@ def read_sdist(path: Path, filename: str) -> Sdist:
         unpack(path, tree, filename=filename)
         try:
             said = email.message_from_string((tree / "PKG-INFO").read_text(errors="replace"))
-            requires, extras = said.get_all("Requires-Dist", []), said.get_all("Provides-Extra", [])
-            if not requires:
-                requires, extras = _of_egg_info(tree)
+            requires = said.get_all("Requires-Dist", []) or _of_egg_info(tree)
             for one in requires:
                 Requirement(one)
             return Sdist(
                 name=canonicalize_name(said["Name"] or ""),
                 version=said["Version"] or "",
                 requires=tuple(requires),
-                extras=tuple(extras),
                 build=_build_requirements(tree / "pyproject.toml"),
             )
         except (OSError, ValueError, TypeError, InvalidRequirement) as error:
@@ -77,16 +70,14 @@ def _build_requirements(path: Path) -> tuple[str, ...]:
     return found if "build-backend" in system else tuple(dict.fromkeys([*found, *DEFAULT_BUILD]))
 
 
-def _of_egg_info(tree: Path) -> tuple[list[str], list[str]]:
+def _of_egg_info(tree: Path) -> list[str]:
     requires: list[str] = []
-    extras: list[str] = []
     for path in sorted(tree.glob("**/*.egg-info/requires.txt"))[:1]:
         for extra, marker, requirement in _rows(path.read_text()):
-            extras += [extra] if extra not in ("", *extras) else []
             conditions = [f"({marker})"] if marker else []
             conditions += [f'extra == "{extra}"'] if extra else []
             requires.append(requirement + (f" ; {' and '.join(conditions)}" if conditions else ""))
-    return requires, extras
+    return requires
 
 
 def _rows(text: str) -> Iterator[tuple[str, str, str]]:
@@ -97,22 +88,3 @@ def _rows(text: str) -> Iterator[tuple[str, str, str]]:
             extra, _, marker = line.strip("[]").partition(":")
         else:
             yield extra, marker, line
-
-
-def stand_in_name(name: str, version: str) -> str:
-    """The file name of a wheel that stands in for a source distribution."""
-    return f"{re.sub(r'[-_.]+', '_', name)}-{version}-py3-none-any.whl"
-
-
-def stand_in(sdist: Sdist) -> bytes:
-    """A wheel of nothing, with a source distribution's metadata: what pip resolves with, never installed."""
-    rows = ["Metadata-Version: 2.1", f"Name: {sdist.name}", f"Version: {sdist.version}"]
-    rows += [f"Provides-Extra: {one}" for one in sdist.extras]
-    rows += [f"Requires-Dist: {one}" for one in sdist.requires]
-    folder = f"{re.sub(r'[-_.]+', '_', sdist.name)}-{sdist.version}.dist-info"
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr(f"{folder}/METADATA", "\n".join(rows) + "\n")
-        archive.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{folder}/RECORD", "")
-    return target.getvalue()
