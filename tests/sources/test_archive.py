@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import random
@@ -9,7 +10,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -642,3 +643,63 @@ def test_an_artifact_is_looked_at_with_its_git_folders(tmp_path: Path) -> None:
     source = tar(tmp_path / "a.tar.gz", FOLDER, FILE, *GIT)
     assert unpack(source, tmp_path / "tree", git=True) == ()
     assert (tmp_path / "tree/.git/config").is_file()
+
+
+def beyond_path_max() -> list[tuple[tarfile.TarInfo, bytes]]:
+    """Folders and short links to them: resolved, their path is longer than PATH_MAX, where realpath gives up.
+
+    Behind it, `escape` leads outside (CVE-2025-4517 of Python's own filter).
+    """
+    members, at, letters = [FOLDER], "x-1", "abcdefghijklmnop"
+    for letter in letters:
+        members += [member(f"{at}/{'d' * 247}", type=tarfile.DIRTYPE, mode=0o755)]
+        members += [link(f"{at}/{letter}", "d" * 247)]
+        at += f"/{'d' * 247}"
+    deep = f"{'/'.join(letters)}/{'l' * 254}"
+    members += [link(f"x-1/{deep}", "../" * len(letters)), link("x-1/escape", f"{deep}/..")]
+    return members
+
+
+@pytest.mark.parametrize("kind", ["file", "hard link"])
+def test_nothing_is_written_outside_behind_a_path_that_is_too_long_to_resolve(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/victim").write_text("whole")
+    last = (
+        [member("x-1/escape/evil", b"x"), member("x-1/escape/victim", b"x")]
+        if kind == "file"
+        else [hard("x-1/stolen", "x-1/escape/victim"), member("x-1/stolen", b"x")]
+    )
+    path = tar(tmp_path / "bad.tar", *beyond_path_max(), *last)
+    with pytest.raises(FetchError, match=r"bad\.tar is (refused|not a complete archive)"):
+        unpack(path, tmp_path / "deep/out")
+    assert (tmp_path / "deep/victim").read_text() == "whole"
+    assert [found.name for found in (tmp_path / "deep").iterdir() if found.name != "out"] == ["victim"]
+
+
+KINDS: dict[str, Callable[[str, str], tuple[tarfile.TarInfo, bytes]]] = {
+    "file": lambda name, _: member(name, b"x"),
+    "folder": lambda name, _: member(name, type=tarfile.DIRTYPE, mode=0o755),
+    "link": link,
+    "hard link": lambda name, to: hard(name, f"x-1/{to}"),
+}
+NAMES = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(KINDS)), NAMES, st.text("ab./", max_size=8)), max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_order_of_members_leaves_the_folder(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
+) -> None:
+    """Every link that is there afterwards leads inside, as the kernel follows it."""
+    top = tmp_path_factory.mktemp("any")
+    path = tar(top / "any.tar", *(KINDS[kind](f"x-1/{name}", aim) for kind, name, aim in rows))
+    with contextlib.suppress(FetchError):
+        unpack(path, top / "out")
+        for found in (top / "out").rglob("*"):
+            if found.exists():
+                descriptor = os.open(found, os.O_PATH)
+                real = Path(f"/proc/self/fd/{descriptor}").readlink()
+                os.close(descriptor)
+                assert real.is_relative_to(os.path.realpath(top / "out"))

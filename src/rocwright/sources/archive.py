@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -19,6 +20,7 @@ import zstandard
 from rocwheel.errors import FetchError
 from rocwheel.files.atomic import CHUNK, is_git
 from rocwheel.folders.listing import shown
+from rocwright.sources.extraction import Extraction, Parts, UnsafeMemberError, checked_parts
 from rocwright.store.packed import packing, unpacked
 
 MOST_BYTES = 40 * 1024**3
@@ -69,10 +71,11 @@ def unpack(
     dropped = Dropped(keep=git)
     target.mkdir(parents=True, exist_ok=True)
     try:
-        if name.endswith((".zip", ".whl")):
-            _unpack_zip(archive, target, name, subdir, dropped)
-        else:
-            _unpack_tar(archive, target, name, subdir, wrapped, dropped)
+        with Extraction(target) as extraction:
+            if name.endswith((".zip", ".whl")):
+                _unpack_zip(archive, extraction, name, subdir, dropped)
+            else:
+                _unpack_tar(archive, extraction, name, subdir, wrapped, dropped)
     except _BROKEN as error:
         raise _not_whole(name, error) from error
     except OSError as error:
@@ -105,7 +108,7 @@ class Dropped:
         self.keep = keep
         self.names: set[str] = set()
 
-    def drops(self, parts: list[str]) -> bool:
+    def drops(self, parts: Parts) -> bool:
         """Whether a member is left out."""
         at = next((number for number, part in enumerate(parts, 1) if is_git(part)), 0)
         if self.keep or not at:
@@ -124,99 +127,76 @@ def _not_whole(name: str, error: Exception) -> FetchError:
     )
 
 
-def _unpack_tar(archive: Path, target: Path, name: str, subdir: str, wrapped: bool, dropped: Dropped) -> None:
+def _unpack_tar(
+    archive: Path, extraction: Extraction, name: str, subdir: str, wrapped: bool, dropped: Dropped
+) -> None:
     with _tar_stream(archive) as tar:
         wrapper = "" if wrapped else None
         size, most = 0, _most_bytes(archive)
         for count, member in enumerate(tar):
+            # tarfile remembers every member: two million take 1.6 GB
+            tar.members.clear()  # type: ignore[attr-defined] # typeshed lacks it
             size += max(member.size, 0)
             if count >= MOST_MEMBERS or size > most:
                 raise _hostile(name, member.name, "it unpacks to more data than any source tree has")
-            parts = _parts(name, member.name)
-            if not parts or dropped.drops(parts):
-                continue
-            if wrapper == "":
-                wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
-            kept = _kept(parts, wrapper, subdir)
-            if kept:
-                _extract(tar, member, kept, wrapper, subdir, target, name)
-    _check_all_links(target, name)
-
-
-def _check_all_links(target: Path, name: str) -> None:
-    """A link that is harmless alone may lead out by another, which may have come later."""
-    top = os.path.realpath(target)
-    for path in walk(target):
-        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(top):
-            aim = path.readlink()
-            path.unlink()
-            raise _hostile(name, str(path.relative_to(target)), f"it links to {aim}, outside the folder")
+            with _refusing(name, member.name):
+                parts = checked_parts(member.name)
+                if not parts or dropped.drops(parts):
+                    continue
+                if wrapper == "":
+                    wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
+                kept = _kept(parts, wrapper, subdir)
+                if kept:
+                    _extract(tar, member, kept, wrapper, subdir, extraction)
+    with _refusing(name, ""):
+        extraction.close_links()
 
 
 def _extract(
     tar: tarfile.TarFile,
     member: tarfile.TarInfo,
-    kept: list[str],
+    kept: Parts,
     wrapper: str | None,
     subdir: str,
-    target: Path,
-    name: str,
+    extraction: Extraction,
 ) -> None:
-    # tarfile's own filters came with Python 3.11.4; Debian 12 has 3.11.2
-    path = target.joinpath(*kept)
-    if not path.parent.resolve().is_relative_to(target.resolve()):
-        raise _hostile(name, member.name, "its folder is a link that points outside")
     if member.isdir():
-        path.mkdir(parents=True, exist_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    if member.issym():
-        _check_link(member, kept, name)
-        path.symlink_to(member.linkname)
+        extraction.make_folder(kept)
+    elif member.issym():
+        extraction.add_link(kept, member.linkname)
     elif member.islnk():
-        linked = _kept(_parts(name, member.linkname), wrapper, subdir)
+        linked = _kept(checked_parts(member.linkname), wrapper, subdir)
         if not linked:
-            raise _hostile(name, member.name, f"it links to {member.linkname}, outside the unpacked part")
-        _link(target, target.joinpath(*linked), path, member, name)
+            raise UnsafeMemberError(f"it links to {member.linkname}, outside the unpacked part")
+        extraction.add_hard_link(kept, linked)
     elif member.isreg():
-        _write(tar, member, path)
+        mode = 0o755 if member.mode & 0o100 else 0o644
+        written = extraction.write_file(kept, _content(tar, member), mode=mode, mtime=member.mtime)
+        if written != member.size:
+            raise EOFError(f"{member.name} ends after {written} of {member.size} bytes")
     else:
-        raise _hostile(name, member.name, "it is a device or a pipe")
+        raise UnsafeMemberError("it is a device or a pipe")
 
 
-def _check_link(member: tarfile.TarInfo, kept: list[str], name: str) -> None:
-    aim = os.path.normpath(os.path.join(*kept[:-1], member.linkname))  # noqa: PTH118 - text, not the disk
-    if os.path.isabs(member.linkname) or aim == ".." or aim.startswith("../"):  # noqa: PTH117
-        raise _hostile(name, member.name, f"it links to {member.linkname}, outside the folder")
-
-
-def _link(target: Path, linked: Path, path: Path, member: tarfile.TarInfo, name: str) -> None:
-    if not linked.resolve().is_relative_to(target.resolve()):
-        raise _hostile(name, member.name, f"it links to {member.linkname}, outside the folder")
-    if not linked.is_file():
-        raise KeyError(f"{member.linkname}, the target of the link {member.name}, is missing")
-    os.link(linked, path, follow_symlinks=False)
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
     body = tar.extractfile(member)
     assert body is not None
-    written = 0
-    with path.open("wb") as file:
-        while chunk := body.read(CHUNK):
-            written += file.write(chunk)
-    if written != member.size:
-        raise EOFError(f"{member.name} ends after {written} of {member.size} bytes")
-    path.chmod(0o755 if member.mode & 0o100 else 0o644)
-    os.utime(path, (member.mtime, member.mtime))
+    while chunk := body.read(CHUNK):
+        yield chunk
 
 
-def _kept(parts: list[str], wrapper: str | None, subdir: str) -> list[str] | None:
-    if wrapper is not None and parts[0] == wrapper:
+@contextmanager
+def _refusing(archive: str, member: str) -> Iterator[None]:
+    try:
+        yield
+    except UnsafeMemberError as error:
+        raise _hostile(archive, error.path or member, str(error)) from error
+
+
+def _kept(parts: Parts, wrapper: str | None, subdir: str) -> Parts:
+    if wrapper is not None and parts[:1] == (wrapper,):
         parts = parts[1:]
-    return _below(parts, subdir) or None
+    return _below(parts, subdir)
 
 
 def _most_bytes(archive: Path) -> int:
@@ -244,38 +224,32 @@ def _tar_stream(archive: Path) -> tarfile.TarFile:
     return tarfile.open(archive, mode="r|*", tarinfo=_Member)
 
 
-def _unpack_zip(archive: Path, target: Path, name: str, subdir: str, dropped: Dropped) -> None:
+def _unpack_zip(archive: Path, extraction: Extraction, name: str, subdir: str, dropped: Dropped) -> None:
     with zipfile.ZipFile(archive) as bundle:
         members = bundle.infolist()
         if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > _most_bytes(archive):
             raise _hostile(name, "", "it unpacks to more data than any source tree has")
         for member in members:
-            parts = _parts(name, member.filename)
-            kept = _below(parts, subdir)
-            if not kept or member.is_dir() or dropped.drops(parts):
-                continue
-            if stat.S_ISLNK(member.external_attr >> 16):
-                raise _hostile(name, member.filename, "it is a link")
-            path = target.joinpath(*kept)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with bundle.open(member) as source, path.open("wb") as file:
-                while chunk := source.read(CHUNK):
-                    file.write(chunk)
-            path.chmod(0o755 if (member.external_attr >> 16) & 0o111 else 0o644)
+            with _refusing(name, member.filename):
+                parts = checked_parts(member.filename)
+                kept = _below(parts, subdir)
+                if not kept or member.is_dir() or dropped.drops(parts):
+                    continue
+                if stat.S_ISLNK(member.external_attr >> 16):
+                    raise UnsafeMemberError("it is a link")
+                mode = 0o755 if (member.external_attr >> 16) & 0o111 else 0o644
+                extraction.write_file(kept, _zip_content(bundle, member), mode=mode, mtime=None)
 
 
-def _parts(archive: str, name: str) -> list[str]:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
-        raise _hostile(archive, name, "its name points outside the folder")
-    return [part for part in path.parts if part != "."]
+def _zip_content(bundle: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    with bundle.open(member) as source:
+        while chunk := source.read(CHUNK):
+            yield chunk
 
 
-def _below(parts: list[str], subdir: str) -> list[str] | None:
-    if not subdir:
-        return parts
-    wanted = list(PurePosixPath(subdir).parts)
-    return parts[len(wanted) :] or None if parts[: len(wanted)] == wanted else None
+def _below(parts: Parts, subdir: str) -> Parts:
+    wanted = PurePosixPath(subdir).parts
+    return parts[len(wanted) :] if parts[: len(wanted)] == wanted else ()
 
 
 def _hostile(archive: str, member: str, why: str) -> FetchError:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from io import BufferedReader
@@ -27,6 +26,7 @@ from rocwheel.wheels.index.sent import sent
 from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
+from rocwright.sources.archive import unpack
 from rocwright.store.model import Store, is_key
 from rocwright.web.findings import once
 from rocwright.web.installing import Views, index_at, install_line
@@ -42,7 +42,6 @@ MOST_PARTS = 500
 IMAGE, MOST_IMAGE = ".oci.tar", 1024**3
 """How a packed image is named, and how many bytes of one are unpacked for a picture."""
 
-MOST_FILES = 10_000
 """Of the layout of an image: it has one for each layer, and a few more."""
 
 PICTURE = {
@@ -140,14 +139,12 @@ class Artifacts:
             named = Path(folder) / Path(made.filename).name
             try:
                 if named.name.endswith(IMAGE):
-                    with tarfile.open(self._file(made), "r:") as layout:
-                        layout.extractall(named, _bounded(layout), filter="data")
+                    unpack(self._file(made), named, filename=made.filename, wrapped=False)
                 else:
                     named.symlink_to(self._file(made))
                 return draw.svg(replace(anatomy(named), packed=made.size))
-            except (RocwrightError, tarfile.TarError) as error:
-                what = error.message if isinstance(error, RocwrightError) else str(error)
-                raise HTTPException(404, f"it cannot be drawn: {what}") from error
+            except RocwrightError as error:
+                raise HTTPException(404, f"it cannot be drawn: {error.message}") from error
 
     async def file(self, request: Request) -> Response:
         """The file itself, as built; its bytes are checked before they are sent."""
@@ -194,14 +191,6 @@ class Artifacts:
         if not found:
             raise HTTPException(404, "no such artifact is on record")
         return found[0]
-
-
-def _bounded(layout: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members of an image, none of which takes more room than it has bytes. Raises TarError."""
-    for number, member in enumerate(layout):
-        if member.issparse() or number >= MOST_FILES:
-            raise tarfile.TarError("it holds a sparse file, or more files than an image has")
-        yield member
 
 
 def _quoted(name: str) -> str:
