@@ -29,11 +29,11 @@ from rocwright.model.steps import (
 )
 
 GOLDEN = {
-    "packages/build": "f57bd5575c432beeb478a8abfc424cde50b24c10258bd3ad23d3cb6b7ae2bba9",
-    "root/build": "538b3dbd1848aa7283a795073ded83f6513b42fbd50c1a0934c0fe26d5254727",
-    "source/hello": "660ed8efaa00007ab32b2c440dd4d5e1548ef50f2a9146b3d1fffe5dd8290c43",
-    "tree/hello": "3e169e8fcae3005ed795e664abfd0cfc7085c87c71ded034cfdf4aa26ffd72ac",
-    "hello": "bdfa0790ac357359ebf1f68a074f665963c33bc2cd1ea97387fd8e82eca7803f",
+    "packages/build": "6a9130d8b8ac29de24b493df1af24d018e031925bda38459f94540ba429f2a59",
+    "root/build": "f086062a4625b6be37ab8cdd3c03091d64a18d37939d722f3ce030345fcd283f",
+    "source/hello": "303d37cfbe8a7496bd8e0a57e8472a4afaee08d5777df60d9e4d006e3afaf584",
+    "tree/hello": "227493b05749325fe670fa78c6b9f4af2fa9cd6e2319899ad7b9f035b25b41b8",
+    "hello": "20d85836a0b8fca3cece1612f8a1c7775d2fd999868cf51689b8d2f4df84f7cb",
 }
 """Keys of `making.small_plan`.
 
@@ -84,6 +84,7 @@ CHANGES: Changes = {
     "fetch": [
         {"files": (deb("one"),)},
         {"files": (deb("one"), deb("two", "2.0-1"))},
+        {"files": (deb("one"), deb("two").model_copy(update={"filename": "two.asc"}))},
         {"pending": "git URL at a commit"},
     ],
     "base": [{"suite": "trixie"}, {"architecture": "arm64"}, {"customize": ("ldconfig",)}],
@@ -137,7 +138,7 @@ FREE: Changes = {
     "fetch": [
         {"files": (deb("two"), deb("one"))},
         {"files": tuple(
-            pin.model_copy(update={"origin": GitOrigin(url="u", commit="0" * 40), "filename": "renamed"})
+            pin.model_copy(update={"origin": GitOrigin(url="u", commit="0" * 40), "size": 1})
             for pin in (deb("one"), deb("two"))
         )},
     ],

@@ -14,7 +14,7 @@ from rocwheel.model import Frozen, canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import FIXED
 
-KEY_SCHEMA = 1
+KEY_SCHEMA = 2
 """Raised when the meaning of a step's definition changes; every key changes with it."""
 
 
@@ -157,8 +157,9 @@ class FetchAction(Frozen):
     pending: str = ""
 
     def material(self) -> Any:
-        # where a file comes from cannot change what it is
-        found: dict[str, Any] = {"kind": self.kind, "files": sorted(pin.sha256 for pin in self.files)}
+        # a name decides how the next step reads a file; where a file comes from cannot change what it is
+        files = sorted([pin.filename, pin.sha256] for pin in self.files)
+        found: dict[str, Any] = {"kind": self.kind, "files": files}
         return found | ({"pending": self.pending} if self.pending else {})
 
 
