@@ -61,10 +61,11 @@ def init(folder: Path) -> None:
 def up(host: str, port: int) -> None:
     """Be the coordinator, until Ctrl-C: it knows the workers, and which of them runs what."""
     security = _security()
+    from rocwright.config import config
     from rocwright.farm.dask.coordinator import coordinate
     from rocwright.farm.dask.security import check_loopback
 
-    if security is None:
+    if not config().farm.certificates:
         host = host or "127.0.0.1"
         check_loopback(host)
     coordinate(host or "0.0.0.0", port, security, say)  # noqa: S104 - who has no certificate is refused
@@ -310,7 +311,7 @@ def _address(scheduler: str | None) -> str:
     return address
 
 
-def _security(scheduler: str | None = None) -> Security | None:
+def _security(scheduler: str | None = None) -> Security:
     from rocwright.config import config
     from rocwright.farm.dask.security import security_of
     from rocwright.farm.extra import check_installed

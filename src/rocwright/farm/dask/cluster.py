@@ -14,6 +14,7 @@ from distributed import LocalCluster
 from distributed.deploy.cluster import Cluster
 
 from rocwheel.errors import InputError, NetworkError
+from rocwheel.processes.python import safe_children
 from rocwright.config import FarmCluster
 from rocwright.farm.dask import worker
 
@@ -21,17 +22,23 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 
-def local_cluster() -> AbstractContextManager[Any]:
-    """A coordinator and one worker on this machine, for one build."""
-    made: AbstractContextManager[Any] = LocalCluster(
-        n_workers=1,
-        threads_per_worker=worker.THREADS,
-        resources={worker.CORES: os.cpu_count() or 1},
-        memory_limit=0,
-        dashboard_address=None,
-        silence_logs=50,
-    )
-    return made
+@contextmanager
+def local_cluster(security: Security) -> Iterator[Any]:
+    """Run a coordinator and one worker on this machine, for one build of this user."""
+    with (
+        safe_children(),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=worker.THREADS,
+            resources={worker.CORES: os.cpu_count() or 1},
+            memory_limit=0,
+            dashboard_address=None,
+            silence_logs=50,
+            protocol="tls",
+            security=security,
+        ) as made,
+    ):
+        yield made
 
 
 def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractContextManager[Any]:

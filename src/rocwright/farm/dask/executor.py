@@ -88,12 +88,11 @@ class DaskExecutor:
         with ExitStack() as stack:
             address, security, wait = self._settings.scheduler, self._security, FIRST
             if not address and self._settings.cluster is not None:
-                address = stack.enter_context(cluster_of(self._settings.cluster, security)).scheduler_address
+                certified = security if self._settings.certificates else None
+                address = stack.enter_context(cluster_of(self._settings.cluster, certified)).scheduler_address
                 wait = self._settings.cluster.wait
             elif not address:
-                # one for this build alone listens on this machine alone
-                security = None
-                address = stack.enter_context(local_cluster()).scheduler_address
+                address = stack.enter_context(local_cluster(security)).scheduler_address
             self._client = connect(address, security, FIRST)
             stack.callback(self._client.close, timeout=5)
             self._client.subscribe_topic(self._topic, self._hear)

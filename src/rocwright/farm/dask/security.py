@@ -1,13 +1,17 @@
-"""Who may speak with a coordinator: those with a certificate of the farm, or programs of this machine."""
+"""Who may speak with a coordinator: those with a certificate of the farm, or programs of this user."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from rocwheel.errors import InputError
 from rocwheel.http.address import split
-from rocwright.farm.certificates import CA, CERTIFICATE, KEY
+from rocwright.farm.certificates import CA, CERTIFICATE, KEY, make_certificates
+from rocwright.sandbox import state
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -17,18 +21,20 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def security_of(settings: Farm) -> Security | None:
-    """Mutual TLS by the certificates that are set; None where there are none.
+def security_of(settings: Farm) -> Security:
+    """Return mutual TLS by the certificates that are set, or on this machine by those of this user.
 
-    Whoever reaches a coordinator can run any program on all of its workers. Raises InputError where it is
-    elsewhere and there are no certificates, or one is missing.
+    Whoever reaches a coordinator can run any program on all of its workers, so the loopback asks for a
+    certificate too: other users of the machine reach it. Raises InputError for a coordinator elsewhere
+    without certificates, and for a missing file.
     """
-    if not settings.certificates:
-        check_loopback(split(settings.scheduler).hostname or LOOPBACK[0])
-        return None
     from distributed.security import Security
 
-    folder = Path(settings.certificates).expanduser()
+    if settings.certificates:
+        folder = Path(settings.certificates).expanduser()
+    else:
+        check_loopback(split(settings.scheduler).hostname or LOOPBACK[0])
+        folder = _own_certificates()
     for name in (CA, CERTIFICATE, KEY):
         if not (folder / name).is_file():
             raise InputError(
@@ -40,6 +46,19 @@ def security_of(settings: Farm) -> Security | None:
     certificates = {f"tls_{role}_cert": str(folder / CERTIFICATE) for role in roles}
     keys = {f"tls_{role}_key": str(folder / KEY) for role in roles}
     return Security(require_encryption=True, tls_ca_file=str(folder / CA), **certificates, **keys)
+
+
+def _own_certificates() -> Path:
+    """Return the folder with this user's certificates for this machine, made if they are missing."""
+    folder = state.home() / "farm"
+    with FileLock(folder.with_suffix(".lock"), mode=0o600):
+        if not folder.exists():
+            new = folder.with_suffix(".new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir(mode=0o700)
+            make_certificates(new)
+            new.rename(folder)
+    return folder
 
 
 def check_loopback(host: str) -> None:

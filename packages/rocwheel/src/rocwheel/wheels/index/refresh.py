@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 from packaging.utils import canonicalize_version
 
+from rocwheel.processes.python import safe_children
 from rocwheel.wheels.index.cache import Cache
 from rocwheel.wheels.index.examine import Problem, Seen, Wheel, examine
 from rocwheel.wheels.index.scan import YANKS, look_at, scan
@@ -123,7 +124,8 @@ def _examined(folder: Path, new: Sequence[Seen]) -> Iterator[list[Examined]]:
         for batch in batches:
             yield _examine_all(folder, batch)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_ctrl_c) as pool:
+    spawn = get_context("spawn")
+    with safe_children(), ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_leave_ctrl_c) as pool:
         try:
             waiting = {pool.submit(_examine_all, folder, batch) for batch in batches}
             while waiting:

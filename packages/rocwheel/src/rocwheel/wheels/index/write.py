@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from rocwheel.errors import InputError
+from rocwheel.processes.python import safe_children
 from rocwheel.wheels.index.cache import Cache, Listed, views_of
 from rocwheel.wheels.index.examine import Wheel, metadata
 from rocwheel.wheels.index.pages import METADATA, Link, Pages, for_target, is_for, project_pages, root_pages
@@ -203,7 +204,7 @@ def _in_parallel(job: _Job, work: Sequence[_Work]) -> Iterator[tuple[int, int]]:
         executor = ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn"))
     else:
         executor = ThreadPoolExecutor(THREADS)
-    with executor:
+    with safe_children(), executor:
         try:
             for done in executor.map(_write_projects, [job] * len(batches), batches):
                 yield from done
