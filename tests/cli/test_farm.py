@@ -80,6 +80,21 @@ def test_only_who_has_the_certificates_is_let_in(tmp_path: Path, ask: Callable[.
         assert up.end() == 0
 
 
+def test_without_settings_only_this_user_is_let_in(
+    tmp_path: Path, ask: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = make_homes(tmp_path / "homes")
+    monkeypatch.setenv("ROCWRIGHT_RUNTIME_DIR", str(tmp_path / "mine"))
+    with running(homes["asks"], "farm", "up", "--port", "0") as up:
+        address = up.wait_for("coordinator at").split()[-1]
+        assert address.startswith("tls://127.0.0.1:")
+        assert (tmp_path / "mine/farm/farm.key").stat().st_mode & 0o777 == 0o600
+        assert ask("status", address, "--json").output.strip() == "[]"
+        monkeypatch.setenv("ROCWRIGHT_RUNTIME_DIR", str(tmp_path / "another"))
+        for other in (address, address.replace("tls", "tcp")):
+            assert "no coordinator answers" in refusal(ask("status", other))
+
+
 def let_in_without_a_certificate(port: int, ca: Path) -> bool:
     """Whether what listens there waits for what a client without a certificate has to say."""
     context = ssl.create_default_context(cafile=str(ca))
