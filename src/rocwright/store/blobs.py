@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from rocwright.store.bucket import CHUNK, Bucket, Found
+from rocwright.store.bucket import CHUNK, Bucket
+from rocwright.store.shared_folder import Listed
 
 FOLDER = "blobs"
 LARGE = 64 * 1024 * 1024
@@ -49,7 +50,7 @@ class Blob:
     whole: bool
 
     @classmethod
-    def of(cls, sha256: str, found: list[Found]) -> Blob:
+    def of(cls, sha256: str, found: list[Listed]) -> Blob:
         """The file of that name by its objects; one that is all of it counts before those that are parts."""
         single = [one for one in found if one.name.endswith(f"/{sha256}")]
         read = single or sorted(found, key=lambda one: one.name)
@@ -117,7 +118,7 @@ class Blobs:
 
     def found(self) -> dict[str, Blob]:
         """Every file by its sha256; also what was not put by us, by its name, and what is not all there."""
-        objects: defaultdict[str, list[Found]] = defaultdict(list)
+        objects: defaultdict[str, list[Listed]] = defaultdict(list)
         for one in self.bucket.list(FOLDER):
             words = one.name.split("/")
             objects[words[2] if len(words) == 4 else words[-1]].append(one)

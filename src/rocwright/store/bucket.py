@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from urllib.parse import SplitResult
 
 from rocwheel.errors import InputError, NetworkError, RocwrightError
 from rocwheel.http.address import split
+from rocwright.store.shared_folder import Listed, SharedFolder
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -30,15 +30,6 @@ CHUNK = 1024 * 1024
 """Bytes that are read at once, at least; more of them at once were slower."""
 ASKED_AT_ONCE = 8
 """Small objects that are asked for at the same time: each is a way to another machine and back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An object of a list: its name, size in bytes, and when it was last written (seconds since 1970)."""
-
-    name: str
-    size: int
-    written: float
 
 
 def is_bucket(url: str) -> bool:
@@ -86,6 +77,7 @@ class Bucket:
         self._seconds, self._tries = seconds, tries
         self.writable = parts.scheme not in READ_ONLY
         self._folder = Path(parts.path) if parts.scheme == "file" else None
+        self._shared = SharedFolder(self._folder) if self._folder is not None else None
         self._store = self._opened(url, parts) if self._folder is None else None
 
     @property
@@ -175,6 +167,9 @@ class Bucket:
         from obstore.exceptions import NotSupportedError
 
         with self._told(f"read {name}"):
+            if self._shared is not None:
+                yield from self._shared.chunks(name, begin)
+                return
             options: Any = {"range": {"offset": begin}} if begin else None
             try:
                 found = obstore.get(self._objects(), name, options=options)
@@ -193,6 +188,8 @@ class Bucket:
 
         try:
             with self._told(f"look at {name}"):
+                if self._shared is not None:
+                    return self._shared.stat(name).st_size
                 return int(obstore.head(self._objects(), name)["size"])
         except KeyError:
             return None
@@ -203,18 +200,23 @@ class Bucket:
 
         try:
             with self._told(f"look at {name}"):
+                if self._shared is not None:
+                    self._shared.stat(name)
                 return str(obstore.head(self._objects(), name)["e_tag"])
         except KeyError:
             return None
 
-    def list(self, folder: str) -> Iterator[Found]:
+    def list(self, folder: str) -> Iterator[Listed]:
         """Every object in a folder, at any depth."""
         import obstore
 
         with self._told(f"list {folder}"), contextlib.suppress(KeyError):
+            if self._shared is not None:
+                yield from self._shared.list(folder)
+                return
             for some in obstore.list(self._objects(), f"{folder}/"):
                 for one in some:
-                    yield Found(one["path"], one["size"], one["last_modified"].timestamp())
+                    yield Listed(one["path"], one["size"], one["last_modified"].timestamp())
 
     # writing
 
@@ -225,6 +227,8 @@ class Bucket:
 
         try:
             with self._told(f"write {name}"), self._there():
+                if self._shared is not None:
+                    return self._shared.put(name, data, replace=False)
                 # a conditional put is one request: only what is large, and named by its hash, goes in parts
                 if isinstance(data, Path) and data.stat().st_size > PART:
                     if self.size(name) == data.stat().st_size:
@@ -241,6 +245,9 @@ class Bucket:
         import obstore
 
         with self._told(f"write {name}"), self._there():
+            if self._shared is not None:
+                self._shared.put(name, data, replace=True)
+                return
             obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
 
     def update(self, name: str, data: bytes, tag: str) -> bool:
@@ -250,6 +257,8 @@ class Bucket:
 
         try:
             with self._told(f"write {name}"):
+                if self._shared is not None:
+                    self._shared.stat(name)
                 obstore.put(self._objects(make=True), name, data, mode={"e_tag": tag})
         except (KeyError, NotFoundError, PreconditionError):
             return False
@@ -260,6 +269,9 @@ class Bucket:
         import obstore
 
         with self._told(f"remove {name}"), contextlib.suppress(KeyError, FileNotFoundError):
+            if self._shared is not None:
+                self._shared.remove(name)
+                return
             obstore.delete(self._objects(), name)
 
     def check_writable(self, random: Callable[[int], str] = secrets.token_hex) -> None:
@@ -309,7 +321,7 @@ class Bucket:
             raise
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyError(what) from None
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
             raise self._refused(what, error) from error
         except (exceptions.NotSupportedError, exceptions.InvalidPathError, ValueError) as error:
             raise InputError(

@@ -11,11 +11,12 @@ from rocwheel.errors import InputError
 from rocwright.signing.envelope import parse_envelopes
 from rocwright.signing.safe_json import parse_json
 from rocwright.store.blobs import Blob, Blobs
-from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
 from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.shared import FOLDERS
+from rocwright.store.shared_folder import Listed
 from rocwright.store.signed import LARGEST, unpacked
 
 
@@ -41,7 +42,7 @@ class Contents:
     records: tuple[Held, ...]
     blobs: Mapping[str, Blob]
     unreadable: tuple[str, ...]
-    objects: tuple[Found, ...] = ()
+    objects: tuple[Listed, ...] = ()
     nobodys: tuple[Blob, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ def read_contents(bucket: Bucket) -> Contents:
     )
 
 
-def _held(bucket: Bucket, found: Found) -> Held | str:
+def _held(bucket: Bucket, found: Listed) -> Held | str:
     """A record, or the name of what cannot be read as one."""
     try:
         _, _, key, keyid = found.name.split("/")

@@ -16,11 +16,12 @@ from rocwheel.errors import InputError
 from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.blobs import Blob, Blobs
-from rocwright.store.bucket import ASKED_AT_ONCE, Bucket, Found
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.shared import FOLDERS
+from rocwright.store.shared_folder import Listed
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, word_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def check(
     """
     read_mark(bucket)
     keys, wrong = _keys(bucket)
-    said: list[tuple[What, Found]] = [
+    said: list[tuple[What, Listed]] = [
         (what, one) for what, folder in FOLDERS.items() for one in bucket.list(folder)
     ]
     # of an upload that was cut, nothing is said: it goes on, or a clean-up takes it
@@ -101,7 +102,9 @@ def _keys(bucket: Bucket) -> tuple[dict[str, SSlibKey], list[tuple[str, str]]]:
     return keys, wrong
 
 
-def _word(bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], said: tuple[What, Found]) -> str:
+def _word(
+    bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], said: tuple[What, Listed]
+) -> str:
     """What is wrong with a word of a signer, "" for nothing."""
     what, found = said
     parts = found.name.split("/")
@@ -126,7 +129,7 @@ def _word(bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], sai
     return ""
 
 
-def _step(bucket: Bucket, found: Found) -> tuple[Found, str]:
+def _step(bucket: Bucket, found: Listed) -> tuple[Listed, str]:
     """Whether the definition of a step gives the key under which it lies."""
     try:
         step = Step.model_validate_json(bucket.get(found.name, LARGEST) or b"")

@@ -1,0 +1,99 @@
+"""A folder that others may write to: no link in it is followed, and no special file waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import InputError
+from rocwright.store.bucket import Bucket
+from rocwright.store.shared import FORMAT, SCHEMA
+from rocwright.store.shared_gc import OLD, clean
+
+LONG_AGO = time.time() - 2 * OLD
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    """Files of somebody, older than what a clean-up leaves alone."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name in ("letter", "thesis"):
+        (folder / name).write_text(name)
+        os.utime(folder / name, (LONG_AGO, LONG_AGO))
+    return folder
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    (folder / FORMAT).write_text(json.dumps({"schema": SCHEMA, "name": "lab"}))
+    return folder
+
+
+@pytest.fixture
+def bucket(shared: Path) -> Bucket:
+    return Bucket(shared.as_uri())
+
+
+@pytest.mark.parametrize("place", ["objects", "objects/ab", "blobs", "blobs/ab"])
+def test_a_clean_up_removes_nothing_behind_a_link(
+    bucket: Bucket, shared: Path, documents: Path, place: str
+) -> None:
+    (shared / place).parent.mkdir(exist_ok=True)
+    (shared / place).symlink_to(documents)
+    try:
+        clean(bucket)
+    except InputError as error:
+        assert place in error.message
+    assert sorted(path.name for path in documents.iterdir()) == ["letter", "thesis"]
+
+
+def test_a_clean_up_removes_what_is_old(bucket: Bucket, shared: Path) -> None:
+    bucket.add("objects/ab/old", b"1")
+    bucket.add("objects/ab/new", b"2")
+    os.utime(shared / "objects/ab/old", (LONG_AGO, LONG_AGO))
+    assert clean(bucket).files == 1
+    assert [found.name for found in bucket.list("objects")] == ["objects/ab/new"]
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder"])
+def test_what_is_no_file_is_refused_by_name_at_once(
+    bucket: Bucket, shared: Path, documents: Path, kind: str
+) -> None:
+    place = shared / FORMAT
+    place.unlink()
+    match kind:
+        case "fifo":
+            os.mkfifo(place)
+        case "link":
+            place.symlink_to(documents / "letter")
+        case _:
+            place.mkdir()
+    for read in (lambda: bucket.get("format.json", 100), lambda: bucket.size("format.json")):
+        with pytest.raises(InputError, match=r"format\.json is no file of a store"):
+            read()
+
+
+def test_nothing_is_written_behind_a_link(bucket: Bucket, shared: Path, documents: Path) -> None:
+    (shared / "steps").symlink_to(documents)
+    for write in (bucket.add, bucket.replace):
+        with pytest.raises(InputError, match="steps is no folder of a store"):
+            write("steps/letter", b"x")
+    with pytest.raises(InputError):
+        bucket.remove("steps/letter")
+    assert (documents / "letter").read_text() == "letter"
+
+
+def test_an_object_is_put_once_and_whole(bucket: Bucket, shared: Path) -> None:
+    assert bucket.add("a/b", b"1")
+    assert not bucket.add("a/b", b"2")
+    assert bucket.get("a/b", 10) == b"1"
+    bucket.replace("a/b", iter([b"3", b"4"]))
+    assert b"".join(bucket.chunks("a/b", 1)) == b"4"
+    assert [path.name for path in (shared / "a").iterdir()] == ["b"]
