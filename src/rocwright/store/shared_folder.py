@@ -135,6 +135,8 @@ class SharedFolder:
         return descriptor
 
     def _checked(self, found: os.stat_result, name: str) -> os.stat_result:
+        if stat.S_ISDIR(found.st_mode):
+            raise KeyError(name)  # parts of a file lie in a folder with its name
         if not stat.S_ISREG(found.st_mode):
             raise self._odd(name, "file")
         return found
