@@ -61,6 +61,11 @@ def test_a_log_is_told_as_json(rocwright: Command, built: Path) -> None:
     assert json.loads(rocwright("logs", "--path", "--json").stdout) == {"run": "mine", "path": str(built)}
 
 
+def test_a_log_is_shown_without_the_codes_of_a_terminal(rocwright: Command, built: Path) -> None:
+    assert "first red" in rocwright("logs", "source/x").stdout
+    assert "first \x1b[31mred" in rocwright("logs", "source/x", "--raw").stdout
+
+
 def test_no_log_is_an_error_in_json_too(rocwright: Command) -> None:
     done = rocwright("logs", "--json")
     assert done.returncode == 2

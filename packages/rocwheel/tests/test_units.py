@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.units import count, printable
+from rocwheel.units import count, plain_line, printable
 
 
 @given(st.text())
@@ -20,6 +20,16 @@ def test_plain_text_stays_and_what_is_kept_does() -> None:
         == "grüße\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}x\N{REPLACEMENT CHARACTER}"
     )
     assert printable("a\tb\n", keep="\t") == "a\tb\N{REPLACEMENT CHARACTER}"
+
+
+@given(st.text())
+def test_a_line_for_a_terminal_has_nothing_that_it_obeys(text: str) -> None:
+    assert plain_line(text).replace("\t", "").isprintable()
+
+
+def test_codes_of_a_terminal_go_whole() -> None:
+    hostile = "\x1b]0;title\x07a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x1b[31mred\x1b[0m\t\r\x9b2J"
+    assert plain_line(hostile) == "abcred\t\N{REPLACEMENT CHARACTER}2J"
 
 
 def test_one_is_told_apart_from_none_and_from_many() -> None:

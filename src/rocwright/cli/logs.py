@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from contextlib import ExitStack
 from itertools import chain
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option
+from rocwheel.units import plain_line
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -27,14 +27,18 @@ def _names(context: click.Context, parameter: click.Parameter, incomplete: str) 
 @click.argument("name", required=False, metavar="[STEP|SERVER]", shell_complete=_names)
 @click.option("--path", "only_path", is_flag=True, help="Only print the path of the log.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is added, until Ctrl-C.")
+@click.option("--raw", is_flag=True, help="Keep the terminal codes of a step, into a file or pipe only.")
 @json_option
-def command(name: str | None, only_path: bool, follow: bool, as_json: bool) -> None:
+def command(name: str | None, only_path: bool, follow: bool, raw: bool, as_json: bool) -> None:
     """The log of a server of that name (rocwright ps), else the newest log of a step.
 
     Without a name it is that of the newest failure, else of the newest step.
     """
     if follow and as_json:
         raise click.UsageError("--follow goes without --json.")
+    if raw and (as_json or sys.stdout.isatty()):
+        # a step could set the title, fill the clipboard or hide what it did
+        raise click.UsageError("--raw writes into a file or a pipe: rocwright logs STEP --raw > FILE")
     *older, path = _paths(name)
     if as_json:
         _print_json([*older, path], with_lines=not only_path)
@@ -44,11 +48,11 @@ def command(name: str | None, only_path: bool, follow: bool, as_json: bool) -> N
         return
     click.echo(f"# {path}", err=True)
     if follow:
-        _follow(path)
+        _follow(path, raw=raw)
         return
-    for one in (*older, path):
-        with one.open("r", encoding="utf-8", errors="replace") as file:
-            shutil.copyfileobj(file, sys.stdout)
+    for part in (*older, path):
+        with part.open(encoding="utf-8", errors="replace", newline="" if raw else None) as file:
+            sys.stdout.writelines(file if raw else map(_shown, file))
 
 
 def _paths(name: str | None) -> list[Path]:
@@ -61,7 +65,12 @@ def _paths(name: str | None) -> list[Path]:
     return served or [find_log(Home.default(), name)]
 
 
-def _follow(path: Path) -> None:
+def _shown(text: str) -> str:
+    """Return lines as a terminal may have them."""
+    return "\n".join(map(plain_line, text.split("\n")))
+
+
+def _follow(path: Path, *, raw: bool) -> None:
     """Until Ctrl-C; the log of a server also ends with it."""
     from contextlib import suppress
 
@@ -69,7 +78,7 @@ def _follow(path: Path) -> None:
 
     with suppress(KeyboardInterrupt):
         for text in api.follow_log(path):
-            click.echo(text, nl=False)
+            click.echo(text if raw else _shown(text), nl=False)
 
 
 def _print_json(paths: list[Path], *, with_lines: bool) -> None:

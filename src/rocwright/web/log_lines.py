@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocwheel.units import TERMINAL_CODE
 from rocwright.diagnosis.masking import masked
 
 CHUNK = 256 * 1024
@@ -16,10 +17,6 @@ CHUNK = 256 * 1024
 LONGEST = 4000
 """Characters of a line that are shown."""
 
-_TERMINAL = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
-)
-"""What moves a terminal's cursor, colours it or sets its title."""
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d{3}Z) ")
 _PHASE = re.compile(r"^(?:\$ |guard: |sandbox |installing )")
 _ERROR = re.compile(r"(?i)(?:\berror\b|\bfatal\b|FAILED|\bundefined reference\b)")
@@ -48,7 +45,7 @@ class Part:
 def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     """A line of a log without terminal codes and secrets; markup is escaped by the template."""
     stamp = _STAMP.match(text)
-    rest = _TERMINAL.sub("", text[stamp.end() :] if stamp else text)
+    rest = TERMINAL_CODE.sub("", text[stamp.end() :] if stamp else text)
     rest = masked(rest, hidden)
     if len(rest) > LONGEST:
         rest = f"{rest[:LONGEST]} ... ({len(rest) - LONGEST} characters more)"
