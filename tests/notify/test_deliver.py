@@ -87,7 +87,7 @@ def test_the_address_is_in_no_list_of_processes(receiver: Receiver, monkeypatch:
 
     monkeypatch.setattr(subprocess, "Popen", noted)
     assert message(to(receiver.url), "room", "a", "b") == ""
-    assert len(seen) == 3
+    assert len(seen) == 4
     assert not [word for word in seen if "127.0.0.1" in word]
 
 
