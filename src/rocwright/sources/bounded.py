@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import NetworkError
@@ -18,26 +19,47 @@ MOST_PAGE = 256 * 1024**2
 """No page of an index, no list of files is larger; the largest known ones take some 40 MiB."""
 
 
+WINDOW, LEAST_BYTES = 20.0, 20 * 1024
+"""Seconds, and bytes that must come in them: an old modem brings five times as many."""
+
+
+def pieces(answer: requests.Response) -> Iterator[bytes]:
+    """Yield the body of an answer that was begun with `stream=True`, as it comes.
+
+    Raises NetworkError if less than LEAST_BYTES come within WINDOW, and requests' own errors if the line
+    breaks.
+    """
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    since, came = time.monotonic(), 0
+    try:
+        while chunk := answer.raw.read1(READ, decode_content=True):
+            yield chunk
+            came += len(chunk)
+            now = time.monotonic()
+            if now - since > WINDOW:
+                if came < LEAST_BYTES:
+                    raise _given_up(answer.url, f"{size(came)} came in {duration(now - since)}")
+                since, came = now, 0
+    except (HTTPError, OSError) as error:
+        raise requests.ConnectionError(error) from error
+
+
 def read_whole(answer: requests.Response, seconds: float, most: int = MOST_PAGE) -> bytes:
     """The body of an answer that was begun with `stream=True`.
 
     Raises NetworkError where it is larger than `most` bytes or takes longer than `seconds` in all, and
     requests' own errors where the line breaks.
     """
-    import requests
-    from urllib3.exceptions import HTTPError
-
     until = time.monotonic() + seconds
     body = bytearray()
-    try:
-        while chunk := answer.raw.read1(READ, decode_content=True):
-            body += chunk
-            if len(body) > most:
-                raise _given_up(answer.url, f"more than {size(most)} received, and no end in sight")
-            if time.monotonic() > until:
-                raise _given_up(answer.url, f"it was still coming after {duration(seconds)}")
-    except (HTTPError, OSError) as error:
-        raise requests.ConnectionError(error) from error
+    for chunk in pieces(answer):
+        body += chunk
+        if len(body) > most:
+            raise _given_up(answer.url, f"more than {size(most)} received, and no end in sight")
+        if time.monotonic() > until:
+            raise _given_up(answer.url, f"it was still coming after {duration(seconds)}")
     return bytes(body)
 
 

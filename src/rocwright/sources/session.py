@@ -1,8 +1,12 @@
-"""How often, and how soon, a host that fails is asked again: one policy for everything that is downloaded."""
+"""How long a host may take, and how often it is asked again: one policy for everything that is downloaded."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from rocwright.sources.patience import current
 
@@ -14,6 +18,9 @@ TRIES = 4
 
 MOST_WAIT = 60
 """Seconds to wait at most between two tries, whatever Retry-After says."""
+
+HEADER_SECONDS = 20.0
+"""For all headers of an answer. A time-out alone begins again with each byte of a host that drips them."""
 
 OVERLOADED = (429, 500, 502, 503, 504)
 """Answers that may be another one soon."""
@@ -41,9 +48,65 @@ def retries() -> Retry:
 
 
 def patient(session: requests.Session) -> requests.Session:
-    """`session` with that policy."""
+    """Give a session that policy."""
+    return _bounded(session, retries())
+
+
+@contextlib.contextmanager
+def single() -> Iterator[requests.Session]:
+    """Open a session that asks once, with a bound on the time of the headers."""
+    import requests
+    from urllib3 import Retry
+
+    with requests.Session() as session:
+        yield _bounded(session, Retry(total=0, redirect=False, raise_on_status=False))
+
+
+def _bounded(session: requests.Session, tries: Retry) -> requests.Session:
     from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    class Plain(HTTPConnection):
+        def getresponse(self) -> Any:
+            with _cut_off_after(self.sock, HEADER_SECONDS):
+                return super().getresponse()
+
+    class Encrypted(HTTPSConnection):
+        def getresponse(self) -> Any:
+            with _cut_off_after(self.sock, HEADER_SECONDS):
+                return super().getresponse()
+
+    class PlainPool(HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class EncryptedPool(HTTPSConnectionPool):
+        ConnectionCls = Encrypted
 
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=retries()))
+        adapter = HTTPAdapter(max_retries=tries)
+        adapter.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
+        session.mount(scheme, adapter)
     return session
+
+
+@contextlib.contextmanager
+def _cut_off_after(connection: socket.socket | None, seconds: float) -> Iterator[None]:
+    late = threading.Event()
+
+    def cut_off() -> None:
+        late.set()
+        with contextlib.suppress(OSError):
+            if connection is not None:
+                connection.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, cut_off)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if late.is_set():
+        # headers that were cut off look complete: an empty body would follow
+        raise TimeoutError(f"no whole headers within {seconds:.0f} s")

@@ -17,10 +17,10 @@ from rocwheel.files.atomic import sha256_file
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.address import Address, filename_of
 from rocwright.model.steps import ArchiveOrigin, FilePin
-from rocwright.sources.bounded import read_whole
+from rocwright.sources.bounded import pieces, read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.patience import asked, within
-from rocwright.sources.session import patient, retries
+from rocwright.sources.session import patient, retries, single
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
@@ -105,10 +105,11 @@ def _look_there(where: str, url: str, seconds: float) -> Standing:
 
     headers = {"Accept-Encoding": "identity"}
     try:
-        answer = requests.head(where, headers=headers, allow_redirects=True, timeout=seconds)
-        if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
-            with requests.get(where, headers=headers, stream=True, timeout=seconds) as answer:
-                pass
+        with single() as session:
+            answer = session.head(where, headers=headers, allow_redirects=True, timeout=seconds)
+            if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
+                with session.get(where, headers=headers, stream=True, timeout=seconds) as answer:
+                    pass
         _check_answer(where, answer, url)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
@@ -152,7 +153,7 @@ def read_bytes(url: str, seconds: float) -> bytes:
     until = time.monotonic() + seconds
     with asked(where):
         try:
-            with requests.get(where, stream=True, timeout=seconds) as answer:
+            with single() as session, session.get(where, stream=True, timeout=seconds) as answer:
                 _check_answer(where, answer, url)
                 return read_whole(answer, max(until - time.monotonic(), 0.1))
         except requests.RequestException as error:
@@ -233,7 +234,7 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
         read = have = have if resumed else 0
         try:
             with part.open("ab" if resumed else "wb") as file:
-                for chunk in answer.iter_content(READ):
+                for chunk in pieces(answer):
                     read += len(chunk)
                     if read > most:
                         raise _too_long(url, most)

@@ -1,0 +1,62 @@
+"""A host that drips its answer is given up, whatever it drips."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import NetworkError
+from rocwright.sources import bounded, session, web
+
+HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+BODY = HEADERS + b"\r\n"
+
+
+@contextmanager
+def dripping(begin: bytes) -> Iterator[str]:
+    """Serve an answer that begins at once and goes on by a byte each tenth of a second."""
+    ended = threading.Event()
+
+    def drip(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.recv(65536)
+            client.sendall(begin)
+            while not ended.wait(0.1):
+                client.sendall(b"x")
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/file"
+        ended.set()
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(session, "TRIES", 1)
+    monkeypatch.setattr(bounded, "WINDOW", 0.5)
+
+
+@pytest.mark.parametrize("begin", [HEADERS, BODY], ids=["headers", "body"])
+def test_a_host_that_drips_is_given_up(tmp_path: Path, begin: bytes) -> None:
+    reads: tuple[Callable[[str], object], ...] = (
+        lambda url: web.download(url, tmp_path / "file"),
+        lambda url: web.read_bytes(url, 60),
+        *([lambda url: web.look(url, 60)] if begin == HEADERS else []),
+    )
+    for read in reads:
+        began = time.monotonic()
+        with dripping(begin) as url, pytest.raises(NetworkError):
+            read(url)
+        assert time.monotonic() - began < 20
