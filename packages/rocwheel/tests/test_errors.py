@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from rocwheel import errors
 from rocwheel.errors import (
+    FAULTY,
+    DiskError,
     FailureClass,
     InternalError,
     OutOfDiskError,
@@ -65,6 +69,14 @@ def test_an_error_that_cannot_be_read_is_a_fault_of_the_program(data: dict[str, 
 
 def test_a_full_disk_is_known_by_its_number() -> None:
     assert isinstance(as_known(OSError(28, "No space left on device")), OutOfDiskError)
+
+
+@each("number", sorted(FAULTY))
+def test_a_disk_that_fails_is_named_with_its_device_and_path(number: int) -> None:
+    told = as_known(OSError(number, os.strerror(number), "/proc/self/file"))
+    assert isinstance(told, DiskError)
+    assert told.message.startswith("/proc/self/file ")
+    assert told.cause == f"{os.strerror(number)}, on proc at /proc"
 
 
 def test_what_nobody_foresaw_is_told_as_a_fault_of_the_program() -> None:

@@ -13,6 +13,7 @@ MACHINE = frozenset(
     {
         FailureClass.OUT_OF_MEMORY,
         FailureClass.OUT_OF_DISK,
+        FailureClass.DISK,
         FailureClass.NETWORK,
         FailureClass.SANDBOX,
         FailureClass.INTERNAL,

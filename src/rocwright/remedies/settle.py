@@ -13,6 +13,7 @@ from rocwright.resolve.model import Lock, Remedy
 MACHINES = frozenset(
     {
         FailureClass.OUT_OF_DISK,
+        FailureClass.DISK,
         FailureClass.NETWORK,
         FailureClass.SANDBOX,
         FailureClass.TIMEOUT,

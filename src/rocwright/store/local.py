@@ -322,7 +322,7 @@ def disk_errors(path: Path) -> Iterator[None]:
                 next_step="free some disk space (rocwright clean --dry-run lists what can be "
                 "removed), then run again",
             ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR):
+        if error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR):
             raise InputError(
                 f"{path} cannot be written",
                 cause=str(error),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 
 
 class FailureClass(StrEnum):
@@ -21,6 +22,7 @@ class FailureClass(StrEnum):
     NETWORK = "network"
     SANDBOX = "sandbox"
     CHECK = "check"
+    DISK = "disk"
     INTERNAL = "internal"
     INTERRUPTED = "interrupted"
 
@@ -42,6 +44,7 @@ _EXIT_CODES = {
     FailureClass.NETWORK: 10,
     FailureClass.SANDBOX: 11,
     FailureClass.CHECK: 12,
+    FailureClass.DISK: 14,
     FailureClass.INTERNAL: 70,
     FailureClass.INTERRUPTED: 130,
 }
@@ -135,6 +138,12 @@ class OutOfMemoryError(RocwheelError):
     failure = FailureClass.OUT_OF_MEMORY
 
 
+class DiskError(RocwheelError):
+    """A disk or file system that fails, or is not there any more."""
+
+    failure = FailureClass.DISK
+
+
 class OutOfDiskError(RocwheelError):
     """No room on the disk."""
 
@@ -214,6 +223,19 @@ def from_dict(data: dict[str, str]) -> RocwheelError:
     return error
 
 
+FAULTY = frozenset({errno.EIO, errno.EROFS, errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.EUCLEAN})
+"""Numbers of errors by which the kernel says that a disk, or what it is mounted from, does not work."""
+
+
+def _device(path: str) -> str:
+    """Return the device and the mount point of a path, as /proc/self/mountinfo has them."""
+    rows = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    mounts = {row[4]: row[row.index("-") + 2] for row in rows}
+    places = [str(place) for place in (Path(path).absolute(), *Path(path).absolute().parents)]
+    mount = next((place for place in places if place in mounts), "/")
+    return f"{mounts.get(mount, 'an unknown device')} at {mount}"
+
+
 def as_known(error: Exception, program: str = "rocwheel", frees: str = "") -> RocwheelError:
     """Any failure as one that a user can read; what nobody foresaw is a fault of `program`.
 
@@ -227,6 +249,13 @@ def as_known(error: Exception, program: str = "rocwheel", frees: str = "") -> Ro
                 "the disk is full",
                 cause=str(error),
                 next_step=f"free some disk space{f' ({frees})' if frees else ''}, then run again",
+            )
+        case OSError() if error.errno in FAULTY:
+            path = f"{error.filename or 'a file'}"
+            return DiskError(
+                f"{path} cannot be read or written",
+                cause=f"{error.strerror}, on {_device(path)}",
+                next_step="look at the kernel's messages (dmesg); set ROCWRIGHT_HOME to a disk that works",
             )
         case PermissionError():
             return InputError(
