@@ -72,7 +72,7 @@ def on_a_terminal(*words: str | Path, **env: str) -> bytes:
 
 
 @pytest.mark.parametrize("heads", [(), ("--targets",)], ids=["all", "targets"])
-@pytest.mark.parametrize("what", ["library", "text", "folder", "wheel", "bill", "missing"])
+@pytest.mark.parametrize("what", ["library", "folder", "wheel", "bill", "missing"])
 def test_the_answer_is_the_same_with_click_and_without(
     files: dict[str, Path], what: str, heads: tuple[str, ...]
 ) -> None:
@@ -80,9 +80,10 @@ def test_the_answer_is_the_same_with_click_and_without(
 
 
 def test_a_failure_is_told_as_by_the_command(files: dict[str, Path]) -> None:
-    code, out, told = done(*COMMAND, "inspect", files["damaged"])
-    assert (code, out) == (12, "")
-    assert told.startswith("error[check]") and "Traceback" not in told
+    for name, code, kind in (("damaged", 12, "check"), ("text", 2, "input")):
+        status, out, told = done(*COMMAND, "inspect", files[name])
+        assert (status, out) == (code, "")
+        assert told.startswith(f"error[{kind}]") and "Traceback" not in told
 
 
 @pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["", "no-color", "dumb"])

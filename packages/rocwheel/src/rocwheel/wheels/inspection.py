@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from rocwheel.units import count
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import generic
-from rocwheel.wheels.devicecode.code_objects import CodeObject, Unseen, fat_binaries, objects_in, read_code
+from rocwheel.wheels.devicecode.code_objects import (
+    CodeObject,
+    Unseen,
+    fat_binaries,
+    objects_in,
+    read_code,
+    refuse_other,
+)
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 from rocwheel.wheels.marks import CODE
@@ -165,6 +172,7 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
     archives: dict[Place, Archive] = {}
     distributions: list[Distribution] = []
     for number, path in enumerate(paths):
+        refuse_other(path)
         metadata = MetadataReader()
         prefix = f"{path.name}: " if len(paths) > 1 else ""
 

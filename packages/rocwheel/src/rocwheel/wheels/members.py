@@ -65,13 +65,9 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
                 subject=str(path),
             )
         file = FileSource(path, budget)
-        head = file.read_at(0, min(TAR_HEAD, file.size))
-        if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)) or path.suffix == ".whl":
-            yield from _in_zip(file)
-        elif head.startswith(AR_MAGIC):
-            yield from _in_ar(file)
-        elif is_tar(head, path.name):
-            yield from _in_tar(file)
+        reader = _reader_of(path.name, file.read_at(0, min(TAR_HEAD, file.size)))
+        if reader is not None:
+            yield from reader(file)
         else:
             yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
     except RocwheelError:
@@ -83,6 +79,24 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
             next_step="check the path and its permissions",
             subject=str(path),
         ) from error
+
+
+def plain_head(path: Path) -> bytes | None:
+    """Return the first bytes of a file that is no container; None for a container or a folder."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(TAR_HEAD)
+    return head if _reader_of(path.name, head) is None else None
+
+
+def _reader_of(name: str, head: bytes) -> Callable[[FileSource], Iterator[Member]] | None:
+    """Return what reads the members of a container, by its name and its first bytes."""
+    if head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)) or name.endswith(".whl"):
+        return _in_zip
+    if head.startswith(AR_MAGIC):
+        return _in_ar
+    return _in_tar if is_tar(head, name) else None
 
 
 def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:

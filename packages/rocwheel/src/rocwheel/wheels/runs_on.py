@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
-from rocwheel.wheels.devicecode.code_objects import fat_binaries
+from rocwheel.wheels.devicecode.code_objects import fat_binaries, refuse_other
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.kpack import Archive
@@ -80,6 +80,8 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
     Raises CheckError too where a wheel brings code for another version of one of the others.
     """
     overrides = overrides or the_overrides()
+    for path in paths:
+        refuse_other(path)
     trees = [_read(number, path) for number, path in enumerate(paths)]
     distributions = [one for tree in trees for one in tree.distributions]
     check_versions(distributions)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import CheckError
+from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.embedded import Embedded
-from rocwheel.wheels.devicecode.fatbin import FatBinary, check_name, fat_binary, may_hold_code
-from rocwheel.wheels.members import Member, members
+from rocwheel.wheels.devicecode.fatbin import NAMED_CODE, FatBinary, check_name, fat_binary, may_hold_code
+from rocwheel.wheels.members import Member, members, plain_head
 from rocwheel.wheels.source import Source
 
 if TYPE_CHECKING:
@@ -85,6 +85,26 @@ def fat_binaries(
             yield member, source, found
         else:
             others(member)
+
+
+def refuse_other(path: Path) -> None:
+    """Raise InputError for a lone file of a kind that no GPU code is looked for in.
+
+    "No GPU code" must mean that something was read, and not that a list or a text was given by mistake.
+    """
+    head = plain_head(path)
+    if head is None or may_hold_code(head) or path.name.endswith(NAMED_CODE):
+        return
+    from rocwheel.wheels.devicecode.loose import loose  # here: it loads pydantic, which most files need not
+
+    if loose(path.name):
+        return
+    raise InputError(
+        f"{path} is no wheel, archive, library, program or code object",
+        cause="its first bytes are those of none of these",
+        next_step="name a wheel, a library, an archive, a folder or an environment",
+        subject=str(path),
+    )
 
 
 def _large_first(
