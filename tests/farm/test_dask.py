@@ -353,7 +353,7 @@ def test_a_worker_leaves_a_coordinator_that_says_nothing(tmp_path: Path) -> None
     """As of a machine that was switched off: its connections stay, and nothing comes."""
     home = make_homes(tmp_path)["one"]
     with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
-        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        address = f"tls://127.0.0.1:{silent.getsockname()[1]}"
         worker = stack.enter_context(running(home, "farm", "worker", address))
         stack.enter_context(silent.accept()[0])
         silent.close()
@@ -365,7 +365,7 @@ def test_a_worker_leaves_a_coordinator_that_says_nothing(tmp_path: Path) -> None
 def test_a_worker_that_looks_for_its_coordinator_ends_when_it_is_asked_to(tmp_path: Path) -> None:
     home = make_homes(tmp_path)["one"]
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        address = f"tls://127.0.0.1:{silent.getsockname()[1]}"
         with running(home, "farm", "worker", address) as worker, silent.accept()[0]:
             worker.process.send_signal(signal.SIGTERM)
             assert worker.process.wait(15) == 0

@@ -14,8 +14,9 @@ from tests.sources.test_sdist import files, sdist
 
 from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwright.model.steps import IndexOrigin
-from rocwright.sources.index import MOST_METADATA, download, resolve
+from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin
+from rocwright.sources.wheel_metadata import MOST_METADATA
 from rocwright.store.local import LocalStore
 
 

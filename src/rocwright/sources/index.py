@@ -6,8 +6,6 @@ import email
 import json
 import re
 import time
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.errors import FetchError, InputError, NetworkError
-from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocwheel.files.atomic import sha256_file
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwheel.processes.python import python_module
@@ -35,14 +33,11 @@ from rocwright.sources.pins import check_pin
 from rocwright.sources.python_resolver import Interpreter, Metadata
 from rocwright.sources.sdist import SUFFIX, Sdist, read_sdist
 from rocwright.sources.session import patient
+from rocwright.sources.wheel_metadata import checked_metadata, read_metadata
 from rocwright.store.model import Store
 
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
-
-METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
-MOST_METADATA = 16 * 1024**2
-"""Bytes that are read of a wheel's METADATA: the longest of the Python index has 1 MiB."""
 
 SECONDS = 60
 """How long an index may take to tell of a project."""
@@ -320,9 +315,9 @@ class _Index:
         where = _at(package.url, *self._clients.values())
         # a mirror of files need not have the metadata beside them
         if package.has_metadata and where == package.url:
-            text = _checked(web.read_bytes(package.metadata_url, SECONDS), package)
+            text = checked_metadata(web.read_bytes(package.metadata_url, SECONDS), package)
         else:
-            text = _wheel_metadata(self._stored(package), package.filename)
+            text = read_metadata(self._stored(package), package.filename)
         requires = email.message_from_bytes(text).get_all("Requires-Dist", [])
         return Metadata(requires=tuple(map(str, requires)))
 
@@ -330,38 +325,6 @@ class _Index:
 def _usable(package: DistributionPackage) -> bool:
     sdist = package.package_type == "sdist" and package.filename.endswith(SUFFIX)
     return sdist and "sha256" in package.digests
-
-
-def _wheel_metadata(path: Path, filename: str) -> bytes:
-    """Return the METADATA of a wheel. Raises FetchError for a file that is no wheel."""
-    try:
-        with zipfile.ZipFile(path) as wheel:
-            (name,) = (name for name in wheel.namelist() if METADATA.fullmatch(name))
-            with wheel.open(name) as file:
-                text = file.read(MOST_METADATA + 1)
-        if len(text) > MOST_METADATA:
-            raise ValueError(f"{name} is longer than {MOST_METADATA} bytes")
-    except (zipfile.BadZipFile, ValueError, KeyError, RuntimeError, EOFError, zlib.error) as error:
-        raise FetchError(
-            f"{filename} is not a readable wheel",
-            cause=f"{type(error).__name__}: {error}"[:300],
-            next_step="use another version of it in the recipe",
-            subject=filename,
-        ) from error
-    return text
-
-
-def _checked(text: bytes, package: DistributionPackage) -> bytes:
-    """Return the metadata of a file that its index serves. Raises FetchError if its hash is another."""
-    digest = (package.metadata_digests or {}).get("sha256")
-    if digest is not None and digest != sha256_bytes(text):
-        raise FetchError(
-            f"the metadata of {package.filename} does not match its hash",
-            cause=f"its sha256 is {sha256_bytes(text)[:16]}..., the index says {digest[:16]}...",
-            next_step="try again; if it happens again, the index or a proxy changes files",
-            subject=package.filename,
-        )
-    return text
 
 
 def _first_page(clients: Mapping[str, PyPISimple], project: str) -> tuple[ProjectPage, str]:

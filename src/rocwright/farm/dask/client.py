@@ -17,7 +17,7 @@ def connect(address: str, security: Security | None, seconds: float) -> Client:
     """A client of the coordinator at an address, to be closed. Raises NetworkError where nobody answers."""
     try:
         return Client(address, security=security, timeout=seconds, set_as_default=False)
-    except (OSError, TimeoutError, RuntimeError) as error:  # RuntimeError: an address without encryption
+    except (OSError, TimeoutError) as error:
         raise NetworkError(
             f"no coordinator answers at {address}",
             cause=f"{type(error).__name__}: it is not running, or certificates differ",

@@ -26,10 +26,17 @@ def security_of(settings: Farm) -> Security:
 
     Whoever reaches a coordinator can run any program on all of its workers, so the loopback asks for a
     certificate too: other users of the machine reach it. Raises InputError for a coordinator elsewhere
-    without certificates, and for a missing file.
+    without certificates, an address without
+    encryption, and for a missing file.
     """
     from distributed.security import Security
 
+    if split(settings.scheduler).scheme == "tcp":
+        raise InputError(
+            f"{settings.scheduler} is an address without encryption",
+            cause="everything on the way could run programs on all workers, so no coordinator has one",
+            next_step="use the address that `rocwright farm up` printed: tls://HOST:PORT",
+        )
     if settings.certificates:
         folder = Path(settings.certificates).expanduser()
     else:

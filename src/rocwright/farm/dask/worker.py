@@ -13,6 +13,7 @@ import dask.config
 from distributed import Worker, get_worker
 
 from rocwheel.folders.temporary import temporary_folder
+from rocwheel.http.address import split
 from rocwright.farm.dask.client import quiet
 from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Handed, Told
@@ -149,8 +150,8 @@ async def _until_gone(
         local_directory=folder,
         memory_limit=0,
         security=security,
-        # whoever reaches a worker can run any program on it: without certificates nobody else does
-        host=None if security is not None else LOOPBACK[0],
+        # whoever reaches a worker can run any program on it: beside its coordinator nobody else need reach it
+        host=LOOPBACK[0] if split(address).hostname in LOOPBACK else None,
         dashboard=False,
         dashboard_address=f"{LOOPBACK[0]}:0",
         death_timeout=LOOK,
