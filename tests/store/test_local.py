@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import digest, record_of, small_plan
 
-from rocwheel.errors import InputError, InternalError, OutOfDiskError
+from rocwheel.errors import DiskError, InputError, InternalError, OutOfDiskError
 from rocwheel_samples.durable import watch
 from rocwright.store import open_store
 from rocwright.store.local import LocalStore
@@ -380,8 +380,9 @@ def test_a_store_somewhere_unknown_is_refused_with_what_is_known() -> None:
 def test_a_store_that_may_not_be_written_says_so(small_disk: Path, tmp_path: Path) -> None:
     store = LocalStore(small_disk / "store")
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    with pytest.raises(InputError, match="cannot be written") as caught:
+    with pytest.raises(DiskError, match=f"^{store.path} cannot be read or written") as caught:
         store.put_file(a_file(tmp_path))
+    assert caught.value.cause.endswith(f" at {small_disk}")
     assert "ROCWRIGHT_HOME" in caught.value.next_step
 
 

@@ -169,8 +169,8 @@ def test_the_page_of_a_farm_says_what_starts_one_where_there_is_none(
     monkeypatch.setenv("ROCWRIGHT_HOME", str(served.site.home.path))
     client = served.client("read")
     assert "Steps run on this machine alone" in client.get("/farm").text
-    (served.site.home.path / "config.toml").write_text('[farm]\nscheduler = "tcp://127.0.0.1:9"\n')
+    (served.site.home.path / "config.toml").write_text('[farm]\nscheduler = "tls://127.0.0.1:9"\n')
     text = client.get("/farm").text
-    assert "no coordinator answers at tcp://127.0.0.1:9" in text
+    assert "no coordinator answers at tls://127.0.0.1:9" in text
     assert "<title>no answer · Farm" in text
     assert served.client().get("/farm").status_code == (200 if served.site.access.open_ else 303)

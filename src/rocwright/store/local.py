@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from filelock import FileLock
 
-from rocwheel.errors import InputError, InternalError, OutOfDiskError
+from rocwheel.errors import FAULTY, InputError, InternalError, OutOfDiskError, as_known
 from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
 from rocwheel.files.hashes import Hashes
 from rocwheel.http.address import split
@@ -311,7 +311,7 @@ def _sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """A disk that is full is an OutOfDiskError, a folder that cannot be written an InputError."""
+    """Raise OutOfDiskError for a full disk, DiskError for a faulty one, InputError for a closed folder."""
     try:
         yield
     except OSError as error:
@@ -322,6 +322,8 @@ def disk_errors(path: Path) -> Iterator[None]:
                 next_step="free some disk space (rocwright clean --dry-run lists what can be "
                 "removed), then run again",
             ) from error
+        if error.errno in FAULTY:
+            raise as_known(OSError(error.errno, error.strerror, str(path))) from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR):
             raise InputError(
                 f"{path} cannot be written",
