@@ -115,6 +115,20 @@ def test_there_is_no_input(ran: Run) -> None:
     assert outcome.ok and lines == []
 
 
+@pytest.mark.parametrize("devices", [(), ("/dev/null",)])
+def test_processes_and_interfaces_name_nothing_of_the_host(
+    ran: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    names = {name for _, name in socket.if_nameindex()} - {"lo"}
+    assert names
+    script = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' '; find /sys -path '*/net/*'"
+    mounts = (Mount(source=tmp_path, target="/data"),)
+    _, lines = ran(shell(f"({script}) 2>/dev/null; exit 0", mounts=mounts, devices=devices))
+    assert str(tmp_path) not in "\n".join(lines)
+    assert not [line for line in lines if Path(line).name in names]
+
+
 @pytest.fixture
 def listener() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from rocwright.sandbox import ENGINES, Launch, Probe, Scene, probe
-from rocwright.sandbox.bubblewrap import Bubblewrap
+from rocwright.sandbox.bubblewrap import WORDS, Bubblewrap
 from tests.engines import MUST_WORK, must_work
 
 Changed = Callable[[tuple[str, ...]], tuple[str, ...]]
@@ -16,13 +16,15 @@ Changed = Callable[[tuple[str, ...]], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Weaker(Bubblewrap):
-    """bubblewrap with another command line."""
+    """bubblewrap with other arguments."""
 
     change: Changed = tuple
 
     def launch(self, scene: Scene) -> Launch:
         launch = Bubblewrap.launch(self, scene)
-        return replace(launch, argv=self.change(launch.argv))
+        words = (scene.folder / WORDS).read_text().split("\0")
+        (scene.folder / WORDS).write_text("\0".join(self.change(tuple(words))))
+        return launch
 
 
 def without(*gone: str) -> Changed:

@@ -18,6 +18,7 @@ from rocwheel.processes import run as process
 from rocwheel.units import size
 from rocwright.bases.roots import as_root, remove_tree, unpack_root
 from rocwright.model.step_environment import EPOCH, PACKAGES
+from rocwright.sandbox.bubblewrap import SYSTEM, WORDS, unseen
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.store.model import Store
 from rocwright.store.packed import MOST_BYTES, packing
@@ -58,7 +59,7 @@ class WritableRoot:
     """A root file system unpacked with all its owners; it is the caller's to change."""
 
     def __init__(self, path: Path, begun: int, on_line: Callable[[str], None]) -> None:
-        self.path = path
+        self.path, self.words = path, path.with_name(f"{path.name}.{WORDS}")
         self.begun = begun
         self.on_line = on_line
 
@@ -78,8 +79,7 @@ class WritableRoot:
         Raises SandboxError where bubblewrap cannot run anything here, FetchError where the root has no such
         program.
         """
-        words = ["bwrap", "--bind", str(self.path), "/", "--proc", "/proc", "--dev", "/dev"]
-        words += ["--ro-bind", "/sys", "/sys"]
+        words = ["--bind", str(self.path), "/", "--proc", "/proc", "--dev", "/dev", *SYSTEM]
         for place in ("/run", "/tmp"):  # noqa: S108 - inside, each command has its own
             words += ["--perms", "1777", "--tmpfs", place]
         words += ["--bind" if network else "--ro-bind", str(folder), PACKAGES] if folder else []
@@ -98,7 +98,8 @@ class WritableRoot:
             told.append(line)
             (on_line or self.on_line)(line)
 
-        done = process.stream([*outside, *words, "--", *argv], tell, timeout=seconds)
+        command = unseen(self.words, words)
+        done = process.stream([*outside, *command, "--", *argv], tell, timeout=seconds)
         if not done.ok and told and told[-1].startswith(("bwrap: execvp", "chroot: ")):
             raise FetchError(
                 f"the image has no {argv[0]}",
@@ -174,6 +175,7 @@ def writable_root(
         yield WritableRoot(path, begun, on_line)
     finally:
         remove_tree(path)
+        path.with_name(f"{path.name}.{WORDS}").unlink(missing_ok=True)
 
 
 def _check(path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from rocwright.sandbox import seccomp
 from rocwright.sandbox.engine import (
     HOSTNAME,
+    MARK,
     STEP_DOWN_CAPABILITIES,
     USER,
     Launch,
@@ -38,16 +40,52 @@ class Bubblewrap:
         rules.write_bytes(seccomp.program())
         opened = ("/bin/sh", "-c", _FILTERED, str(rules))
         bound = () if scene.stays else (BOUND,)
-        words = ("--seccomp", _DESCRIPTOR, *bound, *_APART, *_network(scene), *_files(scene), *user)
-        return Launch(argv=(*opened, "bwrap", *words, "--", *command))
+        words = ("--seccomp", _DESCRIPTOR, *_APART, *_network(scene), *_files(scene), *user)
+        return Launch(argv=(*opened, *unseen(scene.folder / WORDS, words, *bound), "--", *command))
 
 
 BOUND = "--die-with-parent"
 """The word that ends all inside with whoever started it."""
 
+WORDS = "bwrap"
+"""The file of bwrap's arguments, in the folder of a sandbox."""
+
+_INTERFACES = Path("/sys/class/net")
+_VIRTUAL = Path("/sys/devices/virtual/net")
+_PROCESSORS = "/sys/devices/system"
 _DESCRIPTOR = "9"
 _FILTERED = f'exec {_DESCRIPTOR}< "$0" && exec "$@"'
 """Opens the filter of system calls for bwrap, which reads it from a descriptor and closes that."""
+
+_UNSEEN = f"""exec 8< "$0" && exec env -i "{MARK}=${MARK}" "$(command -v bwrap)" --args 8 "$@"
+"""
+
+SYSTEM = (
+    *("--tmpfs", "/sys", "--perms", "0755", "--dir", "/sys/devices"),
+    *("--ro-bind-try", _PROCESSORS, _PROCESSORS, "--remount-ro", "/sys"),
+)
+"""Arguments that show the processors and the memory of /sys, which compilers count, and nothing else of it."""
+
+
+def unseen(file: Path, words: Iterable[str], *more: str) -> tuple[str, ...]:
+    """Write bwrap's arguments to `file`, and return the command that reads them there.
+
+    The first process inside is bwrap. Everybody inside can read its command line, and without root its
+    environment, too: both would name folders of the user.
+    """
+    file.write_text("".join(f"{word}\0" for word in words))
+    return ("/bin/sh", "-c", _UNSEEN, str(file), *more)
+
+
+def _system(scene: Scene) -> tuple[str, ...]:
+    """Return the arguments for /sys: with a device all of it but the names of the network's interfaces."""
+    if not scene.devices:
+        return SYSTEM
+    folders = {link.resolve().parent for link in _INTERFACES.glob("*")} | {_INTERFACES, _VIRTUAL}
+    hidden = sorted(str(folder) for folder in folders if folder.is_dir())
+    empty = (word for folder in hidden for word in ("--tmpfs", folder, "--remount-ro", folder))
+    return ("--ro-bind", "/sys", "/sys", *empty)
+
 
 _APART = (
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -63,7 +101,7 @@ def _network(scene: Scene) -> tuple[str, ...]:
 
 def _files(scene: Scene) -> tuple[str, ...]:
     words = ["--ro-bind", str(scene.skeleton), "/", "--proc", "/proc", "--dev", "/dev"]
-    words += ["--ro-bind", "/sys", "/sys"]
+    words += _system(scene)
     for place in ("/tmp", "/run", "/dev/shm"):  # noqa: S108 - inside, each job has its own
         words += ["--perms", "1777", "--tmpfs", place]
     for folder in _missing(scene):
