@@ -64,7 +64,7 @@ SYSTEM = (
     *("--tmpfs", "/sys", "--perms", "0755", "--dir", "/sys/devices"),
     *("--ro-bind-try", _PROCESSORS, _PROCESSORS, "--remount-ro", "/sys"),
 )
-"""Arguments that show the processors and the memory of /sys, which compilers count, and nothing else of it."""
+"""Arguments that show of /sys the processors and the memory alone, which compilers count."""
 
 
 def unseen(file: Path, words: Iterable[str], *more: str) -> tuple[str, ...]:
