@@ -201,7 +201,7 @@ def put_output(store: Store, step: Step, name: str, data: bytes, folder: Path) -
     path = folder / f"{step.key[:8]}-{name}"
     path.write_bytes(data)
     sha256, size = store.put_file(path, move=True)
-    output = Output(name=name, filename=path.name, sha256=sha256, size=size)
+    output = Output(name=name, filename=name, sha256=sha256, size=size)
     store.put_record(record_of(step, output))
     return output
 

@@ -59,7 +59,7 @@ def test_verify_ends_with_12_where_something_is_wrong(
 ) -> None:
     told = rocwright("store", "verify", "--of", bucket.url)
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout == "1 signed object by 1 key, 1 file, 14 B: 0 wrong\n"
+    assert told.stdout == "2 signed objects by 1 key, 1 file, 14 B: 0 wrong\n"
     bucket.replace(blob_name(made.outputs[0].sha256), b"what was BUILT")
     assert rocwright("store", "verify", "--of", bucket.url, "--quick").returncode == 0
     told = rocwright("store", "verify", "--of", bucket.url)

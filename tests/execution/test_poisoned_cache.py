@@ -68,7 +68,13 @@ def compiles(shop: Workshop, component: str, *before: str, targets: str = "gfx80
         tree=shop.tree("tree", **files),
         env={"TARGETS": targets},
         domain=domain
-        or domain_of(component, sources=[digest("tree")], commands=commands, env={"TARGETS": "{targets}"}),
+        or domain_of(
+            component,
+            root=shop.root.key,
+            sources=[digest("tree")],
+            commands=commands,
+            env={"TARGETS": "{targets}"},
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,15 @@ from rocwright.bases.roots import remove_tree
 from rocwright.execution.asked import Asked
 from rocwright.execution.step_process import run
 from rocwright.home import Home
-from rocwright.model.steps import BaseAction, FetchAction, Input, Step, TreeAction
+from rocwright.model.steps import (
+    ArchiveOrigin,
+    BaseAction,
+    FetchAction,
+    FilePin,
+    Input,
+    Step,
+    TreeAction,
+)
 from rocwright.sources.archive import pack
 from rocwright.sources.git import pack_commit
 from rocwright.store import packed
@@ -105,16 +114,25 @@ def test_a_step_that_makes_a_root_says_what_is_in_it(
         write(b"file system")
         return 0
 
+    laid: list[Path] = []
+
+    def index(folder: Path, suite: str) -> list[str]:
+        laid.extend(folder.iterdir())
+        return ["one"]
+
     monkeypatch.setattr(debian, "_mmdebstrap", root)
-    monkeypatch.setattr(debian, "write_index", lambda *words: ["one"])
+    monkeypatch.setattr(debian, "write_index", index)
     packages = Step(name="packages", component="root", action=FetchAction(pending="p"))
     (workshop.folder / "one.deb").write_bytes(b"a package")
     put(workshop, packages, "p", workshop.folder / "one.deb", "")
     inputs = (Input(name="packages", key=packages.key, output="*"),)
-    action = BaseAction(suite="sid", architecture="amd64")
+    # the key of such a root does not hold `image`, so it changes nothing
+    image = hashlib.sha256(b"a package").hexdigest()
+    action = BaseAction(suite="sid", architecture="amd64", image=image)
     step = Step(name="root/x", component="root", action=action, inputs=inputs)
     workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
     [output] = workshop.run(step).outputs
+    assert laid
     assert output.content == hashlib.sha256(b"a root file system").hexdigest()
     assert output.content == content_of(workshop.store.verified(output.sha256))
 
@@ -130,22 +148,41 @@ def test_another_tree_is_built(workshop: Workshop) -> None:
     assert workshop.run(build(workshop, tree(workshop, "two", 3, text="other\n"))).reused == ""
 
 
-def test_a_run_of_before_contents_were_known_still_counts(workshop: Workshop) -> None:
-    """A home of an older rocwright: its trees are known by their bytes, its runs by those of their inputs."""
-    old, new, other = tree(workshop, "old", 3, old=True), tree(workshop, "new", 3), tree(workshop, "x", 19)
-    assert sha256(workshop, old) == sha256(workshop, new) != sha256(workshop, other)
-    first = workshop.run(build(workshop, old))
-    again = workshop.run(build(workshop, new))
-    assert again.outputs == first.outputs
-    assert again.content_key != first.content_key
-    # from now on it is found by content too
-    assert workshop.run(build(workshop, other)).outputs == first.outputs
-    assert workshop.run(build(workshop, old)) == first
+def test_an_archive_under_another_name_gives_a_tree_of_its_own(workshop: Workshop) -> None:
+    """A hostile lock names an honest archive so that nothing of it is unpacked."""
+    archive = workshop.folder / "x.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(write_tree(workshop.folder / "x", {"file": "text\n"}), "x-1")
+    sha256, size = workshop.store.put_file(archive)
+    made = []
+    for name in ("x.tar.asc", "x.tar"):
+        pin = FilePin(filename=name, sha256=sha256, size=size, origin=ArchiveOrigin(url="https://x.test/x"))
+        source = Step(name="source/x", component="x", action=FetchAction(files=(pin,)))
+        inputs = (Input(name="source", key=source.key, output="*"),)
+        step = Step(name="tree/x", component="x", action=TreeAction(), inputs=inputs)
+        for each in (source, step):
+            workshop.store.put_step(each.key, each.model_dump_json(by_alias=True).encode())
+            made.append(workshop.run(each))
+    _, empty, _, honest = made
+    assert honest.reused == ""
+    assert not honest.gave_same(empty)
 
 
-def test_a_tree_of_before_that_was_packed_otherwise_is_another(workshop: Workshop) -> None:
-    workshop.run(build(workshop, tree(workshop, "old", 3, old=True)))
-    assert workshop.run(build(workshop, tree(workshop, "new", 19))).reused == ""
+def test_the_files_of_one_key_are_in_one_order(workshop: Workshop) -> None:
+    orders = []
+    for names in ("ab", "ba"):
+        pins = []
+        for name in names:
+            path = workshop.folder / name
+            path.write_text(name)
+            sha256, size = workshop.store.put_file(path)
+            origin = ArchiveOrigin(url="https://x.test/x")
+            pins.append(FilePin(filename=name, sha256=sha256, size=size, origin=origin))
+        step = Step(name="source/x", component="x", action=FetchAction(files=tuple(pins)))
+        workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
+        orders.append([one.filename for one in workshop.run(step).outputs])
+        workshop.store.forget(step.key)
+    assert orders == [["a", "b"], ["a", "b"]]
 
 
 def test_the_key_of_a_step_does_not_know_of_contents(workshop: Workshop) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.making import builtin, index_pin, lock_of, small_plan, with_sdist
+from tests.making import builtin, deb, index_pin, lock_of, small_plan, with_sdist
 
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
@@ -93,6 +93,26 @@ def test_other_sources_are_another_domain(what: str) -> None:
         for one in lock.components
     )
     assert domains(lock.model_copy(update={"components": components}))[COMPONENT] != domains(lock)[COMPONENT]
+
+
+def test_another_root_is_another_domain() -> None:
+    """A hostile root has a compiler of its own, whose objects no honest project may read."""
+    lock = with_sdist(lock_of("pytorch"))
+    wrapped = (deb("binutils", "2-wrapped"),)
+    roots = tuple(one.model_copy(update={"packages": wrapped}) for one in lock.roots)
+    before, after = domains(lock), domains(lock.model_copy(update={"roots": roots}))
+    assert before.keys() == after.keys()
+    assert not {*before.values()} & {*after.values()}
+
+
+def test_an_archive_under_another_name_is_another_domain() -> None:
+    lock = lock_of(STACK)
+    renamed = tuple(
+        one.model_copy(update={"files": [pin.model_copy(update={"filename": "x.asc"}) for pin in one.files]})
+        for one in lock.components
+    )
+    before, after = domains(lock), domains(lock.model_copy(update={"components": renamed}))
+    assert not {*before.values()} & {*after.values()}
 
 
 def test_other_wheels_that_are_installed_are_another_domain() -> None:

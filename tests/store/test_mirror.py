@@ -12,7 +12,7 @@ from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.mirror import Copied, Mirror
 from rocwright.store.push import listed_keys, read_mark
-from rocwright.store.shared import SharedStore, step_name, word_name
+from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.shared_check import check
 from rocwright.store.signed import envelope_of
 from rocwright.store.turns import turn
@@ -106,9 +106,12 @@ def test_a_definition_of_another_step_is_not_copied(
 ) -> None:
     made, other = lab.make(), lab.make(b"else", "other")
     lab.push(bucket, made)
-    bucket.replace(step_name(made.key), lab.store.step(other.key) or b"")
+    name = word_name("step", made.key, lab.key.keyid)
+    bucket.replace(
+        name, envelope_of("step", made.key, (lab.store.step(other.key) or b"").decode(), lab.signer)
+    )
     assert copy(bucket, target, tmp_path, lab).records == 1
-    assert target.size(step_name(made.key)) is None
+    assert target.size(name) is None
 
 
 def test_a_newer_lock_takes_the_place_of_an_older_one_and_never_the_other_way(

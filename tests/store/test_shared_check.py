@@ -15,7 +15,7 @@ from rocwright.store.bucket import Bucket
 from rocwright.store.contents import by_signer, by_step, read_contents
 from rocwright.store.model import Record
 from rocwright.store.seal import seal
-from rocwright.store.shared import step_name, word_name
+from rocwright.store.shared import word_name
 from rocwright.store.shared_check import check, told
 from rocwright.store.signed import envelope_of
 
@@ -45,10 +45,10 @@ def test_what_was_pushed_is_whole(bucket: Bucket, lab: Machine, made: Record) ->
     seen: list[int] = []
     lab.pusher(bucket).lock("d" * 64, "a lock")
     found = check(bucket, on_bytes=seen.append)
-    assert (found.words, found.files, found.size, found.wrong) == (2, 1, made.outputs[0].size, ())
+    assert (found.words, found.files, found.size, found.wrong) == (3, 1, made.outputs[0].size, ())
     assert found.signers == (lab.key.keyid,)
     assert sum(seen) == made.outputs[0].size
-    assert told(found)[0].startswith("2 signed objects by 1 key, 1 file")
+    assert told(found)[0].startswith("3 signed objects by 1 key, 1 file")
 
 
 def test_a_place_without_a_store_is_told(bucket: Bucket) -> None:
@@ -100,13 +100,15 @@ def test_a_key_under_another_id_and_a_definition_under_another_key_are_found(
     stranger = Machine(tmp_path / "stranger", "stranger")
     bucket.replace(f"keys/{'a' * 64}", stranger.key.pem.encode())
     bucket.replace(f"keys/{'b' * 64}", b"no key")
-    bucket.replace(step_name("c" * 64), lab.store.step(made.key) or b"")
-    bucket.replace(step_name("d" * 64), b"{}")
+    definition = (lab.store.step(made.key) or b"").decode()
+    names = [word_name("step", name * 64, lab.key.keyid) for name in "cd"]
+    bucket.replace(names[0], envelope_of("step", "c" * 64, definition, lab.signer))
+    bucket.replace(names[1], definition.encode())
     wrong = dict(check(bucket).wrong)
     assert wrong[f"keys/{'a' * 64}"] == "it is the key of another id"
     assert "not a public key" in wrong[f"keys/{'b' * 64}"]
-    assert "another step" in wrong[step_name("c" * 64)]
-    assert "no definition" in wrong[step_name("d" * 64)]
+    assert "not the definition of that step" in wrong[names[0]]
+    assert "damaged" in wrong[names[1]]
 
 
 def test_a_record_of_a_newer_rocwright_is_left_alone_and_not_called_wrong(

@@ -20,7 +20,7 @@ from rocwright.store import turns
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record
-from rocwright.store.shared import step_name, word_name
+from rocwright.store.shared import word_name
 from rocwright.store.shared_gc import DAY, OLD, YOUNG, Keep, clean
 
 RACES = 100
@@ -148,12 +148,12 @@ def test_old_records_of_ones_own_go_but_the_last_of_each_and_those_that_are_need
     cleaned = clean(bucket, keep(2, 35, own[0]))
     assert (cleaned.records, cleaned.files) == (1, 1)
     assert kept() == [0, 2, 3, 4, 5, 6]
-    assert bucket.size(step_name(own[1].key)) is None
+    assert bucket.size(word_name("step", own[1].key, lab.key.keyid)) is None
     # the file of the oldest is named by the friend's record too, as is the definition of its step
     cleaned = clean(bucket, keep(1, 0))
     assert (cleaned.records, cleaned.files) == (3, 2)
     assert kept() == [4, 5, 6]
-    assert bucket.size(step_name(own[0].key)) is not None
+    assert bucket.size(word_name("step", own[0].key, lab.key.keyid)) is not None
     store = Machine(tmp_path / "reader", "reader").behind(bucket, lab.key, friend.key)
     assert all(store.record(one.key) and store.bring(one.key) for one in (*own[4:], *theirs))
 

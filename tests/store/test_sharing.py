@@ -18,7 +18,7 @@ from rocwright.store.model import Objects, Record, Shard
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
-from rocwright.store.shared import step_name, word_name
+from rocwright.store.shared import word_name
 from rocwright.store.signed import Said, envelope_of
 from rocwright.store.trust import Trust
 
@@ -465,23 +465,22 @@ def test_records_are_asked_for_at_the_same_time(
     assert [record is not None for record in found.values()] == [False, False, False, True]
 
 
-@pytest.mark.parametrize("definition", [b"{}", b"no JSON", b'{"name": "x", "component": "x"}'])
-def test_a_definition_that_is_not_of_its_step_is_left_out(
-    bucket: Bucket, lab: Machine, mine: Machine, made: Record, definition: bytes
+@pytest.mark.parametrize("forged", ["unsigned", "by a stranger", "of another step", "no definition"])
+def test_a_definition_that_no_trusted_key_signed_for_its_step_is_left_out(
+    bucket: Bucket, lab: Machine, mine: Machine, made: Record, tmp_path: Path, forged: str
 ) -> None:
-    overwrite(bucket, step_name(made.key), definition)
-    store = mine.behind(bucket, lab.key)
-    assert store.record(made.key)
-    assert store.bring(made.key)
-    assert mine.store.step(made.key) is None
-
-
-def test_the_definition_of_another_step_is_left_out(
-    bucket: Bucket, lab: Machine, mine: Machine, made: Record
-) -> None:
-    definition = lab.store.step(lab.make(name="another").key)
-    assert definition is not None
-    overwrite(bucket, step_name(made.key), definition)
+    """Who may write into the bucket could change the trust domain, or where a source is fetched from."""
+    honest = lab.store.step(made.key)
+    other = lab.store.step(lab.make(name="another").key)
+    assert honest is not None and other is not None
+    stranger = Machine(tmp_path / "stranger", "stranger")
+    data = {
+        "unsigned": honest,
+        "by a stranger": envelope_of("step", made.key, honest.decode(), stranger.signer),
+        "of another step": envelope_of("step", made.key, other.decode(), lab.signer),
+        "no definition": envelope_of("step", made.key, "{}", lab.signer),
+    }
+    overwrite(bucket, word_name("step", made.key, lab.key.keyid), data[forged])
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key)
     assert store.bring(made.key)

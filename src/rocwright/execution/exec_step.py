@@ -51,7 +51,7 @@ def execute(
         content_key = step.content_key(
             {name: [one.known_by for one in found] for name, found in inputs.items()}
         )
-        same = _earlier(step, content_key, inputs, store)
+        same = finished(store, content_key)
         if same is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
             return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
@@ -91,8 +91,8 @@ def load_step(store: Store, key: str) -> Step:
     if definition is None:
         raise InputError(
             f"the store at {store} has no step {key[:12]}",
-            cause="it was never planned with this store",
-            next_step="run rocwright build, or name the right --store",
+            cause="no key that this machine trusts has planned it with this store",
+            next_step="rocwright build, the right --store, or for another machine: rocwright trust add FILE",
         )
     try:
         step = Step.model_validate_json(definition)
@@ -132,19 +132,6 @@ def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
         outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]
         found.setdefault(item.name, []).extend(outputs)
     return found
-
-
-def _earlier(step: Step, content_key: str, inputs: dict[str, list[Output]], store: Store) -> Record | None:
-    """The record of an earlier run with these inputs, under their content key."""
-    found = finished(store, content_key)
-    if found is not None:
-        return found
-    # records of before contents were known have the key over the bytes of the inputs
-    by_bytes = step.content_key({name: [one.sha256 for one in each] for name, each in inputs.items()})
-    before = finished(store, by_bytes) if by_bytes != content_key else None
-    if before is None:
-        return None
-    return store.put_record(before.model_copy(update={"key": content_key, "content_key": content_key}))
 
 
 def _make(
@@ -274,7 +261,7 @@ def _make_base(action: BaseAction, context: Context) -> ActionResult:
     packages = [
         (one.filename, context.store.verified(one.sha256))
         for one in context.inputs["packages"]
-        if one.sha256 != action.image
+        if action.family == "debian" or one.sha256 != action.image
     ]
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
     match action.family:
@@ -287,9 +274,10 @@ def _make_base(action: BaseAction, context: Context) -> ActionResult:
 
 def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
     if isinstance(step.action, FetchAction):
+        # in the order of the key: a tree may depend on which archive is unpacked last
         return tuple(
             Output(name=pin.sha256, filename=pin.filename, sha256=pin.sha256, size=pin.size)
-            for pin in step.action.files
+            for pin in sorted(step.action.files, key=lambda pin: (pin.filename, pin.sha256))
         )
     outputs = []
     for name, path in made.outputs.items():

@@ -1,10 +1,10 @@
 """Trust domains: which steps may read what another has left in a compiler cache.
 
 What a step leaves there may be forged, so a cache is shared only by steps that run the same strangers' code:
-the same component, sources, commands, edits and environment as the recipe has them for all GPUs, and the same
-things installed. The GPUs, the number of jobs and the step's key are not part of it: a build for a second GPU
-finds what the first has compiled for the host. The root file system is not part of it either: bases are
-trusted as such.
+the same component, sources, commands, edits and environment as the recipe has them for all GPUs, the same
+things installed, and the same root file system, whose compiler writes the objects. The GPUs, the number of
+jobs and the step's key are not part of it: a build for a second GPU finds what the first has compiled for the
+host.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from rocwheel.model import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FilePin
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised when the meaning of a domain changes; every compiler cache begins anew with it."""
 
 
 def domain_of(
     component: str,
     *,
+    root: str,
     sources: Iterable[str],
     commands: Sequence[str],
     tree: Sequence[str] = (),
@@ -33,12 +34,14 @@ def domain_of(
 ) -> str:
     """The sha256 that stands for a trust domain.
 
-    `sources` and `installed` are the sha256s of what was fetched and the domains of what was built; `tree`
-    says which part of the sources is taken and which of their patches.
+    `root` is the key of the step that makes the root. `sources` and `installed` are the names and sha256s of
+    what was fetched and the domains of what was built. `tree` says which part of the sources is taken and
+    which of their patches.
     """
     said: dict[str, Any] = {
         "schema": SCHEMA,
         "component": component,
+        "root": root,
         "sources": sorted(sources),
         "tree": list(tree),
         "edits": [one.material() | {"targets": one.targets} for one in edits],
@@ -50,5 +53,5 @@ def domain_of(
 
 
 def digests(*files: Iterable[FilePin]) -> tuple[str, ...]:
-    """The sha256s of fetched files."""
-    return tuple(pin.sha256 for part in files for pin in part)
+    """Return the names and sha256s of fetched files: a name decides how a file is read."""
+    return tuple(f"{pin.filename} {pin.sha256}" for part in files for pin in part)

@@ -331,6 +331,7 @@ class _Maker:
             ),
             domain=domain_of(
                 component.name,
+                root=self.roots["build"].key,
                 sources=(*sources, *(() if prepare else digests(locked.downloads))),
                 tree=(locked.subdir, *locked.series, *locked.packaging),
                 edits=edits_as_written(

@@ -72,6 +72,7 @@ def wheel_steps(
         resources=Resources(memory=1024**3, disk=1024**3, seconds=30, limit=3600),
         domain=domain_of(
             sdist.name,
+            root=root.key,
             sources=digests(sdist.files),
             commands=BUILD_WHEEL,
             installed=digests(sdist.requires),

@@ -37,7 +37,7 @@ def rights(role: Role, keyid: str) -> Rights:
         return Rights(remove=("*",))
     words = {what: f"{folder}/*/{keyid}" for what, folder in FOLDERS.items()}
     return Rights(
-        add=("blobs/*", "steps/*", f"{OBJECTS}/*/{keyid}", words.pop("record"), f"keys/{keyid}", FORMAT),
+        add=("blobs/*", f"{OBJECTS}/*/{keyid}", words.pop("record"), f"keys/{keyid}", FORMAT),
         replace=(*words.values(), KEYS),
         remove=("leases/*", "probe/*"),
     )

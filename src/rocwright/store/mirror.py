@@ -15,7 +15,7 @@ from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record, is_key
 from rocwright.store.push import make_store, publish_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
-from rocwright.store.shared import SharedStore, step_name, word_name
+from rocwright.store.shared import SharedStore, defines, word_name
 from rocwright.store.signed import LARGEST, RefusedError, Word, word_of
 from rocwright.store.trust import TrustedKey
 from rocwright.store.turns import Turn, turn
@@ -86,9 +86,9 @@ class Mirror:
         if before is not None and before != data:
             raise _LeftOutError("another record of that signer lies there already")
         self._files(record, held, done)
-        definition = self.source.step(key)
-        if definition is not None:
-            self.target.add(step_name(key), definition)
+        for one, definition, said in self.source.envelopes("step", key):
+            if defines(said, key):
+                self.target.add(word_name("step", key, one.keyid), definition)
         if before is not None:
             done.there += 1
             return

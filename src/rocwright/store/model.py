@@ -61,11 +61,13 @@ class Output(Frozen):
 
     @property
     def known_by(self) -> str:
-        """The digest that it is known by: that of its content, or of its bytes where that is not known."""
-        return self.content or self.sha256
+        """The file name, which says how to read it, and the digest of its content or else its bytes."""
+        return f"{self.filename} {self.content or self.sha256}"
 
     def is_same(self, other: Output) -> bool:
-        """Whether both are the same: by content where both say it, else by their bytes."""
+        """Whether both are the same, name included: by content if both say it, else by their bytes."""
+        if self.filename != other.filename:
+            return False
         if self.content and other.content:
             return self.content == other.content
         return self.sha256 == other.sha256

@@ -15,7 +15,7 @@ from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
 from rocwright.store.model import Output, Record, Store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
-from rocwright.store.shared import FORMAT, KEYS, SCHEMA, step_name, word_name
+from rocwright.store.shared import FORMAT, KEYS, SCHEMA, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
 from rocwright.store.turns import Turn, turn
 
@@ -98,7 +98,8 @@ class Pusher:
         self._files(record.outputs, held, done)
         definition = self.store.step(record.key)
         if definition is not None:
-            self.bucket.add(step_name(record.key), definition)
+            said = envelope_of("step", record.key, definition.decode(), self.signer)
+            self.bucket.add(word_name("step", record.key, self.signer.public_key.keyid), said)
         self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
         # a clean-up may have taken a file that was there before the record that names it was
         self._files(record.outputs, held, done)

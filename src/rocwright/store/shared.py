@@ -1,10 +1,10 @@
 """A store that machines share: what lies where in its bucket, and which of its records count.
 
-`format.json`, `keys.json`, `blobs/ab/SHA` (`store.blobs`), `steps/ab/KEY`, `records/ab/KEY/SIGNER`, and
-likewise `locks`, `wanted` (what is to be verified on a machine with a card) and `evidence` (what was found
-there); `objects` are compiled objects (`store.objects`).
-Files are named by their sha256; records and locks are signed, each signer's under the id of the key. Nothing
-is written over but a signer's own lock, wish and evidence by a newer one, and the list of keys.
+`format.json`, `keys.json`, `blobs/ab/SHA` (`store.blobs`), `records/ab/KEY/SIGNER`, and likewise `steps` (the
+definitions of steps), `locks`, `wanted` (what is to be verified on a machine with a card) and `evidence`
+(what was found there); `objects` are compiled objects (`store.objects`).
+Files are named by their sha256; all else is signed, each signer's under the id of the key. Nothing is written
+over but a signer's own definition, lock, wish and evidence by a newer one, and the list of keys.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from rocwright.store.trust import TrustedKey
 FORMAT = "format.json"
 KEYS = "keys.json"
 SCHEMA = 1
-FOLDERS: dict[What, str] = {"record": "records", "lock": "locks", "wanted": "wanted", "evidence": "evidence"}
+FOLDERS: dict[What, str] = {
+    "record": "records",
+    "step": "steps",
+    "lock": "locks",
+    "wanted": "wanted",
+    "evidence": "evidence",
+}
 MOST_NOTES = 50
 
 
 Signed = tuple[Word, Record]
 """A record, and the word of its signer that it is from."""
-
-
-def step_name(key: str) -> str:
-    """Where the definition of a step lies."""
-    return f"steps/{key[:2]}/{key}"
 
 
 def word_name(what: What, name: str, keyid: str) -> str:
@@ -130,12 +131,12 @@ class SharedStore:
             return True
 
     def step(self, key: str) -> bytes | None:
-        """The definition of a step; None also for one that does not give its key."""
-        data = self._asked(partial(self.bucket.get, step_name(key), LARGEST))
-        try:
-            return data if data is not None and Step.model_validate_json(data).key == key else None
-        except ValidationError:
-            return None
+        """Return the definition of a step by a trusted key; None also for one that does not give its key.
+
+        It says what a step's key does not cover, such as its trust domain, hence the signature.
+        """
+        found = (word.content for _, word in self.words("step", key) if defines(word, key))
+        return next((content.encode() for content in found), None)
 
     def words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
@@ -190,6 +191,14 @@ class SharedStore:
         if text not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(text)
             self.note(text)
+
+
+def defines(word: Word, key: str) -> bool:
+    """Return whether a word is the definition of the step with that key."""
+    try:
+        return Step.model_validate_json(word.content).key == key
+    except ValidationError:
+        return False
 
 
 def _alike(found: Sequence[Signed]) -> list[list[Signed]]:

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from rocwheel import units
 from rocwheel.errors import InputError
-from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
-from rocwright.store.shared import FOLDERS
+from rocwright.store.shared import FOLDERS, defines
 from rocwright.store.shared_folder import Listed
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, word_of
 
@@ -46,8 +43,9 @@ class SharedCheck:
 def check(
     bucket: Bucket, *, read: bool = True, on_bytes: Callable[[int], None] = lambda count: None
 ) -> SharedCheck:
-    """Check every record, lock, wish and evidence against the key under whose id it lies, and every file
-    against its name; without `read`, of the files only that those which records name are there.
+    """Check every signed object against the key under whose id it lies, and every file against its name.
+
+    Without `read`, of the files only that those which records name are there.
 
     Raises InputError where there is no store; NetworkError.
     """
@@ -60,9 +58,6 @@ def check(
     blobs = {sha256: one for sha256, one in Blobs(bucket).found().items() if one.whole}
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
         found = list(pool.map(partial(_word, bucket, keys, blobs), said))
-        wrong += [
-            (one.name, why) for one, why in pool.map(partial(_step, bucket), bucket.list("steps")) if why
-        ]
     wrong += [(one.name, why) for (_, one), why in zip(said, found, strict=True) if why and why != _NEWER]
     size, damaged = 0, []
     for sha256, blob in blobs.items():
@@ -115,6 +110,8 @@ def _word(
     try:
         word = word_of(bucket.get(found.name, LARGEST) or b"", what, parts[2], [keys[parts[3]]])
         record = unseal(word.content.encode(), parts[2]) if what == "record" else None
+        if what == "step" and not defines(word, parts[2]):
+            return "it is not the definition of that step, or a newer rocwright's"
     except (NewerError, UnknownRecordError):
         return _NEWER
     except (RefusedError, DamagedRecordError) as error:
@@ -127,17 +124,6 @@ def _word(
         if blobs[one.sha256].size != one.size:
             return f"its file {plain_name(one.filename)} has another size"
     return ""
-
-
-def _step(bucket: Bucket, found: Listed) -> tuple[Listed, str]:
-    """Whether the definition of a step gives the key under which it lies."""
-    try:
-        step = Step.model_validate_json(bucket.get(found.name, LARGEST) or b"")
-    except ValidationError:
-        return found, "no definition of a step, or a newer rocwright's"
-    except InputError as error:
-        return found, error.message
-    return found, "" if found.name.endswith(f"/{step.key}") else "it is the definition of another step"
 
 
 def _file(bucket: Bucket, blob: Blob, on_bytes: Callable[[int], None]) -> str:

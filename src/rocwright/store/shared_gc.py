@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from rocwheel.errors import InputError
 from rocwright.model.steps import Step
+from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.contents import Contents, Held, read_contents
 from rocwright.store.objects import FOLDER as OBJECTS
-from rocwright.store.shared import step_name
-from rocwright.store.signed import LARGEST
+from rocwright.store.shared import FOLDERS, word_name
+from rocwright.store.signed import LARGEST, RefusedError, word_of
 from rocwright.store.turns import turn
 
 YOUNG = 48 * 3600.0
@@ -69,6 +71,7 @@ def clean(
         now = max((one.written for one in bucket.list("leases")), default=0.0)
         own = [one for one in contents.records if keep is not None and one.keyid == keep.keyid]
         gone = not_kept(own, keep, _meant(bucket, own), now) if keep is not None else []
+        definitions = _definitions(bucket, contents, gone)
         named = contents.named(but=frozenset(one.path for one in gone))
         blobs = [
             one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
@@ -77,7 +80,7 @@ def clean(
         going = [(one.names, one.size) for one in blobs] + [((one.name,), one.size) for one in objects]
         if not dry_run:
             # a record goes before its files: nobody is told of a file that is not there
-            for name in [*(one.path for one in gone), *_definitions(contents, gone)]:
+            for name in [*(one.path for one in gone), *definitions]:
                 held.renew()
                 bucket.remove(name)
             for names, size in going:
@@ -102,21 +105,24 @@ def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float)
 
 
 def _meant(bucket: Bucket, records: Iterable[Held]) -> dict[str, str]:
-    """For which GPUs and base the step of each record is, by its definition there."""
+    """Return for which GPUs and base the step of each record is, by its signer's definition there."""
 
-    def ask(key: str) -> tuple[str, str]:
+    def ask(held: Held) -> tuple[str, str]:
         try:
-            step = Step.model_validate_json(bucket.get(step_name(key), LARGEST) or b"")
-        except ValidationError:
-            return key, ""
-        return key, f"{step.about.base} {' '.join(step.about.targets)}"
+            key = key_of(bucket.get(f"keys/{held.keyid}", LARGEST_KEY) or b"", held.keyid)
+            data = bucket.get(word_name("step", held.key, held.keyid), LARGEST) or b""
+            step = Step.model_validate_json(word_of(data, "step", held.key, [key]).content)
+        except (RefusedError, ValidationError, InputError):
+            return held.key, ""
+        return held.key, f"{step.about.base} {' '.join(step.about.targets)}"
 
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        return dict(pool.map(ask, sorted({one.key for one in records})))
+        return dict(pool.map(ask, records))
 
 
-def _definitions(contents: Contents, gone: list[Held]) -> list[str]:
-    """The definitions of steps of which no record stays."""
+def _definitions(bucket: Bucket, contents: Contents, gone: list[Held]) -> list[str]:
+    """Return the names of the definitions of steps of which no record stays."""
     paths = {one.path for one in gone}
     stay = {one.key for one in contents.records if one.path not in paths}
-    return [step_name(key) for key in dict.fromkeys(one.key for one in gone) if key not in stay]
+    left = sorted({one.key for one in gone} - stay)
+    return [one.name for key in left for one in bucket.list(f"{FOLDERS['step']}/{key[:2]}/{key}")]

@@ -21,7 +21,7 @@ from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, in_store, is_key
 from rocwright.store.objects import SECONDS, DomainObjects
 from rocwright.store.push import Pusher
-from rocwright.store.shared import SharedStore, step_name, word_name
+from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.sharing import SharingStore
 from rocwright.store.signed import What, envelope_of
 from rocwright.store.step_lease import lease_name, step_lease
@@ -146,7 +146,7 @@ class WorkingStore(SharingStore):
 
     def put_step(self, key: str, definition: bytes) -> None:
         self.local.put_step(key, definition)
-        self._bucket.add(step_name(key), definition)
+        self.say_word("step", key, definition.decode())
 
     def lock(self, name: str) -> AbstractContextManager[object]:
         return self._step(name) if is_key(name) else self.local.lock(name)
