@@ -12,6 +12,7 @@ import zstandard
 
 from rocwheel.errors import SandboxError
 from rocwright.bases import writable
+from rocwright.bases.namespace import give
 from rocwright.bases.writable import WritableRoot
 
 
@@ -25,6 +26,7 @@ def root(tmp_path: Path) -> WritableRoot:
 
 def test_what_packages_wrote_is_packed_as_it_is(root: WritableRoot, tmp_path: Path) -> None:
     (root.path / "etc/link").symlink_to("/etc/shadow")
+    give(tmp_path, *tmp_path.rglob("*"))
     content = root.pack(tmp_path / "root.tar.zst")
     data = zstandard.ZstdDecompressor().stream_reader((tmp_path / "root.tar.zst").open("rb")).read()
     with tarfile.open(fileobj=io.BytesIO(data)) as packed:
@@ -38,5 +40,6 @@ def test_a_root_that_stands_for_more_than_it_takes_is_refused(
     monkeypatch.setattr(writable, "MOST_BYTES", 2**20)
     with (root.path / "etc/hole").open("wb") as file:
         file.truncate(2**33)
+    give(tmp_path, *tmp_path.rglob("*"))
     with pytest.raises(SandboxError, match="more than any root file system holds"):
         root.pack(tmp_path / "root.tar.zst")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +28,7 @@ from rocwright.model.steps import (
     Step,
     TreeAction,
 )
+from rocwright.sources import signed_packages
 from rocwright.sources.archive import pack
 from rocwright.sources.git import pack_commit
 from rocwright.store import packed
@@ -108,20 +108,18 @@ def test_a_step_that_makes_a_root_says_what_is_in_it(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """mmdebstrap is left out: here it is what comes of its tar."""
-
-    def root(command: object, folder: Path, write: Callable[[bytes], int], *rest: object) -> int:
-        write(b"a root ")
-        write(b"file system")
-        return 0
-
     laid: list[Path] = []
 
     def index(folder: Path, suite: str) -> list[str]:
         laid.extend(folder.iterdir())
         return ["one"]
 
-    monkeypatch.setattr(debian, "_mmdebstrap", root)
+    made = ["sh", "-c", "printf 'a root '; printf 'file system'"]
+    monkeypatch.setattr(debian, "_command", lambda *words: made)
     monkeypatch.setattr(debian, "write_index", index)
+    signed = workshop.home.apt / signed_packages.KEPT
+    signed.parent.mkdir(parents=True)
+    signed.write_text(hashlib.sha256(b"a package").hexdigest())
     packages = Step(name="packages", component="root", action=FetchAction(pending="p"))
     (workshop.folder / "one.deb").write_bytes(b"a package")
     put(workshop, packages, "p", workshop.folder / "one.deb", "")

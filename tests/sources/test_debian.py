@@ -15,7 +15,8 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
-from rocwright.sources.debian import DebianArchive, parse_stanzas, upstream_version
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.pins import check_pin
 
 STANZAS = """\

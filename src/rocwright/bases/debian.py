@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -15,7 +14,8 @@ from pathlib import Path
 from rocwheel.errors import CheckError, InputError, OutOfDiskError, SandboxError
 from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.processes import run as process
-from rocwright.bases.roots import as_root
+from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
+from rocwright.bases.roots import remove_tree
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
 from rocwright.store.packed import packing
@@ -33,28 +33,45 @@ def make_root(
     Nothing but these packages is used; the same set gives the same tar, whose hex sha256 this returns.
     Raises InputError without mmdebstrap, SandboxError where it may not work, CheckError where it fails.
     """
-    repository = scratch / "packages"
+    if shutil.which(_MAKER) is None:
+        raise process.not_installed(_MAKER)
+    repository, temporary = scratch / "packages", scratch / "temporary"
     repository.mkdir(parents=True)
+    temporary.mkdir()
     for filename, path in packages:
-        # apt reads the archive's own names; a link costs no room
-        (repository / filename).symlink_to(path)
+        # a copy: what installs them may write to whatever it reads
+        shutil.copyfile(path, repository / filename)
     names = write_index(repository, action.suite)
     on_line(f"base: {len(names)} packages, no network")
+    give(scratch, temporary)
+    temporary.chmod(0o755)
     log: list[str] = []
-    with (
-        tempfile.TemporaryDirectory(dir=scratch) as temporary,
-        packing(target, threads=os.cpu_count() or 1) as packed,
-    ):
-        code = _mmdebstrap(_command(action, repository, names), Path(temporary), packed.write, log, on_line)
+
+    def note(line: str) -> None:
+        log.append(line)
+        on_line(line)
+
+    try:
+        with packing(target, threads=os.cpu_count() or 1) as packed:
+            code = process.pipe(_command(action, scratch, names), packed.write, note)
+    finally:
+        remove_tree(temporary)
     if code != 0:
         raise _explain(log)
     shutil.rmtree(repository)
     return packed.content
 
 
-def _command(action: BaseAction, repository: Path, names: Sequence[str]) -> list[str]:
-    words = mmdebstrap_words(action, str(repository), ",".join(names))
-    return ["setpriv", "--pdeathsig", "SIGKILL", "unshare", *as_root(), *ALONE, "--", *words]
+_MAKER = "mmdebstrap"
+_INSIDE = "/work"
+"""Where the scratch folder is seen by mmdebstrap: it has a /tmp of its own."""
+
+
+def _command(action: BaseAction, scratch: Path, names: Sequence[str]) -> list[str]:
+    mounts = [*host_programs(), "--bind", str(PLACE), _INSIDE, "--tmpfs", "/tmp"]  # noqa: S108
+    environment = ENVIRONMENT | {"HOME": f"{_INSIDE}/temporary", "TMPDIR": f"{_INSIDE}/temporary"}
+    words = mmdebstrap_words(action, f"{_INSIDE}/packages", ",".join(names))
+    return sandboxed(scratch, words, mounts, environment, mounting=True)
 
 
 ALONE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -72,7 +89,7 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
     """mmdebstrap's command for the packages `names` (with commas) of the flat repository in that folder; it
     writes a tar to its standard output."""
     return [
-        "mmdebstrap",
+        _MAKER,
         "--mode=root",
         "--variant=essential",
         "--format=tar",
@@ -81,8 +98,9 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
         # device nodes are the sandbox's; without them any user may unpack the archive
         "--skip=output/dev",
         "--skip=check/empty",
-        # the folder of the packages is this machine's: no word of it stays in the root
+        # the folder of the packages, its name and its resolver are this machine's: no word of them stays
         '--customize-hook=: > "$1/etc/apt/sources.list"',
+        '--customize-hook=chroot "$1" rm -f /etc/hostname /etc/resolv.conf',
         *(f'--customize-hook=chroot "$1" /bin/sh -eu -c {shlex.quote(one)}' for one in action.customize),
         '--aptopt=APT::Install-Recommends "false"',
         "--dpkgopt=path-exclude=/usr/share/man/*",
@@ -92,23 +110,6 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
         "-",
         f"deb [trusted=yes] copy://{repository} ./",
     ]
-
-
-def _mmdebstrap(
-    command: Sequence[str],
-    temporary: Path,
-    write: Callable[[bytes], int],
-    log: list[str],
-    on_line: Callable[[str], None],
-) -> int:
-    temporary.chmod(0o755)
-    env = ENVIRONMENT | {"HOME": str(temporary), "TMPDIR": str(temporary)}
-
-    def note(line: str) -> None:
-        log.append(line)
-        on_line(line)
-
-    return process.pipe(command, write, note, env=env)
 
 
 def write_index(repository: Path, suite: str) -> list[str]:

@@ -19,6 +19,7 @@ from rocwheel.files.atomic import CHUNK
 from rocwheel.folders import removal
 from rocwheel.processes import run as process
 from rocwright.bases.manifest import first_difference, look, read_manifest
+from rocwright.bases.namespace import PLACE, give, in_namespace
 from rocwright.store.gc import MANIFEST
 from rocwright.store.model import DamagedBlobError, Store, is_key
 from rocwright.store.packed import ChunkStream, unpacked
@@ -129,13 +130,16 @@ def set_aside(target: Path) -> Path:
 def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False) -> None:
     """Unpack a root file system into a folder.
 
-    A user's own copy belongs to the user, but with `owners`, which takes the user's range of user ids.
+    It belongs to the caller. With `owners` it has all its owners as a namespace of users sees them, and the
+    folder above is given to that namespace.
     """
-    command = ["tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", str(target)]
+    place = str(Path(PLACE, target.name) if owners else target)
+    command = ["tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", place]
     kept = owners or os.geteuid() == 0
     command += ["--same-owner", "--xattrs", "--xattrs-include=*"] if kept else ["--no-same-owner"]
-    if owners and as_root():
-        command = ["unshare", *as_root(), "--", *command]
+    if owners:
+        give(target.parent, target)
+        command = in_namespace(target.parent, command)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as running:

@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 from rocwheel.errors import FetchError, InternalError, SandboxError
 from rocwheel.processes import run as process
 from rocwheel.units import size
-from rocwright.bases.roots import as_root, remove_tree, unpack_root
+from rocwright.bases.namespace import PLACE, give, in_namespace, sandboxed
+from rocwright.bases.roots import remove_tree, unpack_root
 from rocwright.model.step_environment import EPOCH, PACKAGES
-from rocwright.sandbox.bubblewrap import SYSTEM, WORDS, unseen
-from rocwright.sandbox.engine import HOSTNAME
+from rocwright.sandbox.bubblewrap import SYSTEM
 from rocwright.store.model import Store
 from rocwright.store.packed import MOST_BYTES, packing
 
@@ -31,17 +31,6 @@ _ENVIRONMENT = {
     "TZ": "UTC",
     "SOURCE_DATE_EPOCH": str(EPOCH),
 }
-_CAPABILITIES = (
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "SETFCAP",
-    "SETGID",
-    "SETUID",
-    "SYS_CHROOT",
-    "KILL",
-)
 _OWN = ("dev", "proc", "sys", "run", "tmp")
 _FORGET = "for pattern; do rm -rf -- $pattern; done"
 _PACK = """set -eu
@@ -59,7 +48,7 @@ class WritableRoot:
     """A root file system unpacked with all its owners; it is the caller's to change."""
 
     def __init__(self, path: Path, begun: int, on_line: Callable[[str], None]) -> None:
-        self.path, self.words = path, path.with_name(f"{path.name}.{WORDS}")
+        self.path = path
         self.begun = begun
         self.on_line = on_line
 
@@ -75,31 +64,25 @@ class WritableRoot:
     ) -> process.Finished:
         """Run a command as root inside, with `folder` seen as PACKAGES; a status other than 0 raises nothing.
 
-        With a network the folder is to be filled; without one it is only read.
+        `folder` lies beside the root. With a network it is to be filled; without one it is only read.
         Raises SandboxError where bubblewrap cannot run anything here, FetchError where the root has no such
         program.
         """
-        words = ["--bind", str(self.path), "/", "--proc", "/proc", "--dev", "/dev", *SYSTEM]
+        mounts = ["--bind", self._inside(self.path), "/", "--proc", "/proc", "--dev", "/dev", *SYSTEM]
         for place in ("/run", "/tmp"):  # noqa: S108 - inside, each command has its own
-            words += ["--perms", "1777", "--tmpfs", place]
-        words += ["--bind" if network else "--ro-bind", str(folder), PACKAGES] if folder else []
-        words += list(self._resolver()) if network else ["--unshare-net"]
-        words += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-        words += ["--hostname", HOSTNAME, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-        for name in _CAPABILITIES:
-            words += ["--cap-add", f"CAP_{name}"]
-        words += ["--chdir", "/", "--clearenv"]
-        for name, text in (_ENVIRONMENT | dict(env)).items():
-            words += ["--setenv", name, text]
-        outside = ["unshare", *as_root(), "--"] if as_root() else []
+            mounts += ["--perms", "1777", "--tmpfs", place]
+        if folder is not None:
+            give(folder)
+            mounts += ["--bind" if network else "--ro-bind", self._inside(folder), PACKAGES]
+        mounts += list(self._resolver()) if network else []
+        words = sandboxed(self.path.parent, argv, mounts, _ENVIRONMENT | dict(env), network=network)
         told: list[str] = []
 
         def tell(line: str) -> None:
             told.append(line)
             (on_line or self.on_line)(line)
 
-        command = unseen(self.words, words)
-        done = process.stream([*outside, *command, "--", *argv], tell, timeout=seconds)
+        done = process.stream(words, tell, timeout=seconds)
         if not done.ok and told and told[-1].startswith(("bwrap: execvp", "chroot: ")):
             raise FetchError(
                 f"the image has no {argv[0]}",
@@ -114,6 +97,10 @@ class WritableRoot:
                 "and /etc/subgid, or be root",
             )
         return done
+
+    def _inside(self, path: Path) -> str:
+        """Where the namespace sees what lies in the folder of the root."""
+        return str(PLACE / path.absolute().relative_to(self.path.parent.absolute()))
 
     def _resolver(self) -> Iterator[str]:
         """Mounts of the host's own name resolution, where the root's may be links."""
@@ -133,8 +120,7 @@ class WritableRoot:
         Gives the hex sha256 of the tar, uncompressed.
         """
         said: list[str] = []
-        outside = ["unshare", *as_root(), "--"] if as_root() else []
-        words = ["sh", "-c", _PACK, "sh", str(self.path), str(EPOCH), str(self.begun)]
+        words = ["sh", "-c", _PACK, "sh", self._inside(self.path), str(EPOCH), str(self.begun)]
         written = 0
         with packing(target, threads=os.cpu_count() or 1) as packed:
 
@@ -149,7 +135,7 @@ class WritableRoot:
                     )
                 packed.write(chunk)
 
-            code = process.pipe([*outside, *words], write, said.append)
+            code = process.pipe(in_namespace(self.path.parent, words), write, said.append)
         if code != 0:
             raise InternalError(
                 "a root file system could not be packed",
@@ -175,7 +161,6 @@ def writable_root(
         yield WritableRoot(path, begun, on_line)
     finally:
         remove_tree(path)
-        path.with_name(f"{path.name}.{WORDS}").unlink(missing_ok=True)
 
 
 def _check(path: Path) -> None:

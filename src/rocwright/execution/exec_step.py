@@ -15,7 +15,7 @@ from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.machine.architecture import cannot_build
-from rocwright.model.steps import BaseAction, FetchAction, ImageAction, RunAction, Step, TreeAction
+from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.model import Output, Record, Store, in_store, is_key
 
 
@@ -239,7 +239,7 @@ def _perform(step: Step, context: Context) -> ActionResult:
             )
             return ActionResult(outputs={})
         case BaseAction():
-            return _make_base(step.action, context)
+            return _make_base(step, step.action, context)
         case TreeAction():
             from rocwright.execution.tree import run_tree
 
@@ -254,9 +254,10 @@ def _perform(step: Step, context: Context) -> ActionResult:
             return run_image(step.action, context)
 
 
-def _make_base(action: BaseAction, context: Context) -> ActionResult:
+def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult:
     from rocwright.bases.debian import make_root
     from rocwright.bases.image import make_image_root
+    from rocwright.sources.signed_packages import require_signed
 
     packages = [
         (one.filename, context.store.verified(one.sha256))
@@ -266,10 +267,19 @@ def _make_base(action: BaseAction, context: Context) -> ActionResult:
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
     match action.family:
         case "debian":
+            files = {one.sha256: one.filename for one in context.inputs["packages"]}
+            require_signed(files, _pins(step, context.store), context.home.apt)
             content = make_root(action, packages, target, scratch, context.on_line)
         case "image":
             content = make_image_root(action, packages, context.store, target, scratch, context.on_line)
     return ActionResult(outputs={"root": target}, contents={"root": content})
+
+
+def _pins(step: Step, store: Store) -> list[FilePin]:
+    """The files that the steps before a root fetched for it."""
+    keys = [item.key for item in step.inputs if item.name == "packages"]
+    fetches = [load_step(store, key).action for key in keys if store.step(key) is not None]
+    return [pin for action in fetches if isinstance(action, FetchAction) for pin in action.files]
 
 
 def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:

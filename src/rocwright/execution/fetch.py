@@ -28,6 +28,7 @@ from rocwright.sources import git, image, index, web
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
+from rocwright.sources.signed_packages import remember
 from rocwright.store.model import Store
 
 
@@ -72,6 +73,7 @@ def fetch(
     _keep(
         [pin for pin in missing if not isinstance(pin.origin, BuiltinOrigin | PackageOrigin)], scratch, store
     )
+    remember(missing, apt)
     # the packages of an image are fetched by that image's own package manager, which is in the store by now
     fetch_packages(of_images, store, scratch, on_line)
     _keep(of_images, scratch, store)

@@ -19,7 +19,7 @@ from rocwright.machine.architecture import described, host
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
-from rocwright.sources.debian import upstream_version
+from rocwright.sources.debian_control import upstream_version
 from rocwright.sources.image import Reference, choose_digest, pull
 from rocwright.store.model import Store
 

@@ -6,6 +6,7 @@ import errno
 import json
 import tempfile
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,9 +65,16 @@ def names() -> tuple[str, ...]:
     )
 
 
+MOUNTING = (
+    *("mount", "umount", "umount2", "move_mount", "open_tree", "open_tree_attr"),
+    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+)
+"""The calls that mount: a job that makes a root file system makes them in a namespace of its own."""
+
+
 @cache
-def program() -> bytes:
-    """A filter as the kernel takes it. Raises SandboxError without libseccomp."""
+def program(allowed: Collection[str] = ()) -> bytes:
+    """A filter as the kernel takes it, less the calls `allowed`. Raises SandboxError without libseccomp."""
     try:
         import pyseccomp
     except (RuntimeError, OSError) as error:
@@ -84,7 +92,7 @@ def program() -> bytes:
         arguments = (
             [pyseccomp.Arg(where.argument, pyseccomp.MASKED_EQ, where.mask, where.value)] if where else []
         )
-        for name in one.names:
+        for name in set(one.names).difference(allowed):
             # one that this libseccomp does not know is newer than it, or of another architecture
             if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) != _UNKNOWN:
                 made.add_rule(pyseccomp.ERRNO(getattr(errno, one.errno)), name, *arguments)

@@ -21,6 +21,7 @@ from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
+from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.patience import asked, current, within
 
 LONE = "sid"
@@ -213,17 +214,28 @@ class DebianArchive:
         if not done.ok:
             raise self._explain(done.stderr + done.stdout, wanted)
         chosen = [match.groups() for line in done.stdout.splitlines() if (match := _INST.match(line))]
-        shown = self._apt("apt-cache", "show", *(f"{name}={version}" for name, version, _ in chosen))
-        stanzas = {
-            (stanza["Package"], stanza["Version"]): stanza
-            for stanza in parse_stanzas(shown.stdout)
-            if stanza["Architecture"] in (self.architecture, "all")
-        }
+        stanzas = self._stanzas((name, version) for name, version, _ in chosen)
         pins = []
         for name, version, where in chosen:
             suite = self.suite if f":{self.suite}" in where else self.below
             pins.append(self._pin(stanzas[name.split(":")[0], version], suite))
         return tuple(sorted(pins, key=lambda pin: pin.filename))
+
+    def _stanzas(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+        """What the signed lists say of packages, by name and version; what they have not is left out."""
+        listed = self._apt("apt-cache", "show", "--", *(f"{name}={version}" for name, version in wanted))
+        return {
+            (stanza["Package"], stanza["Version"]): stanza
+            for stanza in parse_stanzas(listed.stdout)
+            if stanza["Architecture"] in (self.architecture, "all")
+        }
+
+    def signed(self, packages: Iterable[DebianOrigin]) -> set[str]:
+        """The hashes that the signed lists have of packages in their versions. Raises NetworkError."""
+        if not self._configured.exists():
+            self.refresh()
+        stanzas = self._stanzas((one.package, one.version) for one in packages)
+        return {stanza["SHA256"] for stanza in stanzas.values() if "SHA256" in stanza}
 
     def _simulate(self, words: Sequence[str]) -> process.Finished:
         return self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *words)
@@ -363,31 +375,11 @@ def _absent(pins: Sequence[FilePin], folder: Path) -> list[str]:
     return [pin.filename for pin in pins if not (folder / pin.filename).exists()]
 
 
-def upstream_version(version: str) -> str:
-    """Upstream's version in a Debian version: 1:2.6.0+dfsg-7 -> 2.6.0."""
-    return re.split(r"[+~]", version.split(":")[-1].rsplit("-", 1)[0])[0]
-
-
 def _plain_names(folder: Path) -> None:
     # apt writes the colon of an epoch as %3a; the archive's own file names leave the epoch out
     for path in folder.glob("*_*%3a*"):
         name, version, rest = path.name.split("_", 2)
         path.rename(folder / f"{name}_{version.split('%3a', 1)[1]}_{rest}")
-
-
-def parse_stanzas(text: str) -> Iterator[dict[str, str]]:
-    """Stanzas of a Debian control file: field name -> value, continuation lines kept."""
-    for block in re.split(r"\n\s*\n", text):
-        stanza: dict[str, str] = {}
-        name = ""
-        for line in block.splitlines():
-            if line[:1] in (" ", "\t"):
-                stanza[name] = f"{stanza.get(name, '')}\n{line.strip()}"
-            elif ":" in line:
-                name, value = line.split(":", 1)
-                stanza[name] = value.strip()
-        if stanza:
-            yield stanza
 
 
 def _last_error(output: str) -> str:

@@ -25,7 +25,8 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin, FilePin, ImageOrigin
 from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
-from rocwright.sources.debian import DebianArchive, upstream_version
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.debian_control import upstream_version
 from rocwright.store.model import Store
 
 

@@ -19,7 +19,7 @@ from rocwright.resolve.choose import ROCM
 from rocwright.resolve.difference import SHORT
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import WatchSettings
-from rocwright.sources.debian import upstream_version
+from rocwright.sources.debian_control import upstream_version
 from rocwright.sources.web import Standing
 from rocwright.watch.admit import Admission, admit, admit_brought
 from rocwright.watch.ask import Reply, ask_all

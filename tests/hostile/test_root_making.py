@@ -1,0 +1,114 @@
+"""What a hostile package tries while a root is made of it: its scripts are root, of a namespace alone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.making import deb
+
+from rocwheel.errors import CheckError
+from rocwright.bases.debian import ENVIRONMENT
+from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
+from rocwright.model.steps import ArchiveOrigin, DebianOrigin, FilePin
+from rocwright.sources.debian import DebianArchive
+from rocwright.sources.signed_packages import KEPT, remember, require_signed
+
+ESCAPES = {
+    "reads a file of the builder": "cat {secret}",
+    "writes beside its folder": "echo x > {secret}",
+    "writes to the host's programs": "mount -o remount,rw,bind /usr && : >> /usr/lib/os-release",
+    "sets a program that the kernel runs": "cd /proc/sys/kernel && cat core_pattern > core_pattern",
+    "makes a disk of the host": "mknod /work/disk b 254 0 && head -c 1 /work/disk",
+    "sends a signal to the builder": "test -e /proc/{pid} && kill -0 {pid}",
+    "sees the builder's command": "grep -r py[t]est /proc/[0-9]*/cmdline",
+    "makes a namespace of its own": "unshare --user true",
+    "talks to the network": "grep -q : /proc/net/dev && grep -v lo: /proc/net/dev | grep :",
+    "loads code into the kernel": "insmod /usr/x.ko || exit 1",
+}
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    give(folder)
+    return folder
+
+
+def attempt(scratch: Path, command: str) -> subprocess.CompletedProcess[str]:
+    mounts = [*host_programs(), "--bind", str(PLACE), "/work", "--tmpfs", "/tmp"]
+    words = sandboxed(scratch, ["sh", "-c", command], mounts, ENVIRONMENT, mounting=True)
+    return subprocess.run(words, capture_output=True, text=True, timeout=20)
+
+
+def test_the_sandbox_of_a_root_lets_its_packages_be_installed(scratch: Path) -> None:
+    command = "cd /work && mkdir m && mount -t proc proc m && chown 1000:1000 m/../. && chroot / id -u"
+    made = attempt(scratch, command)
+    assert (made.returncode, made.stdout, made.stderr) == (0, "0\n", "")
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_a_package_reaches_nothing_of_the_host(name: str, scratch: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of the builder")
+    secret.chmod(0o666)
+    command = ESCAPES[name].format(secret=secret, pid=os.getpid())
+    assert attempt(scratch, command).returncode != 0
+    assert secret.read_text() == "of the builder"
+
+
+def test_no_user_of_the_host_is_one_of_the_sandbox(scratch: Path) -> None:
+    """What is not mapped cannot be written, whatever capability a script has."""
+    mapped = attempt(scratch, "cat /proc/self/uid_map").stdout.split()
+    assert int(mapped[1]) == (os.geteuid() or 0x7000_0000)
+
+
+class Signed(DebianArchive):
+    """An archive whose lists have one package."""
+
+    def refresh(self) -> None:
+        pass
+
+    def signed(self, packages: object) -> set[str]:
+        return {LISTED.sha256}
+
+
+def package(name: str, origin: object = None) -> FilePin:
+    update = {"sha256": hashlib.sha256(name.encode()).hexdigest(), "filename": f"{name}.deb"}
+    return deb("some").model_copy(update=update | ({"origin": origin} if origin else {}))
+
+
+LISTED, OTHER = package("listed"), package("other")
+NAMED = package("hello\x1b[2J")
+FOREIGN = package("foreign", ArchiveOrigin(url="https://host.example/foreign.deb"))
+
+
+@pytest.mark.parametrize("pin", [OTHER, FOREIGN, NAMED], ids=["other", "foreign", "named"])
+def test_a_package_that_no_archive_signed_is_refused(
+    pin: FilePin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
+    files = {one.sha256: one.filename for one in (LISTED, pin)}
+    with pytest.raises(CheckError, match="the archive did not sign") as caught:
+        require_signed(files, [LISTED, pin], tmp_path)
+    assert "listed" not in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+
+
+def test_a_file_of_which_the_lock_says_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
+    with pytest.raises(CheckError):
+        require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
+
+
+def test_what_apt_downloaded_stays_signed_when_the_archive_has_moved_on(tmp_path: Path) -> None:
+    assert isinstance(OTHER.origin, DebianOrigin)
+    remember([OTHER, FOREIGN], tmp_path)
+    require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
+    assert (tmp_path / KEPT).read_text().split() == [OTHER.sha256]
