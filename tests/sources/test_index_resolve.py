@@ -13,10 +13,10 @@ from tests.sources.conftest import Index
 from tests.sources.test_sdist import files, sdist
 
 from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
+from rocwheel.files.bounds import METADATA
 from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin
-from rocwright.sources.wheel_metadata import MOST_METADATA
 from rocwright.store.local import LocalStore
 
 
@@ -362,6 +362,6 @@ def test_metadata_beside_a_wheel_must_have_its_hash(published: Index, store: Loc
 
 
 def test_a_wheel_with_endless_metadata_is_refused(index: Index, store: LocalStore) -> None:
-    index.files["large"] = {"large-1.0-py3-none-any.whl": wheel("large", "1.0", "x" * (MOST_METADATA + 1))}
+    index.files["large"] = {"large-1.0-py3-none-any.whl": wheel("large", "1.0", "x" * (METADATA + 1))}
     with pytest.raises(FetchError, match="not a readable wheel"):
         resolve(("large",), "3.13", "x86_64", store)

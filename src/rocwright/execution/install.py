@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from email.parser import BytesParser
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -17,6 +14,8 @@ from rocwheel.errors import CheckError, ConflictError, InputError
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwheel.processes.python import python_module
+from rocwheel.wheels.archive import read_metadata
+from rocwheel.wheels.metadata import Headers
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
@@ -104,20 +103,10 @@ def environment_python(environment: Path) -> Path:
 
 
 def read_wheel(path: Path) -> Wheel:
-    """What a wheel says of itself. Raises CheckError where it says nothing."""
-    with zipfile.ZipFile(path) as archive:
-        # a package may carry others, with what they say of themselves
-        names = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
-        if len(names) != 1:
-            raise CheckError(
-                f"{path.name} has {len(names)} METADATA files",
-                cause="a valid wheel has exactly one; this one is damaged or was not written by a "
-                "build backend",
-                next_step="remove it and run rocwright build again",
-            )
-        said = BytesParser().parsebytes(archive.read(names[0]))
-    needs = tuple(Requirement(one) for one in said.get_all("Requires-Dist", []))
-    return Wheel(path=path, name=said["Name"], version=said["Version"], needs=needs)
+    """Read what a wheel says of itself. Raises InputError if it is none, CheckError for a damaged one."""
+    metadata = Headers(read_metadata(path))
+    needs = tuple(map(Requirement, metadata.all("Requires-Dist")))
+    return Wheel(path=path, name=metadata.get("Name"), version=metadata.get("Version"), needs=needs)
 
 
 def installed(python: Path) -> dict[str, str]:

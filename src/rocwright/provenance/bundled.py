@@ -51,7 +51,7 @@ def contents(path: Path) -> Contents:
             code[one.path] = tuple(target.target_id for target in one.targets)
     for member in members(path):
         if member.path.count("/") == 1 and member.path.endswith(f"{DIST_INFO}/METADATA"):
-            metadata = Headers(member.open().read_at(0, member.size))
+            metadata = Headers(member.read())
         elif member.head.startswith(MAGIC):
             found.append(bundled(member, code.get(member.path, ())))
     return Contents(bundled=tuple(sorted(found, key=lambda one: one.path)), metadata=metadata)

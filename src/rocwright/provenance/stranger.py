@@ -23,9 +23,8 @@ from rocwright.provenance.origins import (
     package_note,
     paragraphs,
 )
-from rocwright.signing.safe_json import LARGEST_SBOM, too_large
+from rocwright.signing.safe_json import LARGEST_SBOM
 
-_LARGEST_METADATA = 8 * 1024 * 1024
 _LARGEST_LICENCE = 4 * 1024 * 1024
 _MOST_TEXTS = 500
 """Licence files and SBOMs that are read in one wheel, of each kind."""
@@ -69,8 +68,8 @@ def read_stranger(path: Path) -> Stranger:
     wrong: list[str] = []
     found = {member.path: member for member in members(path)}
     folder = dist_info_folder(found)
-    metadata = Headers(_text(found, f"{folder}/METADATA", _LARGEST_METADATA))
-    wheel = Headers(_text(found, f"{folder}/WHEEL", _LARGEST_METADATA))
+    metadata = Headers(_text(found, f"{folder}/METADATA"))
+    wheel = Headers(_text(found, f"{folder}/WHEEL"))
     wrong += name_problems(name, folder, wheel, metadata)
     licences = declared(metadata, folder, found.keys())
     wrong += [
@@ -97,7 +96,7 @@ def read_stranger(path: Path) -> Stranger:
     )
 
 
-def _text(found: Mapping[str, Member], path: str, most: int) -> bytes:
+def _text(found: Mapping[str, Member], path: str, most: int = 0) -> bytes:
     member = found.get(path)
     if member is None:
         raise CheckError(
@@ -106,9 +105,7 @@ def _text(found: Mapping[str, Member], path: str, most: int) -> bytes:
             next_step="get a fresh copy of the wheel",
             subject=path,
         )
-    if member.size > most:
-        raise too_large(path, "file of this kind", most)
-    return member.open().read_at(0, member.size)
+    return member.read(most)
 
 
 def _code(path: Path, wrong: list[str]) -> Inspection:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from rocwheel.errors import CheckError
+from rocwheel.files.bounds import Bound
 from rocwheel.wheels import source, zips
 from rocwheel.wheels.source import BLOCK, Budget, Held
 from rocwheel.wheels.zips import zip_members
@@ -269,7 +270,7 @@ def test_members_that_overlap_are_refused() -> None:
 
 
 def test_more_members_than_any_wheel_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zips, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(zips, "WHEELS", Bound(size=0, members=2))
     with pytest.raises(CheckError, match="claims 3 members"):
         read(written())
 

@@ -12,6 +12,7 @@ from typing import cast
 from isal import isal_zlib
 
 from rocwheel.errors import CheckError, InputError
+from rocwheel.wheels.metadata import dist_info_folder
 from rocwheel.wheels.source import BLOCK, FileSource, Source
 from rocwheel.wheels.write import File, check_paths
 from rocwheel.wheels.zipping import CHUNK
@@ -111,6 +112,21 @@ def open_wheel(path: Path) -> Iterator[list[File]]:
         found = zip_members(archive)
         check_paths(member.path for member in found)
         yield [_file(archive, member) for member in found]
+
+
+def read_metadata(path: Path) -> bytes:
+    """Return the METADATA of a wheel. Raises InputError if it is none, CheckError for a damaged one."""
+    with open_wheel(path) as files:
+        place = f"{dist_info_folder(file.path for file in files)}/METADATA"
+        for file in files:
+            if file.path == place:
+                return file.read()
+    raise CheckError(
+        f"{path.name} has no {place}",
+        cause="it is damaged, or was not made by a build tool",
+        next_step="get a fresh copy of the wheel",
+        subject=str(path),
+    )
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def unpacked_name(folder: Path) -> WheelName:
     """The file name that a wheel of this folder has, by its *.dist-info and WHEEL. Raises InputError."""
     info = dist_info_folder(f"{found.name}/" for found in folder.glob("*.dist-info"))
     try:
-        wheel = Headers((folder / info / "WHEEL").read_bytes())
+        wheel = Headers(File(path=f"{info}/WHEEL", content=folder / info / "WHEEL").read())
     except OSError as error:
         raise InputError(
             f"{folder} has no {info}/WHEEL",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kpack import Archive, Packed
     from rocwheel.wheels.devicecode.kpack_reference import Reference
 
-LARGEST_METADATA = 4 * 1024**2
-LARGEST_RECORD = 64 * 1024**2
 _ARCHIVES = re.compile(rb"(?:^|[/\n])\.kpack/")
 _DIST_INFO = ".dist-info"
 _FIELD = re.compile(rb"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
@@ -112,11 +110,9 @@ class MetadataReader:
         folder, _, name = member.path.rpartition("/")
         if not folder.endswith(_DIST_INFO):
             return
-        if name == "METADATA" and member.size <= LARGEST_METADATA:
-            self._told[folder] = _fields(member.open().read_at(0, member.size))
-        if name != "RECORD" or member.size > LARGEST_RECORD:
-            return
-        if _ARCHIVES.search(member.open().read_at(0, member.size)):
+        if name == "METADATA":
+            self._told[folder] = _fields(member.read())
+        if name == "RECORD" and _ARCHIVES.search(member.read()):
             self._brings.add(folder)
 
     def found(self, *, archives: bool) -> Iterator[Distribution]:

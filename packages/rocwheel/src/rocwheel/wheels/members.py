@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError, RocwheelError
+from rocwheel.files.bounds import check_text
 from rocwheel.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
 from rocwheel.wheels.source import Budget, FileSource, Source, damaged
 
@@ -45,6 +46,11 @@ class Member:
     def open(self) -> Source:
         """Its content, at random access. Raises CheckError where it is damaged."""
         return self.opener()
+
+    def read(self, most: int = 0) -> bytes:
+        """Return a text of the wheel. Raises CheckError if it is larger than `check_text` allows."""
+        check_text(self.path, self.size, most)
+        return self.open().read_at(0, self.size)
 
 
 def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:

@@ -13,12 +13,14 @@ import io
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 from packaging.tags import Tag, parse_tag
 from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import CheckError, InputError
+from rocwheel.files.bounds import METADATA_LINES, RECORD_ROWS
 
 RECORD = "RECORD"
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -28,6 +30,7 @@ _OTHER_HASHES = ("sha384", "sha512", "sha3_256", "sha3_384", "sha3_512")
 """Kinds that RECORD may have and that are not checked: nobody writes them."""
 
 _HEADER = re.compile(rb"([!-9;-~]+):[ \t]*(.*)")
+_EMPTY_LINE = re.compile(rb"(?:\A|(?<=\n)|(?<=\r)(?!\n))(?:\r\n|\r|\n)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +68,20 @@ class Headers:
     """WHEEL or METADATA: names and values in order, and every byte as it was except what is changed."""
 
     def __init__(self, data: bytes) -> None:
-        self._lines = data.splitlines(keepends=True)
         # a line of blanks goes on with a header: License: has whole texts, with paragraphs
-        ends = (i for i, line in enumerate(self._lines) if not line.rstrip(b"\r\n"))
-        self._end = next(ends, len(self._lines))
+        end = _EMPTY_LINE.search(data)
+        head, self._rest = (data[: end.start()], data[end.start() :]) if end else (data, b"")
+        self._text_at = end.end() - end.start() if end else 0
+        self._lines = head.splitlines(keepends=True)
+        if len(self._lines) > METADATA_LINES:
+            raise CheckError(
+                f"a file of metadata has more than {METADATA_LINES:,} lines of headers",
+                cause="real ones have some thousand: it is damaged, or made to fill the memory",
+                next_step="get a fresh copy of the wheel",
+            )
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._names: dict[str, str] = {}
+        self._find()
 
     def all(self, name: str) -> list[str]:
         """The values of a header, in order; continued lines joined."""
@@ -80,40 +93,40 @@ class Headers:
 
     def names(self) -> list[str]:
         """The headers' names, each once, as they are written and in order."""
-        found = (_HEADER.match(line) for line in self._lines[: self._end])
-        return list({match[1].decode().lower(): match[1].decode() for match in found if match}.values())
+        return list(self._names.values())
 
     @property
     def text(self) -> bytes:
         """What follows the headers."""
-        return b"".join(self._lines[self._end + 1 :])
+        return self._rest[self._text_at :]
 
     def replaced(self, name: str, values: Iterable[str]) -> Headers:
         """The same with these values for a header, in the place of its first (else behind all others)."""
         found = self._found(name)
-        at = found[0][0] if found else self._end
+        at = found[0][0] if found else len(self._lines)
         gone = {number for begin, end in found for number in range(begin, end)}
         ending = b"\r\n" if self._lines and self._lines[0].endswith(b"\r\n") else b"\n"
         written = [f"{name}: {value}".encode() + ending for value in values]
-        kept = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines[: self._end]]
+        kept = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines]
         before = [line for number, line in enumerate(kept[:at]) if number not in gone]
         after = [line for number, line in enumerate(kept[at:], at) if number not in gone]
-        return Headers(b"".join([*before, *written, *after, *self._lines[self._end :]]))
+        return Headers(b"".join([*before, *written, *after, self._rest]))
 
     def as_bytes(self) -> bytes:
-        return b"".join(self._lines)
+        return b"".join([*self._lines, self._rest])
+
+    def _find(self) -> None:
+        """Note where each header begins and ends, in lines."""
+        starts = [number for number, line in enumerate(self._lines) if line[:1] not in (b" ", b"\t")]
+        for number, end in pairwise([*starts, len(self._lines)]):
+            if match := _HEADER.match(self._lines[number]):
+                name = match[1].decode()
+                self._names[name.lower()] = name
+                self._places.setdefault(name.lower(), []).append((number, end))
 
     def _found(self, name: str) -> list[tuple[int, int]]:
-        """Where each header of this name begins and ends, in lines."""
-        found = []
-        for number, line in enumerate(self._lines[: self._end]):
-            match = _HEADER.match(line)
-            if match and match[1].decode().lower() == name.lower():
-                end = number + 1
-                while end < self._end and self._lines[end][:1] in (b" ", b"\t"):
-                    end += 1
-                found.append((number, end))
-        return found
+        """Return where each header of this name begins and ends, in lines."""
+        return self._places.get(name.lower(), [])
 
     def _value(self, begin: int, end: int) -> str:
         match = _HEADER.match(self._lines[begin])
@@ -183,8 +196,12 @@ def record_bytes(rows: Iterable[Row]) -> bytes:
 def read_record(data: bytes) -> list[Row]:
     """The lines of RECORD. Raises CheckError where it is damaged or uses a hash weaker than sha256."""
     try:
-        lines = list(csv.reader(io.StringIO(data.decode(), newline="")))
-        return [_row(line) for line in lines if line]
+        # a stream, since the text as one string of wide characters takes four times its bytes
+        lines = csv.reader(io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline=""))
+        rows = [_row(line) for line in islice(lines, RECORD_ROWS + 1) if line]
+        if len(rows) > RECORD_ROWS:
+            raise ValueError(f"it has more than {RECORD_ROWS:,} rows")
+        return rows
     except (ValueError, csv.Error, binascii.Error) as error:
         raise CheckError(
             "RECORD cannot be read",

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import atomic_file
+from rocwheel.files.bounds import check_text
 from rocwheel.wheels.hashing import Sha256
 from rocwheel.wheels.metadata import RECORD, SIGNATURES, Row, dist_info_folder, record_bytes
 from rocwheel.wheels.zipping import CHUNK, EARLIEST, Digest, Packed, Stream, ZipWriter, check_compressor
@@ -74,8 +75,9 @@ class File:
                 for offset in range(0, size, CHUNK):
                     yield self.content.read_at(offset, min(CHUNK, size - offset))
 
-    def read(self) -> bytes:
-        """All that it holds."""
+    def read(self, most: int = 0) -> bytes:
+        """Return a text of the wheel. Raises CheckError if it is larger than `check_text` allows."""
+        check_text(self.path, self.size, most)
         return b"".join(self.pieces())
 
     def row(self) -> Row:

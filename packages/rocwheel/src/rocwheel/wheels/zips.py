@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from rocwheel.errors import CheckError
+from rocwheel.files.bounds import WHEELS
 from rocwheel.wheels.formats import EMPTY_ZIP_MAGIC, ZIP_MAGIC
 from rocwheel.wheels.source import Inflated, Source, Window
 
 STORED, DEFLATED = 0, 8
-MOST_MEMBERS = 1_000_000
 
 _END = struct.Struct("<4sHHHHIIH")
 _LOCATOR = struct.Struct("<4sIQI")
@@ -183,7 +183,7 @@ def _directory(archive: Source) -> tuple[int, int, int]:
         raise _wrong(archive, "it is a split zip")
     if begin + size != end:
         raise _wrong(archive, "its directory is in the wrong place")
-    if count > MOST_MEMBERS:
+    if count > WHEELS.members:
         raise _wrong(archive, f"it claims {count:,} members")
     return begin, size, count
 

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocwheel.errors import CheckError
+from rocwheel.files.bounds import METADATA
 from rocwheel.home import Home
-from rocwheel.wheels.index.examine import MOST_METADATA, Problem, Seen, examine, wheel_name
+from rocwheel.wheels.index.examine import Problem, Seen, examine, wheel_name
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
 from rocwheel_samples.tables import each
@@ -80,7 +81,7 @@ def test_what_stands_in_the_description_is_no_header(tmp_path: Path) -> None:
 
 
 def test_huge_metadata_is_not_unpacked(tmp_path: Path) -> None:
-    make_wheel(tmp_path, "bad", metadata=b"Name: bad\nVersion: 1.0\n\n" + bytes(MOST_METADATA))
+    make_wheel(tmp_path, "bad", metadata=b"Name: bad\nVersion: 1.0\n\n" + bytes(METADATA))
     assert "at most" in problem(tmp_path)
 
 

@@ -18,6 +18,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import CheckError, RocwheelError
+from rocwheel.files.bounds import METADATA, check_text
 from rocwheel.wheels import zips
 from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
@@ -25,9 +26,6 @@ from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.members import HEAD
 from rocwheel.wheels.source import Budget, Held, Source
-
-MOST_METADATA = 4 * 1024**2
-"""Bytes of a METADATA file that are read; the largest on the public index are below 1 MiB."""
 
 WHOLE = 4 * 1024**2
 """Wheels of at most so many bytes are read at once."""
@@ -125,7 +123,7 @@ def metadata(folder: Path, wheel: Wheel) -> bytes:
         data = os.pread(file.fileno(), span.packed, span.offset)
     if span.method == zips.DEFLATED:
         try:
-            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, MOST_METADATA)
+            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, METADATA)
         except zlib.error:
             data = b""
     if hashlib.sha256(data).hexdigest() != wheel.metadata_sha256:
@@ -218,8 +216,7 @@ def _metadata(members: Sequence[zips.ZipMember], project: str, version: str) -> 
     name, _, told = found[0].path.removesuffix(_METADATA).partition("-")
     if canonicalize_name(name) != project or _version(told) != version:
         raise _unfit(f"its folder {found[0].path[:200]!r} belongs to another project or version")
-    if found[0].size > MOST_METADATA:
-        raise _unfit(f"its METADATA has {found[0].size:,} bytes; at most {MOST_METADATA:,} are read")
+    check_text(found[0].path, found[0].size)
     return found[0]
 
 

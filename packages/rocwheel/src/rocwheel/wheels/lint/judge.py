@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
+from rocwheel.errors import CheckError
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.elf import MAGIC
@@ -21,7 +21,6 @@ from rocwheel.wheels.needed import Linkage, linkage
 _PE_MAGIC = b"MZ"
 _PE_LIBRARIES = (".dll", ".pyd")
 _PE_PROGRAM = ".exe"
-_MOST_TEXT = 64 * 1024 * 1024
 _TEXTS = ("WHEEL", "METADATA", "RECORD")
 
 
@@ -42,7 +41,8 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
         rows[member.path], search = _read(member)
         findings += search.findings()
         if name is not None and _is_word(member):
-            texts[member.path] = _text(member)
+            dist_info_folder([*texts, member.path])  # one folder: all of its texts are held
+            texts[member.path] = member.read()
         if _is_binary(member):
             binaries.append(member.path)
         if member.head.startswith(MAGIC):
@@ -88,16 +88,6 @@ def _read(member: Member) -> tuple[Row, Search]:
 def _is_word(member: Member) -> bool:
     folder, _, name = member.path.partition("/")
     return folder.endswith(".dist-info") and name in _TEXTS
-
-
-def _text(member: Member) -> bytes:
-    if member.size > _MOST_TEXT:
-        raise InputError(
-            f"{member.path} has {member.size:,} bytes",
-            cause="the metadata of real wheels is far smaller",
-            next_step="get a fresh copy of the wheel",
-        )
-    return member.open().read_at(0, member.size)
 
 
 def _is_binary(member: Member) -> bool:

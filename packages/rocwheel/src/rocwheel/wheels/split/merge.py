@@ -141,7 +141,7 @@ def _manifest(path: Path, file: File | None) -> bytes:
             cause=f"it has no {NAME}",
             next_step="give files that `rocwheel split` wrote",
         )
-    return file.read()
+    return file.read(LARGEST)
 
 
 def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iterator[File]:
