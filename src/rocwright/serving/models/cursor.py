@@ -12,12 +12,11 @@ CHUNK = 1024 * 1024
 
 
 class Cursor:
-    """Reads numbers and texts one after another; at most `most` bytes of the file are ever read."""
+    """Reads numbers and texts one after another, up to byte `most` of the file; holds no more than one."""
 
     def __init__(self, path: Path, file: BinaryIO, length: int, most: int) -> None:
         self.path, self.length, self.at = path, length, 0
         self._file, self._most = file, most
-        self._data = b""
 
     @property
     def left(self) -> int:
@@ -27,9 +26,11 @@ class Cursor:
     def bytes(self, count: int, what: str) -> bytes:
         """The next bytes. Raises CheckError where the file ends before, or the head is too long."""
         self.need(count, what)
-        found = self._data[self.at : self.at + count]
+        data = self._file.read(count)
+        if len(data) < count:  # it was made shorter while it was read
+            raise cut_short(self.path, count - len(data), what)
         self.at += count
-        return found
+        return data
 
     def number(self, form: str, what: str) -> Any:
         """The next number, in one of struct's forms, little-endian."""
@@ -45,31 +46,23 @@ class Cursor:
         """Go on by so many bytes."""
         self.need(count, what)
         self.at += count
+        self._file.seek(self.at)
 
     def skip_texts(self, count: int, what: str) -> None:
         """Go on over texts that have their lengths in eight bytes before them."""
         unpack = struct.Struct("<Q").unpack_from
-        at, have = self.at, len(self._data)
-        for _ in range(count):
-            if at + 8 > have:
-                self.at = at
-                self.need(8, what)
-                have = len(self._data)
-            at += 8 + unpack(self._data, at)[0]
-        self.at = min(at, have)
-        self.need(at - self.at, what)
-        self.at = at
+        while count:
+            self.need(8, what)
+            data, position = self._file.read(CHUNK), 0
+            while count and position + 8 <= len(data):
+                position += 8 + unpack(data, position)[0]
+                count -= 1
+            self.skip(max(position, 8), what)
 
     def need(self, count: int, what: str) -> None:
-        """Have so many bytes more at hand."""
-        wanted = self.at + count
-        if wanted <= len(self._data):
-            return
-        if wanted > self.length:
-            raise cut_short(self.path, wanted - self.length, what)
-        if wanted > self._most:
+        """Raise CheckError if so many bytes more are not there, or are too many."""
+        end = self.at + count
+        if end > self.length:
+            raise cut_short(self.path, end - self.length, what)
+        if end > self._most:
             raise damaged(self.path, f"{what} makes its head longer than {self._most:,} bytes")
-        more = max(wanted, min(2 * len(self._data) + CHUNK, self.length, self._most)) - len(self._data)
-        self._data += self._file.read(more)
-        if wanted > len(self._data):  # it was made shorter while it was read
-            raise cut_short(self.path, wanted - len(self._data), what)

@@ -6,6 +6,7 @@ Source: ggml docs/gguf.md (versions 2 and 3), ggml/src/gguf.cpp for what a loade
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +34,8 @@ MOST_NAME = 1024
 MOST_TEXT = 256
 """Bytes of a text that is kept; of longer ones (templates) nothing is."""
 
-MOST_ITEMS = 4096
-"""Numbers of an array that are kept: those by layer."""
+MOST_ITEMS, BY_LAYER = 4096, (".attention.head_count", ".attention.head_count_kv")
+"""Numbers of an array that are kept, and ends of the keys of such: those by layer."""
 
 MOST_DIMENSIONS = 4
 DEFAULT_ALIGNMENT = 32
@@ -124,10 +125,10 @@ def _value(cursor: Cursor, kind: int, key: str) -> Any:
     if of not in FORMS:
         raise damaged(cursor.path, f"{key} is an array of the type {of}, which no program reads")
     size = count * SIZES[FORMS[of]]
-    if count > MOST_ITEMS:
+    if count > MOST_ITEMS or not key.endswith(BY_LAYER):
         cursor.skip(size, key)
         return None
-    return tuple(cursor.number(FORMS[of], key) for _ in range(count))
+    return struct.unpack(f"<{count}{FORMS[of]}", cursor.bytes(size, key))
 
 
 def _text(cursor: Cursor, key: str) -> str | None:

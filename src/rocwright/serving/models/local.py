@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rocwheel.errors import CheckError, InputError
 from rocwright.serving.models.facts import Format, ModelsFile
@@ -19,7 +18,7 @@ from rocwright.serving.models.ggml_bin import read_ggml_bin
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.model import Head, Model
 from rocwright.serving.models.refused import damaged, shown, unsuited
-from rocwright.serving.models.safetensors import looks_like_safetensors, read_safetensors
+from rocwright.serving.models.safetensors import json_pairs, looks_like_safetensors, read_safetensors
 
 BEGIN = 16
 """Bytes that tell a format."""
@@ -29,6 +28,8 @@ MOST_FILES = 10_000
 
 MOST_INDEX = 64 * 1024**2
 """Bytes of an index of tensors."""
+
+_WEIGHT_MAP = re.compile(rb'"weight_map"\s*+:')
 
 SAFE = ".safetensors"
 INDEX = ".index.json"
@@ -275,10 +276,17 @@ def _indexed(path: Path) -> set[str]:
             data = file.read(MOST_INDEX + 1)
         if len(data) > MOST_INDEX:
             raise ValueError("too long")
-        said: Any = json.loads(data)
-        names = set(said["weight_map"].values())
-        if not all(isinstance(one, str) and one == Path(one).name for one in names):
+        begin = _WEIGHT_MAP.search(data)
+        if begin is None:
+            raise ValueError("no map")
+        written: set[bytes] = set()
+        for _, name in json_pairs(data, begin.end()):
+            written.add(name)
+            if len(written) > MOST_FILES:
+                raise ValueError("too many files")
+        names = set(map(json.loads, written))
+        if not all(isinstance(name, str) and name == Path(name).name for name in names):
             raise ValueError("a file elsewhere")
-    except (ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, "it is no index of tensors") from error
     return names

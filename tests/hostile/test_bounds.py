@@ -1,0 +1,200 @@
+"""Small inputs of strangers that unpack or grow without end: each reader refuses them in little memory."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import RocwheelError
+from rocwheel.wheels.canonicalize import normalise
+from rocwheel.wheels.choose import Target
+from rocwheel.wheels.diff.wheels import diff
+from rocwheel.wheels.inspection import inspect
+from rocwheel.wheels.lint.judge import judge
+from rocwheel.wheels.slim.wheel import slim_wheel
+from rocwheel.wheels.slim.wish import Wish
+from rocwheel.wheels.split.device_wheels import split_device_wheels
+from rocwheel.wheels.split.wheel import split_wheel
+from rocwheel.wheels.zipping import ZipWriter
+from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
+from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
+from rocwright.execution.install import read_wheel
+from rocwright.provenance.bundled import contents
+from rocwright.provenance.stranger import read_stranger
+from rocwright.serving.models.facts import model_facts
+from rocwright.serving.models.gguf import read_gguf
+from rocwright.serving.models.safetensors import read_safetensors
+from rocwright.sources.wheel_metadata import read_metadata
+
+MIB = 1024**2
+MOST = 96 * MIB
+"""Memory that a reader may take in these tests, whose inputs are smaller than an attacker's."""
+
+INFO = "small-1.0.dist-info"
+WISH = Wish(targets=(Target("gfx1100"),), covered={}, allow_missing=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input: what writes it into a folder, what reads it, and what its error says; "" if it is allowed."""
+
+    make: Callable[[Path], Path]
+    read: Callable[[Path], object]
+    says: str
+
+
+def repeated(begin: bytes, unit: bytes, size: int) -> Iterator[bytes]:
+    """Yield `size` bytes in pieces."""
+    block = unit * (MIB // len(unit))
+    yield begin
+    for _ in range((size - len(begin)) // len(block)):
+        yield block
+
+
+def wheel_with(name: str, begin: bytes, unit: bytes, size: int) -> Callable[[Path], Path]:
+    """Return what makes a wheel with GPU code, one text of which has `size` bytes."""
+    code = plain_bundle([(entry_id("gfx1100"), gpu_elf(0x41)), (entry_id("gfx1030"), gpu_elf(0x36))])
+    texts = {
+        "small/lib.so": [linked_elf([code])],
+        f"{INFO}/METADATA": [METADATA],
+        f"{INFO}/WHEEL": [WHEEL],
+    }
+
+    def make(folder: Path) -> Path:
+        path = folder / NAME
+        with path.open("wb") as file:
+            writer = ZipWriter(file, 0)
+            for member, content in {**texts, f"{INFO}/{name}": list(repeated(begin, unit, size))}.items():
+                writer.add(member, 0o644, sum(map(len, content)), content)
+            writer.finish()
+        assert path.stat().st_size < 2 * MIB
+        return path
+
+    return make
+
+
+def out(path: Path) -> Path:
+    folder = path.parent / "out"
+    folder.mkdir()
+    return folder
+
+
+def with_another(path: Path) -> object:
+    other = path.parent / "other"
+    other.mkdir()
+    return diff(path, wheel_with("extra", b"", b" ", MIB)(other))
+
+
+LONG = wheel_with("METADATA", METADATA, b"x", 110 * MIB)
+LINES = wheel_with("METADATA", b"", b"a:\n", 3 * MIB)
+ROWS = wheel_with("RECORD", b"", b"a,,\n", 24 * MIB)
+RECORD = wheel_with("RECORD", b"", b"small/__init__.py,,\n", 110 * MIB)
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "slim": lambda path: slim_wheel(path, out(path), WISH, known={"gfx1100"}, epoch=0),
+    "split": lambda path: split_wheel(path, out(path), epoch=0),
+    "split --kpack": lambda path: split_device_wheels(path, out(path), epoch=0),
+    "diff": with_another,
+    "lint": judge,
+    "inspect": inspect,
+    "install": read_wheel,
+    "lock": lambda path: read_metadata(path, path.name),
+    "attest": contents,
+    "attest of a stranger's": read_stranger,
+}
+ALL = {f"{name}: long METADATA": Case(LONG, read, "at most") for name, read in READERS.items()}
+
+
+def gguf(keys: int, tensors: int, body: Iterator[bytes]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / "model.gguf"
+        path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, tensors, keys) + b"".join(body) + bytes(64))
+        return path
+
+    return make
+
+
+def array(number: int, kind: int, count: int, width: int) -> bytes:
+    key = b"k%d" % number
+    head = struct.pack(f"<Q{len(key)}sIIQ", len(key), key, 9, kind, count)
+    return head + b"\1" * count * width
+
+
+def safetensors(begin: bytes, unit: bytes, count: int, end: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / "model.safetensors"
+        head = begin + unit * count + end
+        path.write_bytes(struct.pack("<Q", len(head)) + head)
+        return path
+
+    return make
+
+
+def of_gguf(path: Path) -> object:
+    return read_gguf(path, model_facts())
+
+
+CASES: dict[str, Case] = {
+    **ALL,
+    "lint: METADATA of lines": Case(LINES, judge, "lines of headers"),
+    "slim: METADATA of lines": Case(LINES, READERS["slim"], "lines of headers"),
+    "lint: long RECORD": Case(RECORD, judge, "at most"),
+    "inspect: long RECORD": Case(RECORD, inspect, "at most"),
+    "slim: long RECORD": Case(RECORD, READERS["slim"], "at most"),
+    "lint: RECORD of rows": Case(ROWS, judge, ""),
+    "canonicalize: RECORD of rows": Case(ROWS, lambda path: normalise(path, out(path), epoch=0), "RECORD"),
+    "gguf: arrays that nobody needs": Case(
+        gguf(3000, 0, (array(number, 0, 4096, 1) for number in range(3000))), of_gguf, ""
+    ),
+    "gguf: an array of texts": Case(gguf(1, 0, iter([array(0, 8, MIB, 0), bytes(8 * MIB)])), of_gguf, ""),
+    "safetensors: names": Case(safetensors(b"{", b'"a":0,', 2 * MIB, b'"b":0}'), read_safetensors, "damaged"),
+    "safetensors: one nested list": Case(
+        safetensors(b'{"a":[', b"[],", 4 * MIB, b"[]]}"), read_safetensors, "damaged"
+    ),
+    "safetensors: metadata": Case(
+        safetensors(b'{"__metadata__":{', b'"a":"{}",', MIB, b'"b":""}}'), read_safetensors, ""
+    ),
+}
+
+
+def memory(field: str) -> int:
+    """Return a field of this process's status, in bytes."""
+    with Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(field))
+
+
+def measured(case: Case, path: Path) -> tuple[str, int]:
+    """Return what reading an input raises and how much memory it takes, in a process of its own."""
+    back, there = os.pipe()
+    if (child := os.fork()) == 0:
+        text = "no error of rocwright"
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            before = memory("VmRSS")
+            try:
+                case.read(path)
+                text = ""
+            except RocwheelError as error:
+                text = f"{error.message}: {error.cause}"
+            text += f"\n{memory('VmHWM') - before}"
+        finally:
+            os.write(there, text.encode())
+            os._exit(0)
+    os.close(there)
+    with os.fdopen(back) as reply:
+        text, _, size = reply.read().rpartition("\n")
+    os.waitpid(child, 0)
+    return text, int(size)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_input_that_grows_is_refused_in_little_memory(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    text, peak = measured(case, case.make(tmp_path))
+    assert (case.says in text) if case.says else not text, text
+    assert peak < MOST, f"{peak / MIB:.0f} MiB"
