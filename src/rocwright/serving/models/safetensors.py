@@ -74,7 +74,7 @@ def read_safetensors(path: Path) -> Head:
 
 def _tensors(path: Path, data: bytes) -> dict[str, tuple[int, int, int, str]]:
     """Begin, end, count of numbers and type of each tensor, by name."""
-    tensors = {}
+    tensors: dict[str, tuple[int, int, int, str]] = {}
     try:
         for key, value in json_pairs(data):
             name = json.loads(key)
