@@ -7,6 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+# no lock or recipe may name a folder of this machine by itself
+os.environ.setdefault("GIT_ALLOW_PROTOCOL", "file")
+
 
 @dataclass
 class Repository:

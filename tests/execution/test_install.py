@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -139,6 +140,25 @@ def test_a_torch_that_does_not_import_is_shown_with_its_first_traceback(
     with pytest.raises(CheckError) as caught:
         install(project, lock, environment, lambda _: None)
     assert "libamdhip64.so.6 is missing" in caught.value.detail
+
+
+def test_a_source_distribution_is_refused_and_nothing_of_it_runs(
+    environment: Path, home: Home, tmp_path: Path
+) -> None:
+    """pip would run its setup.py on the host, as the user."""
+    marker, sdist = tmp_path / "ran", tmp_path / "evil-1.tar.gz"
+    (tmp_path / "setup.py").write_text(f"open({str(marker)!r}, 'w')\n")
+    with tarfile.open(sdist, "w:gz") as tar:
+        tar.add(tmp_path / "setup.py", "evil-1/setup.py")
+    lock = lock_of("pytorch-wheels")
+    project = Project(request=lock.request, lock_path=tmp_path / "lock", output=tmp_path / "out", home=home)
+    digest, size = project.store.put_file(sdist)
+    output = Output(name="wheel", filename=sdist.name, sha256=digest, size=size)
+    plan = make_plan(lock, project.catalog)
+    project.store.put_record(record_of({one.name: one for one in plan.steps}[plan.artifacts[0]], output))
+    with pytest.raises(InputError, match="is not a wheel"):
+        install(project, lock, environment, lambda _: None)
+    assert not marker.exists()
 
 
 def test_a_folder_that_is_no_environment_is_refused(tmp_path: Path) -> None:

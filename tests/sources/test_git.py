@@ -110,12 +110,11 @@ def test_a_users_own_git_settings_do_not_change_the_bytes(
 def test_the_submodules_of_a_commit_come_along(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # git asks to be told that a submodule may lie on this machine
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
     inner = make_repository(tmp_path / "inner")
-    repository.git("submodule", "--quiet", "add", inner.url, "third_party/inner")
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://inner.test/={inner.url}")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", inner.url, "third_party/inner")
+    repository.git("config", "-f", ".gitmodules", "submodule.third_party/inner.url", "https://inner.test/")
+    repository.git("add", ".gitmodules")
     repository.git("commit", "--quiet", "-m", "submodule")
     commit = repository.git("rev-parse", "HEAD")
     inner.commit("file", "later\n")

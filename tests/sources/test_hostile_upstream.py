@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
-from rocwheel.errors import NetworkError
+from rocwheel.errors import InputError, NetworkError
+from rocwheel_samples.tables import each
+from rocwright.bisection.commits import History
 from rocwright.sources.archive import unpack
-from rocwright.sources.git import pack_commit, remote_refs, resolve_tag
+from rocwright.sources.git import check_address, pack_commit, release_day, remote_refs, resolve_tag
 
 
 @pytest.fixture
@@ -98,9 +100,48 @@ def test_an_address_that_is_a_command_is_not_run(
     marker.unlink(missing_ok=True)
     with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, commit, tmp_path / "packed")
-    with pytest.raises(NetworkError, match="cannot be reached"):
-        resolve_tag(f"ext::sh -c 'touch {marker}'", "v1")
     assert not marker.exists()
+
+
+ADDRESSES = ("ext::sh -c 'touch MARKER'", "fd::7", "UPSTREAM", "file://UPSTREAM", "../upstream", "-uMARKER")
+
+
+@each("address", ADDRESSES)
+def test_no_stranger_names_a_folder_or_a_command(
+    repository: Repository, generous: None, marker: Path, tmp_path: Path, address: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A repository in a cloned folder has settings of its own, which older git runs for who reads from it."""
+    monkeypatch.delenv("GIT_ALLOW_PROTOCOL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    url = address.replace("MARKER", str(marker)).replace("UPSTREAM", repository.url)
+    head = repository.git("rev-parse", "HEAD")
+    marker.unlink(missing_ok=True)
+    for read in (
+        lambda: resolve_tag(url, "v1"),
+        lambda: remote_refs(url, 20),
+        lambda: release_day(url, "refs/heads/main", 20),
+        lambda: pack_commit(url, head, tmp_path / "packed"),
+        lambda: History(url, tmp_path / "history"),
+    ):
+        with pytest.raises(InputError, match="is not a git address"):
+            read()
+    assert not marker.exists()
+
+
+def test_a_folder_that_the_user_named_as_a_mirror_is_read(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GIT_ALLOW_PROTOCOL")
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://upstream.test/x={repository.url}")
+    for url in (repository.url, "https://upstream.test/x"):
+        assert remote_refs(url, 20)["refs/heads/main"] == repository.git("rev-parse", "HEAD")
+
+
+@each("url", ["https://h/x", "http://h:1/x", "ssh://u@h/x", "git@host.test:o/x.git", "git://h/x"])
+def test_addresses_of_the_network_are_followed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GIT_ALLOW_PROTOCOL", raising=False)
+    check_address(url)
 
 
 def test_a_submodule_cannot_name_a_repository_of_this_machine(repository: Repository, tmp_path: Path) -> None:

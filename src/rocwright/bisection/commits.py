@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from rocwheel.errors import FetchError, InputError, NetworkError
+from rocwheel.errors import FetchError, NetworkError
 from rocwheel.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.bisection.model import Suspect
 from rocwright.bisection.search import Answer
 from rocwright.patching.history import plain
-from rocwright.sources.git import environment
+from rocwright.sources.git import check_address, environment
 
 CLONE_SECONDS = 3600
 """How long the history of a repository may take to come."""
@@ -26,12 +26,7 @@ class History:
 
     def __init__(self, url: str, folder: Path) -> None:
         """Fetch them. Raises NetworkError, InputError for what cannot be an address."""
-        if url.startswith("-"):
-            raise InputError(
-                f"{url} is not a valid git source",
-                cause="a git address or tag may not start with a dash",
-                next_step="correct the source in the recipe",
-            )
+        check_address(url)
         self.url, self.folder = url, folder
         remove_tree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -68,14 +68,15 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         for path, (name, output) in zip(paths, outputs.items(), strict=True):
             lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
         for one in published:
+            _check_is_wheel(one.filename)
             (Path(folder) / one.filename).symlink_to(project.store.verified(one.sha256))
             paths.append(Path(folder) / one.filename)
-        wheels = [read_wheel(path) for path in paths if path.suffix == ".whl"]
+        wheels = [read_wheel(path) for path in paths]
         check_versions(wheels, installed(python), guarded, environment)
         present = [name for name in guarded if name in installed(python)]
         _guard(guard, python, present, Path(folder), importing=False)
         say(f"installing {', '.join(f'{one.name} {one.version}' for one in wheels)} into {environment}")
-        _pip(python, paths)
+        _pip_install(python, paths)
         say(f"guard: one {', '.join(guarded)} in {environment}, and it imports")
         _guard(guard, python, guarded, Path(folder), importing=True)
     return wheels
@@ -143,17 +144,19 @@ def check_versions(
         )
 
 
-def _pip(python: Path, paths: Sequence[Path]) -> None:
-    """Wheels first: what a source distribution is built with comes with them."""
-    sdists = [path for path in paths if path.suffix != ".whl"]
-    _pip_install(python, [path for path in paths if path.suffix == ".whl"])
-    if sdists:
-        _pip_install(python, sdists, "--no-build-isolation")
+def _check_is_wheel(filename: str) -> None:
+    """Raise InputError for a source distribution: pip would run its code here, outside of every sandbox."""
+    if not filename.endswith(".whl"):
+        raise InputError(
+            f"{filename} is not a wheel",
+            cause="installing a source distribution runs its code, outside of any sandbox",
+            next_step=f"rocwright build puts it into rocwright-out; if you trust it: pip install {filename}",
+        )
 
 
-def _pip_install(python: Path, paths: Sequence[Path], *options: str) -> None:
+def _pip_install(python: Path, paths: Sequence[Path]) -> None:
     words = python_module("pip", "--python", str(python), "install", "--no-index", "--no-deps")
-    words += [*options, "--force-reinstall", "--disable-pip-version-check"]
+    words += ["--only-binary", ":all:", "--force-reinstall", "--disable-pip-version-check"]
     done = process.run([*words, *paths], timeout=1800)
     if not done.ok:
         raise CheckError(

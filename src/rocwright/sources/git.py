@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -31,10 +32,20 @@ _LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", 
 _APART = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
-    "protocol.ext.allow": "never",
     "submodule.recurse": "false",
+    "protocol.allow": "never",
+    "protocol.ext.allow": "never",
+    **{f"protocol.{name}.allow": "always" for name in ("https", "http", "ssh", "git")},
+    # for what the user named: git allows none of it to submodules
+    "protocol.file.allow": "user",
 }
 """Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere."""
+
+_NETWORK = re.compile(r"(https?|ssh|git)://[^-].*|[A-Za-z0-9_.]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^:-].*")
+"""Addresses that a lock or a recipe of a stranger may name."""
+
+ALLOW = "GIT_ALLOW_PROTOCOL"
+"""git's own variable; with `file` in it, folders of this machine may be named as repositories."""
 
 _NO_FILTER = "* -filter\n"
 """Attributes over those of a tree: it cannot choose among the user's own filter programs."""
@@ -48,16 +59,34 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
     kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
     kept |= {"GIT_ATTR_NOSYSTEM": "1"}
-    return with_settings(mirrors().for_git(kept), _APART.items())
+    # it stands over all settings
+    kept.pop(ALLOW, None)
+    return mirrors().for_git(with_settings(kept, _APART.items()))
+
+
+def check_address(url: str) -> None:
+    """Raise InputError for an address that no stranger may name: a folder of this machine, a command.
+
+    A folder may be named by who starts rocwright: as a mirror, or with `file` in $GIT_ALLOW_PROTOCOL.
+    """
+    local = "::" not in url and not url.startswith("-")
+    named = any(url.startswith(to) for to in mirrors().table.values())
+    if _NETWORK.fullmatch(url) or (local and (named or "file" in os.environ.get(ALLOW, "").split(":"))):
+        return
+    raise InputError(
+        f"{url} is not a git address that rocwright follows",
+        cause="a lock or a recipe may name https, http, ssh and git addresses, no folder and no command",
+        next_step=f"if the folder is yours, name it as a mirror in config.toml, or set {ALLOW}=file",
+    )
 
 
 def resolve_tag(url: str, tag: str, expected: str = "") -> str:
     """The commit that a tag names, peeled. Raises NetworkError, FetchError where there is no such tag or it
     is not the commit `expected`."""
-    if url.startswith("-") or tag.startswith("-"):
+    if tag.startswith("-"):
         raise InputError(
             f"{url} {tag} is not a valid git source",
-            cause="a git address or tag may not start with a dash",
+            cause="a git tag may not start with a dash",
             next_step="correct the source in the recipe",
         )
     commits = _remote(url, [f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"], REACH_SECONDS)
@@ -88,6 +117,7 @@ def remote_refs(url: str, seconds: float) -> dict[str, str]:
 
 
 def _remote(url: str, wanted: Sequence[str], seconds: float) -> dict[str, str]:
+    check_address(url)
     options = [one for one in wanted if one.startswith("--")]
     names = [one for one in wanted if not one.startswith("--")]
     words = [*BOUNDED, "git", "ls-remote", *options, "--", url, *names]
@@ -106,6 +136,7 @@ def release_day(url: str, ref: str, seconds: float) -> datetime | None:
     One commit is fetched, and no tree where the repository can leave it out; what is larger than a bound, or
     later than `seconds`, is given up.
     """
+    check_address(url)
     until = time.monotonic() + within(seconds)
     with temporary_folder("day") as folder:
         for words in (
@@ -126,6 +157,7 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
 
     `held` are submodules, by path, that are taken at another commit.
     """
+    check_address(url)
     tree = folder / f"{commit}.tree"
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
