@@ -9,7 +9,7 @@ import pytest
 from tests.making import lock_of
 
 from rocwheel.errors import InputError, InterruptedByUser
-from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, read_report
+from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, parse_line, read_report
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, new_run_id
 from rocwright.records.opening import read_records
@@ -120,6 +120,25 @@ def test_a_log_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     log.line("first \ud800 line")
     assert (tmp_path / "x" / "torch.log").read_text().endswith("Z first ? line\n")
     log.close()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_log_without_end_keeps_its_begin_and_end_and_counts_the_rest(tmp_path: Path, again: bool) -> None:
+    path, lines = tmp_path / "torch.log", [f"{number}".rjust(24) for number in range(1000)]
+    log = LogFile(path, begin=1000, end=5000)
+    for line in lines:
+        if again and line == lines[700]:
+            log.close()
+            log = LogFile(path, begin=1000, end=5000)
+        log.line(line)
+        assert path.stat().st_size <= 6000
+    log.close()
+    texts = [parse_line(line)[1] for line in path.read_text().splitlines()]
+    (count,) = (text for text in texts if "left out" in text)
+    at, left_out = texts.index(count), len(lines) - len(texts) + 1
+    assert texts[:at] == lines[:at] and at == 21
+    assert texts[at + 1 :] == lines[at + left_out :] and len(texts) > 60
+    assert count == f"({left_out} lines, {50 * left_out} bytes left out)"
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{", '"x"'])

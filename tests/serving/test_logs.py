@@ -83,6 +83,23 @@ def test_follow_goes_on_in_the_file_that_takes_its_place(
     assert len(logs.files_of(log)) == 2, "it was over the bound"
 
 
+def test_follow_goes_on_at_the_end_of_a_log_that_lost_its_middle(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("old\n" * 100)
+    looks: list[int] = []
+
+    def on() -> bool:
+        looks.append(0)
+        if len(looks) == 2:
+            os.truncate(log, 40)
+        elif len(looks) == 3:
+            with log.open("a") as file:
+                file.write("new\n")
+        return len(looks) < 3
+
+    assert "".join(follow(log, on)) == "old\n" * 100 + "new\n"
+
+
 def test_a_server_goes_on_where_its_log_cannot_be_written(
     home: Home, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

@@ -15,6 +15,9 @@ from rocwright.catalog.literals import literals
 COMMON = 8
 """Lines of a piece with a text, above which its patterns themselves say which of these may match."""
 
+MANY = 100
+"""Texts in a piece, above which all are looked for in a line at once: a binary file has most of them."""
+
 MEMORY = 32 * 1024 * 1024
 """Bytes for what RE2 remembers of the texts: it begins anew where it needs more."""
 
@@ -81,8 +84,9 @@ class Sieve:
                 yield piece.rfind(b"\n", 0, found.start()) + 1
                 begin = line_end(piece, found.start()) + 1
 
-    def tried(self, line: bytes, texts: Iterable[Text]) -> list[int]:
+    def tried(self, line: bytes, texts: Sequence[Text]) -> list[int]:
         """The patterns that have one of `texts` that a line has."""
+        texts = texts if len(texts) <= MANY else self.texts_in(line)
         return sorted({index for one in texts if one.is_in(line) for index in one.patterns})
 
     def first_place(self, line: bytes, patterns: Iterable[int]) -> int | None:

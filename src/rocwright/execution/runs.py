@@ -38,6 +38,11 @@ from rocwright.resolve.model import Lock, Request
 RECENT = 20
 """Runs of which the steps are named to who looks for a log."""
 
+MOST_BEGIN, MOST_END = 8 * 1024**2, 24 * 1024**2
+"""Bytes of a log that are kept: a step may print without end, and what failed is told at the end."""
+
+_LEFT_OUT = re.compile(rb"^\S+ \((\d+) lines, (\d+) bytes left out\)\n$")
+_LONGEST_COUNT = 200
 _LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (.*)", re.DOTALL)
 
 
@@ -201,21 +206,54 @@ def log_name(step: str) -> str:
 
 
 class LogFile:
-    """A step's log on disk: complete, each line with its UTC time."""
+    """A step's log on disk, each line with its UTC time.
 
-    def __init__(self, path: Path) -> None:
+    A log that grows beyond `begin` and `end` bytes loses its middle; a line in its place counts what is left
+    out. At least half of the `end` bytes always stay.
+    """
+
+    def __init__(self, path: Path, *, begin: int = MOST_BEGIN, end: int = MOST_END) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # line by line: whoever looks while it runs, or after a kill, finds all that was said
-        self._file = path.open("a", buffering=1, encoding="utf-8", errors="replace")
+        self._file = path.open("ab", buffering=0)
+        self._path, self._begin, self._end = path, begin, end
+        self._size = self._file.seek(0, os.SEEK_END)
 
     def line(self, text: str) -> None:
-        now = datetime.now(UTC)
-        self._file.write(f"{now.strftime('%Y-%m-%dT%H:%M:%S')}.{now.microsecond // 1000:03d}Z {text}\n")
+        self._size += self._file.write(_stamped(text))
+        if self._size > self._begin + self._end:
+            self._size = _shorten(self._path, self._begin, self._end // 2)
 
     def close(self) -> None:
-        self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+
+def _stamped(text: str) -> bytes:
+    now = datetime.now(UTC)
+    time_ = f"{now.strftime('%Y-%m-%dT%H:%M:%S')}.{now.microsecond // 1000:03d}Z"
+    return f"{time_} {text}\n".encode(errors="replace")
+
+
+def _shorten(path: Path, begin: int, end: int) -> int:
+    """Leave out the lines between the first `begin` and the last `end` bytes, in place; return the new size.
+
+    The file stays the same one: whoever appends to it or follows it goes on.
+    """
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(begin)
+        file.readline()
+        place = file.tell()
+        counted = _LEFT_OUT.search(file.readline(_LONGEST_COUNT))
+        lines, left_out = (int(counted[1]), int(counted[2])) if counted else (0, 0)
+        file.seek(place if counted is None else place + counted.end())
+        while file.tell() < size - end and (line := file.readline()):
+            lines, left_out = lines + 1, left_out + len(line)
+        tail = file.read()
+        file.seek(place)
+        file.write(_stamped(f"({lines} lines, {left_out} bytes left out)") + tail)
+        return file.truncate()
 
 
 def parse_line(line: str) -> tuple[str, str]:

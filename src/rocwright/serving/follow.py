@@ -22,6 +22,9 @@ def follow(path: Path, on: Callable[[], bool]) -> Iterator[str]:
             more = on()
             # what takes its place is looked for first: nothing is added to the old one any more then
             newer = _newer(path, file)
+            # a step's log that has grown too long is cut in its middle
+            if os.fstat(file.fileno()).st_size < os.lseek(file.fileno(), 0, os.SEEK_CUR):
+                file.seek(0, os.SEEK_END)
             while text := file.read(_PIECE):
                 yield text
             if newer is not None:
