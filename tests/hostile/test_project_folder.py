@@ -7,21 +7,27 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from samples.repository import make_repository
 
 import rocwheel
 import rocwright
 from rocwheel.errors import CheckError
 from rocwheel.processes.python import python_module
+from rocwright.bisection.commits import History
+from rocwright.cleanup import outside
 from rocwright.execution import install
 from rocwright.sources import index
+from rocwright.sources.git import remote_refs
 from rocwright.web import queue
 
 PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel)]
 PLANTED = ("json", "pip", "rocwright", "rocwheel", "multiprocessing", "encodings", "sitecustomize")
 SAFE = ("-P", "-I")
+INTERPRETERS = {"sys.executable", "python"}
 
 
 @pytest.fixture
@@ -59,6 +65,7 @@ def test_the_dashboard_starts_verbs_without_it(hostile_folder: Path) -> None:
 
 def test_wheels_are_installed_without_it(hostile_folder: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-P", "-m", "venv", tmp_path / "venv"], check=True)
+    assert "pip" in install.installed(tmp_path / "venv/bin/python")
     with pytest.raises(CheckError):
         install._pip_install(tmp_path / "venv/bin/python", [tmp_path / "missing.whl"])
 
@@ -67,6 +74,19 @@ def test_wheels_are_installed_without_it(hostile_folder: Path, tmp_path: Path) -
 def test_a_verb_runs_nothing_of_it(hostile_folder: Path, verb: list[str]) -> None:
     command = Path(sys.executable).with_name("rocwright")
     subprocess.run([command, *verb], capture_output=True, check=False, env=dict(os.environ), timeout=120)
+
+
+def test_other_tools_read_no_settings_of_it(
+    hostile_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that was not cloned, but unpacked, brings a .git/config; uv reads where its cache is."""
+    upstream = make_repository(tmp_path / "upstream")
+    subprocess.run(["git", "init", "-q", hostile_folder], check=True)
+    with (hostile_folder / ".git/config").open("a") as config:
+        config.write(f'[url "/absent"]\n\tinsteadOf = {upstream.url}\n')
+    assert remote_refs(upstream.url, 20)
+    assert History(upstream.url, tmp_path / "history")
+    assert outside._ask(("pwd",)) == ("/\n", "")
 
 
 def test_every_started_interpreter_leaves_that_folder_out() -> None:
@@ -82,9 +102,11 @@ def test_every_started_interpreter_leaves_that_folder_out() -> None:
 
 
 def _starts_python(command: ast.List | ast.Tuple) -> bool:
-    return any(ast.unparse(word) == "sys.executable" for word in command.elts)
+    return bool(INTERPRETERS & {ast.unparse(word) for word in command.elts})
 
 
 def _is_safe(command: ast.List | ast.Tuple) -> bool:
     words = [ast.unparse(word).strip("'") for word in command.elts]
-    return words[words.index("sys.executable") + 1] in SAFE
+    name, option = next(pair for pair in pairwise([*words, ""]) if pair[0] in INTERPRETERS)
+    # a script brings the folder that it lies in; python may be older than -P
+    return option in SAFE or (name == "python" and option not in ("-c", "-m"))

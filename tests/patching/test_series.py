@@ -97,6 +97,14 @@ def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patches: Pat
         apply_series(tree, [patches / "1.patch"], "hello")
 
 
+def test_a_patch_that_is_a_script_for_an_editor_is_refused(tree: Path, patches: Path) -> None:
+    """patch starts ed for it, whose commands start others."""
+    patch = patches / "ed.patch"
+    patch.write_text("--- a/file\n+++ b/file\n1337a\n1,112d\n!touch ran\n.\n")
+    with pytest.raises(PatchError, match="script for an editor"):
+        apply_series(tree, [patch], "hello")
+
+
 @pytest.mark.parametrize("name", [".git/config", "src/.GIT/hooks/x", ".git"])
 def test_a_patch_that_makes_a_git_folder_is_refused(tree: Path, patches: Path, name: str) -> None:
     (patches / "1.patch").write_text(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n")

@@ -12,7 +12,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.bisection.model import Suspect
 from rocwright.bisection.search import Answer
 from rocwright.patching.history import plain
-from rocwright.sources.git import check_address, environment
+from rocwright.sources.git import APART, check_address, environment
 
 CLONE_SECONDS = 3600
 """How long the history of a repository may take to come."""
@@ -31,7 +31,7 @@ class History:
         remove_tree(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         words = [
-            "git",
+            *APART,
             "clone",
             "--quiet",
             "--bare",
@@ -39,7 +39,7 @@ class History:
             "--filter=tree:0",
             "--",
             url,
-            str(folder),
+            str(folder.absolute()),
         ]
         done = process.run(words, env=environment(), timeout=CLONE_SECONDS)
         if not done.ok:

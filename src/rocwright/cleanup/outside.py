@@ -78,7 +78,8 @@ def _image(engine: Engine, line: str) -> Piece | None:
 def _ask(command: tuple[str, ...]) -> tuple[str, str]:
     """What a program says, and why it says nothing."""
     try:
-        done = process.run(command, timeout=SECONDS)
+        # not in the user's folder: uv reads settings there, such as where its cache is
+        done = process.run(command, cwd=Path("/"), timeout=SECONDS)
     except (InputError, OSError) as error:
         return "", str(error)
     if done.ok:

@@ -118,7 +118,7 @@ def clear(
     done: list[process.Finished] = []
     for _, command in commands:
         say(f"clean: {' '.join(command)}")
-        done.append(process.run(command))
+        done.append(process.run(command, cwd=Path("/")))
     return tuple(_refusal(one) for one in done if not one.ok)
 
 

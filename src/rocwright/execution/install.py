@@ -112,7 +112,7 @@ def read_wheel(path: Path) -> Wheel:
 
 def installed(python: Path) -> dict[str, str]:
     """The distributions of an environment, by their normal name."""
-    done = process.run([python, "-c", _LIST], timeout=120)
+    done = process.run([python, "-I", "-c", _LIST], timeout=120)
     if not done.ok:
         raise InputError(
             f"{python} does not run",

@@ -14,6 +14,9 @@ from rocwheel.units import count
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 
+_ED = re.compile(rb"^\d+(,\d+)?[acd]\r?$", re.MULTILINE)
+"""A command of ed(1) in a patch: a line of a unified or a context diff begins otherwise."""
+
 
 def lay_packaging(tree: Path, packaging: Path, names: Sequence[str]) -> list[str]:
     """Copy folders of a distribution's packaging to `debian/` in the tree; gives a line for each.
@@ -39,6 +42,13 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
     """Apply patch files in order with no fuzz; gives a line for each. Raises PatchError."""
     lines = []
     for patch in patches:
+        if _ED.search(patch.read_bytes()):
+            raise PatchError(
+                f"{subject}: the patch {patch.name} is refused: it is a script for an editor",
+                cause="patch hands such a script to ed, which can run commands",
+                next_step="do not use this source; name another source in the recipe",
+                subject=patch.name,
+            )
         words = ["-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"]
         done = process.run(["patch", "--directory", tree, *words, "--input", patch.resolve()])
         if not done.ok or "patching file" not in done.stdout:

@@ -26,6 +26,9 @@ REACH_SECONDS = 20
 BOUNDED = ("sh", "-c", 'ulimit -f 131072 -v 2097152; exec "$@"', "sh")
 """What only looks writes no file above 64 MiB and takes no more than 2 GiB of memory, whatever answers."""
 
+APART = ("git", "-C", "/")
+"""The settings of a repository in which the user stands, which may be a stranger's, are not read."""
+
 _LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 """What git sets for its hooks: where another repository lies."""
 
@@ -120,7 +123,7 @@ def _remote(url: str, wanted: Sequence[str], seconds: float) -> dict[str, str]:
     check_address(url)
     options = [one for one in wanted if one.startswith("--")]
     names = [one for one in wanted if not one.startswith("--")]
-    words = [*BOUNDED, "git", "ls-remote", *options, "--", url, *names]
+    words = [*BOUNDED, *APART, "ls-remote", *options, "--", url, *names]
     with asked(url):
         done = process.run(words, env=environment(), timeout=within(seconds))
         if not done.ok:
