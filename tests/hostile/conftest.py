@@ -17,7 +17,7 @@ from rocwright.sandbox import ENGINES, probe_all
 from rocwright.store.local import LocalStore
 
 LATER = (pytest.mark.real, pytest.mark.nightly)
-"""All forms in each engine take minutes; tests/sandbox says that what each lets a step do is the same."""
+"""All forms in each engine take minutes: by day each engine sees a few of them."""
 
 
 @pytest.fixture(

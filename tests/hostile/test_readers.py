@@ -13,6 +13,7 @@ from rocwheel.errors import FailureClass, RocwrightError
 from rocwright.cli import cli
 from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import Step
+from rocwright.sandbox import ENGINES
 from rocwright.store.gc import check_whole
 
 SECRET = "what only the host may read\n"
@@ -63,6 +64,7 @@ LEFT = {
     "a tree that is a link": "cd /build && mv src away && ln -s SECRET-FOLDER src",
     "an output folder of links": "ln -s SECRET-FOLDER $OUT/folder; ln -s . $OUT/loop",
 }
+OTHERS = [name for name, engine in ENGINES.items() if engine.isolates and name != "bubblewrap"]
 READERS = (
     ("clean", "--dry-run", "--keep", "0d"),
     ("store", "usage"),
@@ -101,8 +103,8 @@ def untouched(shop: Workshop, secret: Path, before: list[tuple[str, int]]) -> No
     assert (found.damaged, found.incomplete) == ((), ())
 
 
-@pytest.mark.parametrize("command", OUTPUTS.values(), ids=OUTPUTS)
-def test_an_output_that_is_no_file_is_refused_by_name(shop: Workshop, secret: Path, command: str) -> None:
+def refused(shop: Workshop, secret: Path, command: str) -> None:
+    """A step that ran this fails, by the name of its output, and nothing of the host was read or changed."""
     step = hostile(shop, secret, command)
     before = sorted(shop.store.blobs())
     with pytest.raises(RocwrightError) as caught:
@@ -115,6 +117,18 @@ def test_an_output_that_is_no_file_is_refused_by_name(shop: Workshop, secret: Pa
     assert SECRET not in str(error.as_dict())
     assert shop.store.record(step.key) is None
     untouched(shop, secret, before)
+
+
+@pytest.mark.parametrize("command", OUTPUTS.values(), ids=OUTPUTS)
+def test_an_output_that_is_no_file_is_refused_by_name(shop: Workshop, secret: Path, command: str) -> None:
+    refused(shop, secret, command)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("engine", OTHERS, indirect=True)
+def test_links_and_fifos_are_refused_whatever_the_engine(shop: Workshop, secret: Path) -> None:
+    for name in ("a link to the host's file", "a FIFO"):
+        refused(shop, secret, OUTPUTS[name])
 
 
 @pytest.mark.parametrize("what", NAMES)
