@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from rocwheel.cli.common import json_option
+from rocwheel.terminal import unguarded
 from rocwheel.units import plain_line
 
 
@@ -52,7 +53,7 @@ def command(name: str | None, only_path: bool, follow: bool, raw: bool, as_json:
         return
     for part in (*older, path):
         with part.open(encoding="utf-8", errors="replace", newline="" if raw else None) as file:
-            sys.stdout.writelines(file if raw else map(_shown, file))
+            unguarded(sys.stdout).writelines(file) if raw else sys.stdout.writelines(map(_shown, file))
 
 
 def _paths(name: str | None) -> list[Path]:
@@ -78,7 +79,8 @@ def _follow(path: Path, *, raw: bool) -> None:
 
     with suppress(KeyboardInterrupt):
         for text in api.follow_log(path):
-            click.echo(text if raw else _shown(text), nl=False)
+            unguarded(sys.stdout).write(text) if raw else sys.stdout.write(_shown(text))
+            sys.stdout.flush()
 
 
 def _print_json(paths: list[Path], *, with_lines: bool) -> None:

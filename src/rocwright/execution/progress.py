@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.terminal import is_dumb
-from rocwheel.units import count, duration, printable, size
+from rocwheel.terminal import is_dumb, unguarded
+from rocwheel.units import count, duration, plain_text, printable, size
 from rocwright.execution.pace import Marks, seconds_left
 from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, Part, cut, fit, joined
 
@@ -243,12 +243,15 @@ class LiveProgress:
         from rich.console import Console
         from rich.live import Live
 
-        console = Console(stderr=True)
+        console = Console(file=unguarded(sys.stderr))
         self._live = Live(
             get_renderable=lambda: self.frame(console.width),
             console=console,
             refresh_per_second=4,
             transient=True,
+            # it would print strangers' codes
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._live.start()
         return self
@@ -266,7 +269,7 @@ class LiveProgress:
 
         table = Table.grid(padding=(0, 1, 0, 0))
         with self._lock:
-            running = [(one, f"  {one.name}", one.parts()) for one in self._running.values()]
+            running = [(one, f"  {printable(one.name)}", one.parts()) for one in self._running.values()]
         whole = self._whole()
         names = [name for _, name, _ in running] + ([IN_ALL] if whole else [])
         needed = [len(joined([part for part in parts if part.rank <= 2])) for _, _, parts in running]
@@ -277,7 +280,7 @@ class LiveProgress:
             words = Text(fit(parts, columns.rest))
             room = columns.rest - len(words) - 2
             if room >= LEAST_LAST and one.last:
-                words.append(f"  {cut(printable(one.last), room)}", style="dim")
+                words.append(f"  {printable(cut(one.last, room))}", style="dim")
             share = one.share
             bar = ProgressBar(total=1, completed=share or 0, width=columns.bar, pulse=share is None)
             cells = ((columns.name, Text(cut(name, columns.name))), (columns.bar, bar), (columns.rest, words))
@@ -293,7 +296,7 @@ class LiveProgress:
 
     def say(self, text: str) -> None:
         if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(plain_text(text), markup=False, highlight=False)
 
     def of(self, whole: Callable[[], str]) -> None:
         self._whole = whole

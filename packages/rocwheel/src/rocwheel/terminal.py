@@ -4,6 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any, TextIO, cast
+
+
+class Guarded:
+    """A stream of text that strangers' codes do not come through: all else is that of the stream below."""
+
+    def __init__(self, below: TextIO) -> None:
+        self.below = below
+
+    def write(self, text: str) -> int:
+        plain = text
+        if not text.replace("\n", "").isprintable():
+            from rocwheel.units import plain_text  # most of what is printed does without it
+
+            plain = plain_text(text)
+        self.below.write(plain)
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.below, name)
+
+
+def guard() -> None:
+    """Guard standard output and errors: names, messages and lines of strangers are printed everywhere."""
+    sys.stdout = cast("TextIO", Guarded(sys.stdout))
+    sys.stderr = cast("TextIO", Guarded(sys.stderr))
+
+
+def unguarded(stream: TextIO) -> TextIO:
+    """Return the stream below a guarded one, for a caller that cleans what it writes."""
+    return stream.below if isinstance(stream, Guarded) else stream
 
 
 def colours() -> bool:

@@ -9,6 +9,11 @@ TERMINAL_CODE = re.compile(
 )
 """Moves a terminal's cursor, colours it, sets its title or writes to its clipboard (ECMA-48, xterm)."""
 
+_STYLE = re.compile(r"(\x1b\[(?:[012]|3[1-6])m)")
+"""Styles that verbs use: none of them hides a text or moves the cursor."""
+
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 def duration(seconds: float) -> str:
     """Seconds for people: 4.2 s, 3 min 20 s, 1 h 02 min."""
@@ -38,6 +43,22 @@ def count(number: int, noun: str) -> str:
 def plain_line(text: str) -> str:
     """Return a stranger's line for a terminal: without its codes, and nothing else that a terminal obeys."""
     return text if text.isprintable() else printable(TERMINAL_CODE.sub("", text), keep="\t")
+
+
+def plain_text(text: str) -> str:
+    """Return what a program prints of its own and of strangers: lines and its own styles stay.
+
+    A carriage return stays at the begin, where a line is written again.
+    """
+    if not _OBEYED.search(text):
+        return text
+    head = "\r" if text.startswith("\r") else ""
+    parts = _STYLE.split(text[len(head) :])
+    return head + "".join(part if at % 2 else _plain_lines(part) for at, part in enumerate(parts))
+
+
+def _plain_lines(text: str) -> str:
+    return "\n".join(plain_line(line) if _OBEYED.search(line) else line for line in text.split("\n"))
 
 
 def printable(text: str, keep: str = "") -> str:

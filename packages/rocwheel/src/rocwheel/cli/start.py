@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from rocwheel.cli.signals import settle
+from rocwheel.terminal import guard
 
 if TYPE_CHECKING:
     import click
@@ -26,6 +27,7 @@ def start(
     no verb foresaw, and gives the exit code.
     """
     settle()
+    guard()
     problem: BaseException | None = None
     try:
         if quick(sys.argv[1:]):
