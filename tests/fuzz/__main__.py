@@ -15,7 +15,16 @@ from typing import NoReturn
 import atheris
 
 with atheris.instrument_imports(
-    include=["rocwheel.wheels", "rocwright.provenance", "rocwright.web", "rocwheel.http.limits", "h11"],
+    include=[
+        *("rocwheel.wheels", "rocwright.provenance", "rocwright.web", "rocwheel.http.limits", "h11"),
+        *(
+            "rocwright.sources",
+            "rocwright.resolve",
+            "rocwright.store.seal",
+            "rocwright.serving.models",
+            "tarfile",
+        ),
+    ],
     enable_loader_override=False,
 ):
     for name in ("archives", "images", "zips"):  # which the readers import only when they need them

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from securesystemslib.signer import CryptoSigner
 
-from rocwheel.errors import CheckError, InputError
+from rocwheel.errors import CheckError, ConflictError, FetchError, InputError, NetworkError
 from rocwheel.wheels import source
 from rocwheel.wheels.audit.facts import concerns, table
 from rocwheel.wheels.audit.listing import Comparison
@@ -54,7 +54,7 @@ from rocwright.provenance.check import read_statement, told
 from rocwright.provenance.compare import compare
 from rocwright.provenance.documents import parse_document
 from rocwright.signing.envelope import as_line, parse_envelopes, sign, signed_by
-from tests.fuzz import http
+from tests.fuzz import http, readers
 
 LARGEST = 1024 * 1024
 
@@ -286,6 +286,12 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "bills": read_bills,
     "statements": read_statements,
     "http": http.speak,
+    "archives": readers.unpack_archive,
+    "locks": readers.read_locks,
+    "wheels": readers.read_wheels,
+    "heads": readers.read_heads,
+    "records": readers.read_records,
+    "ranges": readers.read_ranges,
     "inflated": read_inflated,
 }
 
@@ -297,7 +303,7 @@ def call(target: str, data: bytes) -> None:
     """One input; rocwright's errors are an answer, everything else comes out."""
     try:
         TARGETS[target](data[:LARGEST])
-    except (CheckError, InputError) as error:
+    except (CheckError, ConflictError, FetchError, InputError, NetworkError) as error:
         assert error.message and error.cause and error.next_step
 
 
@@ -356,6 +362,8 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
         "bills": {"one": BILL},
         "statements": {"one": as_line(sign(STATEMENT, CryptoSigner.generate_ed25519()))},
         "http": http.seeds(),
+        **readers.seeds(),
+        "archives": readers.archives(_containers({"a.so": b"ELF", "b/c": b"text"})),
         "needs": {"alias": alias_library("libx.so", "libx.so.6", 62), **linked, **dll},
     }
 

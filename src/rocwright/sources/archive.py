@@ -42,6 +42,8 @@ _BROKEN = (
     *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError),
     # encrypted members, unknown methods, names that are no text, links to nothing
     *(RuntimeError, ValueError, KeyError, OverflowError),
+    # what tarfile says of a gzip header that ends early
+    TypeError,
 )
 _HEADERS = (
     *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
