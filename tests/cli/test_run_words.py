@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -43,6 +45,21 @@ def test_what_has_no_effect_is_refused(words: list[str], told: str) -> None:
 def test_a_program_does_not_run_in_docker_and_is_told_of_the_image() -> None:
     done = CliRunner().invoke(cli, ["run", "pytorch", "--in", "docker", "--", "python"])
     assert done.exit_code == 2 and "--image FOLDER" in done.stderr
+
+
+@each("words", [["--", "true"], ["--shell"], ["--jupyter"], ["--dry-run", "--", "true"]])
+def test_in_the_home_itself_nothing_is_locked_or_built(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "me"
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.chdir(folder)
+    for name in ("known_environment", "environment"):
+        monkeypatch.setattr(f"rocwright.api.environments.{name}", pytest.fail)
+    done = CliRunner().invoke(cli, ["run", "pytorch", *words])
+    assert "your home is in it" in str(done.exception)
+    assert list(folder.iterdir()) == []
 
 
 def test_a_dry_run_builds_nothing_for_a_program(monkeypatch: pytest.MonkeyPatch) -> None:

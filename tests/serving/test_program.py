@@ -17,7 +17,7 @@ from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home
 from rocwright.serving.environments import ABOUT, HOME, INSIDE, Environment
-from rocwright.serving.program import check_folder, program_command, program_environment
+from rocwright.serving.program import check_folder, check_homes, program_command, program_environment
 from rocwright.store.local import LocalStore
 from tests.engines import must_work
 
@@ -205,12 +205,18 @@ def until(terminal: int, word: bytes) -> bytes:
     return said
 
 
-def test_a_folder_with_the_home_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "people" / "me"))
-    for folder in (Path("/"), tmp_path, tmp_path / "people" / "me"):
-        with pytest.raises(InputError, match="your home is in it"):
-            check_folder(folder, tmp_path / "root")
-    check_folder(tmp_path / "people" / "me" / "project", tmp_path / "root")
+def test_a_folder_with_a_home_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    person, home = tmp_path / "people" / "me", Home(tmp_path / "big" / "rocwright")
+    (tmp_path / "link").symlink_to(person)
+    for place in (person, tmp_path / "link"):
+        monkeypatch.setenv("HOME", str(place))
+        for folder in (Path("/"), tmp_path, person, tmp_path / "link"):
+            with pytest.raises(InputError, match="your home is in it"):
+                check_homes(folder, home)
+    for folder in (tmp_path / "big", home.path):
+        with pytest.raises(InputError, match="the home folder of rocwright is in it"):
+            check_homes(folder, home)
+    check_homes(person / "project", home)
 
 
 def test_a_folder_of_the_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,13 @@ def known_environment(
     )
 
 
+def check_folder(folder: str | Path = ".", *, home: str | Path | None = None) -> None:
+    """Raise InputError for a folder that no program may see, before anything is locked or built for it."""
+    from rocwright.serving.program import check_homes
+
+    check_homes(Path(folder).absolute(), _home(home))
+
+
 def run_program(
     environment: Environment,
     argv: Sequence[str],

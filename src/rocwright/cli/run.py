@@ -13,6 +13,7 @@ from rocwright.cli.run_program import (
     Chosen,
     With,
     WithProgram,
+    check_folder,
     check_words,
     companions,
     had,
@@ -163,6 +164,8 @@ def command(
     if image:
         write_image(had(chosen, require, engine), image)
         return
+    if program or jupyter:
+        check_folder()
     if program:
         if place == "docker":
             raise click.UsageError(

@@ -118,6 +118,13 @@ class Chosen:
     accept_missing: tuple[str, ...] = ()
 
 
+def check_folder() -> None:
+    """Refuse to show the current folder before anything is locked or built."""
+    from rocwright.api import environments
+
+    environments.check_folder()
+
+
 def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bool = True) -> Environment:
     """The environment of a wheel stack; what is there already is had in milliseconds. Without `build` it is
     refused for what is not built."""

@@ -75,6 +75,7 @@ def program_job(
     Raises InputError."""
     root, own = home.roots / environment.root, environment.folder(home)
     if folder is not None:
+        check_homes(folder, home)
         check_folder(folder, root)
         more = (Mount(source=folder, target=str(folder), writable=True), *more)
     os.utime(own)  # its last use, for clean
@@ -109,16 +110,19 @@ def program_environment(environment: Environment) -> dict[str, str]:
     }
 
 
+def check_homes(folder: Path, home: Home) -> None:
+    """Raise InputError for a folder in which the caller's home is, or rocwright's with its keys and store."""
+    for name, place in (("your home", Path.home()), ("the home folder of rocwright", home.path)):
+        if place.resolve().is_relative_to(folder.resolve()):
+            raise InputError(
+                f"{folder} is not shown to a program: {name} is in it",
+                cause="a program sees and may change the folder that it is started in, with all below",
+                next_step="start it in the folder that holds it",
+            )
+
+
 def check_folder(folder: Path, root: Path) -> None:
-    """Raise InputError for a folder that a program must not be shown whole, or that would hide what it
-    needs."""
-    person = Path.home()
-    if folder == Path("/") or person.is_relative_to(folder):
-        raise InputError(
-            f"{folder} is not shown to a program: your home is in it",
-            cause="a program sees and may change the folder that it is started in, with all below",
-            next_step="start it in the folder that holds it",
-        )
+    """Raise InputError for a folder that would hide what a program needs."""
     place = root / folder.relative_to("/")
     if place.is_dir() and any(place.iterdir()):
         raise InputError(
