@@ -142,6 +142,11 @@ def test_a_torch_that_does_not_import_is_shown_with_its_first_traceback(
     assert "libamdhip64.so.6 is missing" in caught.value.detail
 
 
+def test_a_wheel_whose_requirements_are_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckError, match="METADATA of odd-1-py3-none-any"):
+        read_wheel(make_wheel(tmp_path, "odd", "1", "!!!"))
+
+
 def test_a_source_distribution_is_refused_and_nothing_of_it_runs(
     environment: Path, home: Home, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from securesystemslib.signer import CryptoSigner
 
 from rocwheel.wheels.archive import read_metadata
 from rocwheel.wheels.metadata import Headers
-from rocwheel_samples.wheel_making import FILES, zip_of
+from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.catalog.load import builtin_catalog
 from rocwright.execution.install import read_wheel
 from rocwright.plan.make import make_plan
@@ -82,7 +82,8 @@ def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
 
 def read_wheels(data: bytes) -> None:
     """Read what a wheel says of itself, twice: for the resolver and for an installation."""
-    with _file(data, "a-1-py3-none-any.whl") as path:
+    packed = zip_of(FILES | {"small-1.0.dist-info/METADATA": data[1:]}) if data[:1] == b"\0" else data
+    with _file(packed, "a-1-py3-none-any.whl") as path:
         Headers(read_metadata(path)).get("Requires-Dist")
         read_wheel(path)
 
@@ -189,7 +190,10 @@ def seeds() -> Mapping[str, Mapping[str, bytes]]:
             **{name: text.encode() for name, text in unsealed.items()},
             "changed": bytes((0, 0, 1)) + b"0.1.0",
         },
-        "wheels": {"wheel": zip_of(FILES)},
+        "wheels": {
+            "wheel": zip_of(FILES),
+            "metadata": b"\0Requires-Dist: a[b]>=1; os_name=='x'\n" + METADATA,
+        },
         "heads": {"tiny": head},
         "records": {
             "plain": _content().encode(),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from email.parser import BytesParser
 from pathlib import Path
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.errors import CheckError, ConflictError, InputError
@@ -15,7 +16,6 @@ from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwheel.processes.python import python_module
 from rocwheel.wheels.archive import read_metadata
-from rocwheel.wheels.metadata import Headers
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
@@ -104,10 +104,17 @@ def environment_python(environment: Path) -> Path:
 
 
 def read_wheel(path: Path) -> Wheel:
-    """Read what a wheel says of itself. Raises InputError if it is none, CheckError for a damaged one."""
-    metadata = Headers(read_metadata(path))
-    needs = tuple(map(Requirement, metadata.all("Requires-Dist")))
-    return Wheel(path=path, name=metadata.get("Name"), version=metadata.get("Version"), needs=needs)
+    """Return what a wheel says of itself. Raises CheckError or InputError if it says nothing of the kind."""
+    headers = BytesParser().parsebytes(read_metadata(path))
+    try:
+        needs = tuple(Requirement(str(need)) for need in headers.get_all("Requires-Dist", []))
+        return Wheel(path=path, name=str(headers["Name"]), version=str(headers["Version"]), needs=needs)
+    except InvalidRequirement as error:
+        raise CheckError(
+            f"the METADATA of {path.name} cannot be read",
+            cause=str(error).splitlines()[0][:300],
+            next_step="remove the wheel and run rocwright build again",
+        ) from error
 
 
 def installed(python: Path) -> dict[str, str]:
