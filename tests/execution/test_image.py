@@ -15,6 +15,8 @@ import zstandard
 from tests.execution.conftest import put_root
 from tests.making import put_output, small_plan
 
+from rocwheel.errors import FetchError
+from rocwheel_samples.tables import each
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.model.steps import ImageAction, Input, Step
@@ -123,3 +125,28 @@ def test_an_image_is_packed_to_the_same_bytes_every_time(store: LocalStore, home
             store.forget(record.key)
     store.remove_blob(one[0].sha256)
     assert execute(step.key, store, home, print).outputs == one
+
+
+HOSTILE = {
+    "a name that leads out": {"name": "x-1/../../etc/shadow"},
+    "a device": {"type": tarfile.CHRTYPE, "devmajor": 1},
+    "a link that leads out": {"type": tarfile.SYMTYPE, "linkname": "/etc/shadow"},
+}
+
+
+@each("change", HOSTILE.values(), ids=HOSTILE)
+def test_an_archive_that_is_not_safe_to_unpack_is_refused(
+    store: LocalStore, home: Home, step: Step, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    info = tarfile.TarInfo("x-1/file")
+    for name, value in change.items():
+        setattr(info, name, value)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as file:
+        file.addfile(tarfile.TarInfo("x-1/other"))
+        file.addfile(info)
+    made = small_plan().steps[-1]
+    store.forget(made.key)
+    put_output(store, made, "archive", packed.getvalue(), tmp_path)
+    with pytest.raises(FetchError, match="archive is refused: its member"):
+        execute(step.key, store, home, print)

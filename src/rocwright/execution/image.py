@@ -11,16 +11,18 @@ from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
-from typing import IO, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import zstandard
 
 from rocwheel.files.atomic import CHUNK, sha256_bytes, sha256_file
 from rocwheel.model import canonical_json
+from rocwright.bases.roots import remove_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction
+from rocwright.sources.archive import tar_add, unpack, walk
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -46,7 +48,11 @@ def run_image(action: ImageAction, context: Context) -> ActionResult:
     layers = [root_layer(context.store.verified(root.sha256), root.sha256, root.content)]
     context.on_line(f"image: layer of {archive.filename} under {action.prefix}")
     top = context.workspace.scratch / "top"
-    _relocate(context.store.verified(archive.sha256), action.prefix, top)
+    # a step made the archive: nothing of it is safe before our unpacker has seen it
+    inside = context.workspace.scratch / "inside"
+    unpack(context.store.verified(archive.sha256), inside, filename=archive.filename, git=True)
+    _relocate(inside, action.prefix, top)
+    remove_tree(inside)
     layers.append(gzip_layer(top))
     target = context.workspace.out / f"{action.name}.oci.tar"
     write_image(action, layers, target, context.workspace.scratch)
@@ -135,28 +141,18 @@ def _digest(file: Any) -> str:
     return hasher.hexdigest()
 
 
-def _relocate(archive: Path, prefix: str, target: Path) -> None:
-    """The archive's members under `prefix`, without the folder that wraps them, as a layer."""
-    inside = prefix.strip("/")
+def _relocate(tree: Path, prefix: str, target: Path) -> None:
+    """Write what lies in a folder as a layer that has it under `prefix`."""
+    inside = PurePosixPath(prefix.strip("/"))
     with (
         target.open("wb") as raw,
         gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as layer,
-        tarfile.open(archive, mode="r|*") as source,
     ):
-        made: set[str] = set()
-        for member in source:
-            name = member.name.removeprefix("./").partition("/")[2]
-            path = f"{inside}/{name}" if name else inside
-            for parent in reversed(Path(path).parents[:-1]):
-                if str(parent) not in made:
-                    made.add(str(parent))
-                    layer.addfile(_folder(str(parent)))
-            if str(path) in made:
-                continue
-            made.add(str(path))
-            body: IO[bytes] | None = source.extractfile(member) if member.isreg() else None
-            layer.addfile(_plain(member, path), body)
+        for folder in reversed([inside, *inside.parents][:-1]):
+            layer.addfile(_folder(str(folder)))
+        for path in walk(tree):
+            tar_add(layer, path, str(inside / path.relative_to(tree)), EPOCH)
 
 
 def _folder(name: str) -> tarfile.TarInfo:
