@@ -33,8 +33,9 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     """Whether what `path` holds runs on a GPU: a verdict and its reason for each library and set of kernels.
 
     `gpu` is any name of it, or a target with features (gfx90a:xnack-); "auto" is this machine's. Judged from
-    the files: no GPU is needed, nothing is run. An empty list: there is no GPU code in it. Raises InputError
-    for a name that means no GPU or several and where `path` cannot be read, CheckError for damage.
+    the files: no GPU is needed, nothing is run. An empty list: nothing in it
+    depends on a GPU, as far as was read. Raises InputError for a name that means no GPU or several and where
+    `path` cannot be read, CheckError for damage.
     """
     from rocwheel.wheels.choose import targets
     from rocwheel.wheels.devicecode.gpu import machines

@@ -86,7 +86,8 @@ def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog:
         named = [canonicalize_name(one.replace("{target}", target.name)) for one in check.arguments]
         missing = [name for name in named if name not in there]
         empty = [name for name in named if name in there and not inspect(there[name], heads=True).totals]
-        judged = [one for each in runs_together(wheels, target, catalog.overrides) for one in each.judged]
+        together = runs_together(wheels, target, catalog.overrides)
+        judged = [one for each in together for one in each.judged if one.device_code]
         bad = [f"{one.path}: {one.verdict}: {one.reason}" for one in judged if not one.verdict.runs]
         bad += [f"there is no wheel {name}, which has the code for it" for name in missing]
         bad += [f"{there[name].name} is there, and holds no GPU code" for name in empty]

@@ -40,7 +40,8 @@ def inspect(path: str | Path) -> Inspection:
 def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     """Whether what `path` holds runs on a GPU: a verdict and its reason for each library and set of kernels.
 
-    Judged from the files: nothing is run. An empty list: there is no GPU code in it.
+    Judged from the files: nothing is run. An empty list: nothing in it depends on a GPU, as far
+    as was read.
     """
     from rocwheel.wheels.choose import targets
     from rocwheel.wheels.devicecode.gpu import machines

@@ -52,7 +52,7 @@ VERBS = {
     "split": ("split", "WHEEL", "-o", "OUT"),
     "split-kpack": ("split", "--kpack", "WHEEL", "-o", "OUT"),
 }
-FALSE = ("no GPU code:", "no GPU code in", "already neutral", "a host wheel already", "no kernels in")
+FALSE = ("no GPU code, and", "no GPU code in", "already neutral", "a host wheel already", "no kernels in")
 
 
 def output(wheel: Path, words: tuple[str, ...]) -> str:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from rocwheel.wheels.runs_on import RunsOn
 
 CANNOT_TELL = 13
-"""The exit code where code is not here or cannot be read; no class of failure has it."""
+"""The exit code if code is not here, cannot be read or is compiled later; no class of failure has it."""
+
+RUNTIME_ONLY = 15
+"""The exit code if nothing holds device code, and ROCm's runtime is needed; no class of failure has it."""
 
 
 def _no_file(context: click.Context, _: click.Parameter, value: str) -> str:
@@ -44,7 +47,8 @@ def command(
     GPU is a target (gfx1151, gfx90a:xnack-) or a name ("RX 580"). Only the files are read: no GPU is
     needed, and nothing is run. Paths are seen together: a wheel and that with its kpack archives are given
     both. Exit code 0: everything runs as it is; 12: something does not; 13: it cannot be told of something,
-    since its code is not here or cannot be read, and all the rest runs.
+    since its code is not here, cannot be read, or is compiled when it runs, and all the rest runs; 15: no
+    device code is here, and ROCm's runtime is needed.
     """
     from dataclasses import asdict
 
@@ -68,7 +72,7 @@ def command(
             if len(paths) > 1:
                 click.echo(click.style(str(path), bold=True))
             for one in each.judged:
-                unsure = one.verdict in (RunsOn.OVERRIDE, RunsOn.UNKNOWN)
+                unsure = one.verdict in (RunsOn.OVERRIDE, RunsOn.RUNTIME, RunsOn.UNKNOWN)
                 colour = "green" if one.verdict.runs else "yellow" if unsure else "red"
                 click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
                 click.echo(f"  {one.reason}")
@@ -77,7 +81,7 @@ def command(
                 several = f"{each.archives:,} kpack archives, whose libraries were judged with them"
                 click.echo(f"{path.name} holds {lent if each.archives == 1 else several}")
             elif not each.judged:
-                click.echo(f"{path.name} holds no GPU code: nothing in it depends on the GPU")
+                click.echo(f"{path.name} holds no GPU code, and nothing in it needs ROCm's runtime")
         if len(every) > 1:
             click.echo(f"\n{target}: {_summary(verdict)}")
     fails = {RunsOn.NO} if with_override else {RunsOn.NO, RunsOn.OVERRIDE}
@@ -85,6 +89,8 @@ def command(
         context.exit(CheckError.failure.exit_code)
     if verdict is RunsOn.UNKNOWN:
         context.exit(CANNOT_TELL)
+    if RunsOn.RUNTIME in {one.verdict for one in every}:
+        context.exit(RUNTIME_ONLY)
 
 
 def _summary(verdict: RunsOn) -> str:
@@ -95,6 +101,8 @@ def _summary(verdict: RunsOn) -> str:
             return "runs only with an override"
         case RunsOn.NO:
             return "does not run, or not all of it"
+        case RunsOn.RUNTIME:
+            return "needs ROCm's runtime, and holds no device code"
         case RunsOn.UNKNOWN:
             return "cannot be told of all of it"
         case RunsOn.SLOWER:

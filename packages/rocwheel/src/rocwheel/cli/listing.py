@@ -31,6 +31,7 @@ def listing(found: Inspection) -> Iterator[str | Table]:
         yield ""
     if not found.libraries:
         yield f"no {'other ' if found.loose else ''}GPU code in {found.path}"
+        yield from (f"{one.path}: {one.reason}" for one in found.without_code)
         return
     rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
     rows += _lone(found)

@@ -19,7 +19,7 @@ def inspect_environment(path: Path, *, heads: bool = False) -> Inspection:
     `path` is the environment's folder (that of pyvenv.cfg, or a prefix), or a site-packages folder itself.
     `heads` is as for `inspect`. Raises InputError where it is none, and as `inspect` does.
     """
-    libraries, loose = [], []
+    libraries, loose, without_code = [], [], []
     for folder in site_packages(path):
         owners = {file: name for name, file in _files(folder)}
         found = inspect(folder, heads=heads)
@@ -34,7 +34,13 @@ def inspect_environment(path: Path, *, heads: bool = False) -> Inspection:
             for one in found.libraries
         ]
         loose += [replace(one, folder=str(prefix / one.folder)) for one in found.loose]
-    return Inspection(path=str(path), libraries=tuple(libraries), loose=tuple(loose))
+        without_code += [one._replace(path=str(prefix / one.path)) for one in found.without_code]
+    return Inspection(
+        path=str(path),
+        libraries=tuple(libraries),
+        loose=tuple(loose),
+        without_code=() if libraries or loose else tuple(without_code),
+    )
 
 
 def _under(prefix: Path, one: Elsewhere) -> Elsewhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -23,6 +24,7 @@ from rocwheel.wheels.devicecode.code_objects import (
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
 from rocwheel.wheels.marks import CODE
+from rocwheel.wheels.without_code import Dependence, dependences
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kernels import Kernel
@@ -123,11 +125,15 @@ class LooseFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """Everything found in `path`, the files in the order of their paths."""
+    """Everything found in `path`, the files in the order of their paths.
+
+    `without_code` has the files that depend on a GPU if there is no GPU code at all.
+    """
 
     path: str
     libraries: tuple[Library, ...]
     loose: tuple[LooseFiles, ...] = ()
+    without_code: tuple[Dependence, ...] = ()
 
     @property
     def totals(self) -> tuple[TargetCode, ...]:
@@ -149,6 +155,7 @@ class Inspection:
             ],
             "loose": [asdict(one) for one in self.loose],
             "totals": [asdict(target) for target in self.totals],
+            "without_code": [one._asdict() for one in self.without_code],
         }
 
 
@@ -193,10 +200,12 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
     check_versions(distributions)
     for place, one in join(references, archives).items():
         found[place] = replace(found[place], kpacked=_elsewhere(one, found))
+    loose = _loose_files(others)
     return Inspection(
         path=" ".join(map(str, paths)),
         libraries=tuple(sorted(found.values(), key=lambda one: one.path)),
-        loose=_loose_files(others),
+        loose=loose,
+        without_code=() if found or loose else tuple(itertools.chain(*map(dependences, paths))),
     )
 
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
-from rocwheel.wheels.devicecode.code_objects import fat_binaries, refuse_other
-from rocwheel.wheels.devicecode.fatbin import FatBinary
+from rocwheel.wheels.code_tree import CodeTree, read_tree
+from rocwheel.wheels.devicecode.code_objects import refuse_other
 from rocwheel.wheels.devicecode.generic import generic_targets
-from rocwheel.wheels.devicecode.kpack import Archive
-from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.devicecode.loose import Kind, kinds, loose
-from rocwheel.wheels.kpacked import Distribution, Kpacked, MetadataReader, Place, check_versions, join
-from rocwheel.wheels.members import Member
+from rocwheel.wheels.kpacked import Distribution, Kpacked, Place, check_versions, join
 from rocwheel.wheels.overrides import Overrides, the_overrides
-
-_TARGET_IN_PATH = re.compile(r"gfx[0-9a-f]+(?:-[a-z]+)?(?:[:-][a-z]+[+-])*")
+from rocwheel.wheels.without_code import dependences
 
 
 class RunsOn(StrEnum):
@@ -33,20 +27,22 @@ class RunsOn(StrEnum):
     COMPILED = "compiled when it is loaded"
     SLOWER = "slower"
     OVERRIDE = "only with an override"
+    RUNTIME = "needs ROCm's runtime"
     UNKNOWN = "cannot be told"
     NO = "not at all"
 
     @property
     def runs(self) -> bool:
         """Whether it runs as it is, on a machine where nothing was set."""
-        return self not in (RunsOn.OVERRIDE, RunsOn.UNKNOWN, RunsOn.NO)
+        return self not in (RunsOn.OVERRIDE, RunsOn.RUNTIME, RunsOn.UNKNOWN, RunsOn.NO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """The verdict on `path`: a library or program, or a folder of kernels that a library loads.
 
-    `through` is the target whose code would run, `setting` the environment that an override needs.
+    `through` is the target whose code would run, `setting` the environment that an override needs. Without
+    `device_code` it depends on the GPU, and holds no code for it.
     """
 
     path: str
@@ -54,6 +50,7 @@ class Judged:
     reason: str
     through: str = ""
     setting: Mapping[str, str] | None = None
+    device_code: bool = True
 
 
 class Verdicts(NamedTuple):
@@ -64,7 +61,9 @@ class Verdicts(NamedTuple):
 
 
 def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list[Judged]:
-    """The verdicts on everything in `path` (as `members` takes it) that holds GPU code; none where none does.
+    """The verdicts on everything in `path` (as `members` takes it) that holds GPU code.
+
+    If nothing does, those on what depends on a GPU: it needs ROCm's runtime, or compiles when it runs.
 
     `overrides` are the known ways to make the GPU pass for another, those in use if not given. Code that
     cannot be read, or that is not there, has the verdict UNKNOWN. Raises InputError where `path` cannot be
@@ -82,7 +81,7 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
     overrides = overrides or the_overrides()
     for path in paths:
         refuse_other(path)
-    trees = [_read(number, path) for number, path in enumerate(paths)]
+    trees = [read_tree(number, path) for number, path in enumerate(paths)]
     distributions = [one for tree in trees for one in tree.distributions]
     check_versions(distributions)
     archives = {place: one for tree in trees for place, one in tree.archives.items()}
@@ -102,65 +101,18 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
         found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
         found.sort(key=lambda one: one.path)
         found += _folders(tree.paths, gpu, overrides)
-        judged.append(Verdicts(found, sum(place.tree == tree.number for place in used)))
+        archived = sum(place.tree == tree.number for place in used)
+        judged.append(Verdicts(found if found or archived else _without_code(paths[tree.number]), archived))
     return judged
 
 
-@dataclass(slots=True, kw_only=True)
-class _Tree:
-    """What a path holds; libraries by path, with what each of their bundles holds code for, and the code
-    objects that are embedded `alone`; `objects` are files of one each, by folder."""
-
-    number: int
-    libraries: dict[str, list[list[Code]]] = field(default_factory=dict)
-    alone: dict[str, list[Code]] = field(default_factory=dict)
-    objects: dict[str, list[tuple[str, Code]]] = field(default_factory=dict)
-    references: dict[Place, Reference] = field(default_factory=dict)
-    archives: dict[Place, Archive] = field(default_factory=dict)
-    unread: list[tuple[str, str]] = field(default_factory=list)
-    distributions: tuple[Distribution, ...] = ()
-    paths: list[str] = field(default_factory=list)
-
-
-def _read(number: int, path: Path) -> _Tree:
-    tree = _Tree(number=number)
-    metadata = MetadataReader()
-
-    def failed(member: Member, error: CheckError) -> None:
-        tree.paths.append(member.path)
-        tree.unread.append((member.path, f"its code cannot be read: {error.message}; {error.cause}"))
-
-    def other(member: Member) -> None:
-        tree.paths.append(member.path)
-        metadata.see(member)
-
-    for member, _, binary in fat_binaries(path, heads=True, others=other, failed=failed):
-        tree.paths.append(member.path)
-        place = Place(number, member.path)
-        tree.unread += [(member.path, why) for why in binary.unread]
-        if binary.archive is not None:
-            tree.archives[place] = binary.archive
-        if binary.reference is not None:
-            tree.references[place] = binary.reference
-        if loose(member.path) is not None:
-            continue
-        if binary.lone is not None:
-            code = Code((binary.lone.target,), binary.lone.features)
-            tree.objects.setdefault(_without_target(member.path), []).append((member.path, code))
-        elif held := _held(binary):
-            tree.libraries[member.path] = held
-        alone = [Code((one.code.target,), one.code.features) for one in binary.embedded if one.code]
-        if alone:
-            tree.alone[member.path] = alone
-    tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
-    return tree
-
-
-def _without_target(path: str) -> str:
-    """What files for several targets have in common: a folder named after one, or else the file's name."""
-    folder = path.rpartition("/")[0]
-    common = _TARGET_IN_PATH.sub("*", folder)
-    return common if common != folder else _TARGET_IN_PATH.sub("*", path)
+def _without_code(path: Path) -> list[Judged]:
+    """The verdicts on a path that holds no GPU code."""
+    verdicts = {True: RunsOn.RUNTIME, False: RunsOn.UNKNOWN}
+    return [
+        Judged(path=each.path, verdict=verdicts[each.runtime_only], reason=each.reason, device_code=False)
+        for each in dependences(path)
+    ]
 
 
 def _files_of_code(
@@ -204,7 +156,7 @@ def _kpacked(
 
 
 def _left_archives(
-    tree: _Tree, used: Collection[Place], gpu: Target, overrides: Overrides
+    tree: CodeTree, used: Collection[Place], gpu: Target, overrides: Overrides
 ) -> Iterator[Judged]:
     """The verdict on each folder of archives to which no library leads that is here."""
     folders: dict[str, dict[str, list[Code]]] = {}
@@ -224,15 +176,6 @@ def worst(judged: Iterable[Judged]) -> RunsOn:
     """The verdict on all of them together; native where there are none."""
     order = list(RunsOn)
     return max((one.verdict for one in judged), key=order.index, default=RunsOn.NATIVE)
-
-
-def _held(binary: FatBinary) -> list[list[Code]]:
-    """What each bundle of a file holds code for."""
-    return [
-        [Code((one.target,), one.features) for one in bundle.code]
-        for bundle in binary.all_bundles
-        if bundle.code
-    ]
 
 
 def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, overrides: Overrides) -> Judged:
