@@ -72,7 +72,7 @@ def test_each_input_of_the_action_is_used_and_its_defaults_are_real() -> None:
     used = set(re.findall(r"inputs\.(\w+)", " ".join(LINT["env"].values())))
     assert used == set(ACTION["inputs"])
     assert ACTION["inputs"]["profile"]["default"] in PROFILES
-    folder = re.search(r"\$GITHUB_ACTION_PATH/(\S+)\"", INSTALL["run"])
+    folder = re.search(r"\$GITHUB_ACTION_PATH/(packages/\S+)\"", INSTALL["run"])
     assert folder is not None
     assert (ROOT / folder[1] / "pyproject.toml").exists()
 

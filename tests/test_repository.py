@@ -7,14 +7,18 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from tools.pinned import pinned
 
 from rocwheel_samples.tables import each
 from rocwright import __version__
+from rocwright.export.github import CHECKOUT, UPLOAD
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
@@ -118,6 +122,32 @@ def test_what_is_pinned_is_installed_as_it_is() -> None:
     assert len(installs) == 2
     for line in installs:
         assert {"--no-deps", "--require-hashes"} <= set(line.split())
+
+
+def test_the_action_installs_by_hash_all_that_rocwheel_needs() -> None:
+    """The closure by what the installed packages say themselves."""
+    needed, names = {"rocwheel", "hatchling"}, ["rocwheel", "hatchling"]
+    for name in names:
+        for text in requires(name) or ():
+            wanted = Requirement(text)
+            project = canonicalize_name(wanted.name)
+            if (wanted.marker is None or wanted.marker.evaluate()) and project not in needed:
+                needed.add(project)
+                names.append(project)
+    rows = pinned((ROOT / "requirements/dev.txt").read_text())
+    assert needed - {"rocwheel"} <= rows.keys() and all("--hash=sha256:" in row for row in rows.values())
+    install = loaded(ROOT / "action.yml")["runs"]["steps"][0]["run"]
+    words = [line.split() for line in install.splitlines() if "install[@]" in line]
+    assert ["--require-hashes" in line for line in words] == [True, False]
+    assert "--no-build-isolation" in words[1] and "--no-deps" in install
+
+
+def test_exported_workflows_pin_the_actions_that_ours_do() -> None:
+    ours = "".join(path.read_text() for path in (GITHUB / "workflows").iterdir())
+    for action in (CHECKOUT, UPLOAD):
+        assert (
+            re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v[0-9.]+", action) and f"uses: {action}\n" in ours
+        )
 
 
 def test_dependencies_are_kept_fresh_where_they_are_pinned() -> None:

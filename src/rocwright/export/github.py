@@ -8,6 +8,10 @@ from rocwright.export.model import Files, Subject, lines_of
 from rocwright.export.pipeline import pipeline
 from rocwright.export.quote import comment, yaml
 
+# by commit, for a tag may move; those of this repository's own workflows
+CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
+UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
+
 
 def github(subject: Subject) -> Files:
     """`.github/workflows/NAME.yml`, and the pipeline that it runs in a folder of the stack's name."""
@@ -39,8 +43,7 @@ def _lines(subject: Subject) -> Iterator[str]:
     yield "      run:"
     yield f"        working-directory: {yaml(subject.name)}"
     yield "    steps:"
-    yield "      # a tag may move: put the commit that you have looked at in its place"
-    yield "      - uses: actions/checkout@v4"
+    yield f"      - uses: {CHECKOUT}"
     yield "        with:"
     yield "          persist-credentials: false"
     yield "      - name: tools"
@@ -50,7 +53,7 @@ def _lines(subject: Subject) -> Iterator[str]:
     )
     yield "      - name: build"
     yield "        run: sudo ENGINE=buildah OUT=out ./build_pipeline.sh"
-    yield "      - uses: actions/upload-artifact@v4"
+    yield f"      - uses: {UPLOAD}"
     yield "        with:"
     yield f"          name: {yaml(subject.name)}"
     yield f"          path: {yaml(f'{subject.name}/out')}"
