@@ -100,7 +100,9 @@ def read_records(data: bytes) -> None:
     key = small_plan().steps[0].key
     with contextlib.suppress(DamagedRecordError, UnknownRecordError):
         record = unseal(data, key)
-        assert unseal(seal(record), key) == record
+        again = unseal(seal(record), key)
+        # the schema goes by what is in it
+        assert again == record.model_copy(update={"schema_version": again.schema_version})
     with contextlib.suppress(RefusedError):
         assert word_of(data, "record", key, [SIGNER.public_key]).content == _content()
 
