@@ -13,6 +13,7 @@ from rocwheel_samples.tables import each
 from rocwright.bisection.commits import History
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import check_address, pack_commit, release_day, remote_refs, resolve_tag
+from rocwright.sources.mirrors import mirrors
 
 
 @pytest.fixture
@@ -136,6 +137,20 @@ def test_a_folder_that_the_user_named_as_a_mirror_is_read(
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://upstream.test/x={repository.url}")
     for url in (repository.url, "https://upstream.test/x"):
         assert remote_refs(url, 20)["refs/heads/main"] == repository.git("rev-parse", "HEAD")
+
+
+@each("url", ["SECRET", "file://SECRET", "MIRROR/../secret", "https://upstream.test/../secret"])
+def test_a_mirror_is_no_way_to_another_folder(
+    repository: Repository, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name may begin as that of the mirror, or lead there and out again."""
+    monkeypatch.delenv("GIT_ALLOW_PROTOCOL", raising=False)
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://upstream.test/={tmp_path}/sec")
+    address = url.replace("SECRET", f"{tmp_path}/secret").replace("MIRROR", f"{tmp_path}/sec")
+    with pytest.raises(InputError):
+        check_address(address)
+    with pytest.raises(InputError, match="leads out of the mirror"):
+        mirrors().at("https://upstream.test/a/%2e%2e/%2e%2e/secret")
 
 
 @each("url", ["https://h/x", "http://h:1/x", "ssh://u@h/x", "git@host.test:o/x.git", "git://h/x"])

@@ -72,9 +72,12 @@ def check_address(url: str) -> None:
 
     A folder may be named by who starts rocwright: as a mirror, or with `file` in $GIT_ALLOW_PROTOCOL.
     """
+    known = mirrors()
+    if _NETWORK.fullmatch(url):
+        known.at(url)
+        return
     local = "::" not in url and not url.startswith("-")
-    named = any(url.startswith(to) for to in mirrors().table.values())
-    if _NETWORK.fullmatch(url) or (local and (named or "file" in os.environ.get(ALLOW, "").split(":"))):
+    if local and (known.holds(url) or "file" in os.environ.get(ALLOW, "").split(":")):
         return
     raise InputError(
         f"{url} is not a git address that rocwright follows",

@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 from rocwheel.errors import InputError
 from rocwright.config import config
+
+LOCAL = ("/", "file:")
+"""How addresses of folders of this machine begin."""
 
 VARIABLE = "ROCWRIGHT_MIRRORS"
 """PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's."""
@@ -24,14 +29,32 @@ class Mirrors:
     table: Mapping[str, str]
 
     def at(self, address: str) -> str:
-        """Where `address` is to be had here: its longest known prefix replaced, or the address as it is."""
+        """Where `address` is to be had here: its longest known prefix replaced, or the address as it is.
+
+        Raises InputError for an address that leads out of the folder of a mirror.
+        """
         prefix = max((one for one in self.table if address.startswith(one)), key=len, default="")
-        return self.table[prefix] + address.removeprefix(prefix) if prefix else address
+        if not prefix:
+            return address
+        rest = address.removeprefix(prefix)
+        if self.table[prefix].startswith(LOCAL) and ".." in unquote(rest).split("/"):
+            raise InputError(
+                f"{address} leads out of the mirror {self.table[prefix]}",
+                cause="it has `..` behind the prefix that the mirror stands in for",
+                next_step="do not use this address: correct it in the recipe or in the lock",
+            )
+        return self.table[prefix] + rest
+
+    def holds(self, path: str) -> bool:
+        """Return whether a path, or a file: URL, lies in the folder of a mirror."""
+        place = os.path.realpath(path.removeprefix("file://"))
+        folders = (to.removeprefix("file://") for to in self.table.values() if to.startswith(LOCAL))
+        return any(Path(place).is_relative_to(os.path.realpath(folder)) for folder in folders)
 
     def for_git(self, environment: Mapping[str, str]) -> dict[str, str]:
         """`environment` for git, which then follows the mirrors itself, in submodules too."""
         settings = [(f"url.{to}.insteadOf", prefix) for prefix, to in sorted(self.table.items())]
-        if any(to.startswith(("/", "file:")) for to in self.table.values()):
+        if any(to.startswith(LOCAL) for to in self.table.values()):
             # a folder that somebody named as a mirror may stand in for a submodule
             settings.append(("protocol.file.allow", "always"))
         return with_settings(environment, settings)
