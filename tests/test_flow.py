@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from samples.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
-from rocwheel.errors import FailureClass, OutOfDiskError
+from rocwheel.errors import FailureClass, InputError, OutOfDiskError
 from rocwheel.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.inside import what_can_go
+from rocwright.cli import cli
 from rocwright.execution.built import Built
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
@@ -27,6 +29,7 @@ from rocwright.plan.decide import State
 from rocwright.project import kept_keys
 from rocwright.records.model import Run
 from rocwright.records.opening import read_records
+from rocwright.sources.programs import PROGRAMS
 from rocwright.store.gc import remove, rubbish
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
@@ -308,6 +311,24 @@ def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_p
     assert "rocwright clean" in caught.value.detail
     assert {name: sorted((project.home.store / name).rglob("*")) for name in kept} == before
     assert not project.home.runs.exists()
+
+
+def test_a_build_and_doctor_report_the_same_missing_programs(
+    home: Home, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in sorted({*PROGRAMS["debian"], *PROGRAMS["image"], "git"} - {"mmdebstrap", "dpkg-deb"}):
+        (programs / name).symlink_to("/usr/bin/true")
+    project = open_project(sources, home.path)
+    monkeypatch.setenv("PATH", str(programs))
+    with pytest.raises(InputError, match="mmdebstrap, dpkg-deb are not installed"):
+        built(project)
+    assert not home.runs.exists()
+    done = CliRunner().invoke(cli, ["doctor", "--no-engines", "gfx-smoke"])
+    assert done.exit_code == 12
+    assert "error    not on PATH: mmdebstrap, dpkg-deb" in done.output
+    assert "fix   sudo apt-get install mmdebstrap dpkg" in done.output
 
 
 def test_a_clean_up_after_a_build_leaves_nothing_to_do(finished: TinyProject) -> None:

@@ -281,9 +281,12 @@ def _build(
             break
         from rocwright.execution.disk import check_room
         from rocwright.execution.estimate import expected
+        from rocwright.execution.requirements import check_installed
         from rocwright.farm.executors import run_steps
 
         check_room(decisions, project.home)
+        if here:
+            check_installed(decisions)
         told = run_steps(
             decisions,
             project.store,

@@ -18,6 +18,7 @@ from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
 from rocwright.bases.roots import remove_tree
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
+from rocwright.sources.programs import check_programs
 from rocwright.store.packed import packing
 
 
@@ -31,10 +32,9 @@ def make_root(
     """Write the root file system of `packages` ((file name, path) of each .deb) to `target`, a .tar.zst.
 
     Nothing but these packages is used; the same set gives the same tar, whose hex sha256 this returns.
-    Raises InputError without mmdebstrap, SandboxError where it may not work, CheckError where it fails.
+    Raises InputError without its programs, SandboxError where it may not work, CheckError where it fails.
     """
-    if shutil.which(_MAKER) is None:
-        raise process.not_installed(_MAKER)
+    check_programs(["debian"])
     repository, temporary = scratch / "packages", scratch / "temporary"
     repository.mkdir(parents=True)
     temporary.mkdir()

@@ -16,6 +16,7 @@ from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.findings.kernel import kernel
 from rocwright.doctor.findings.model import ORDER, Finding
+from rocwright.doctor.findings.programs import programs
 from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
@@ -65,6 +66,7 @@ def examine(
         *kernel(machine, catalog, facts, names),
         *room(machine, facts, needs),
         *surroundings(machine, catalog, facts, names),
+        *(programs(catalog, facts, names) if home else ()),
     ]
     cells: list[Cell] = []
     try:

@@ -14,8 +14,9 @@ from rocwright.execution.jobs.policy import fitting, per_job
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
 from rocwright.machine.architecture import cannot_build
-from rocwright.model.steps import FetchAction
+from rocwright.model.steps import BaseAction, FetchAction, GitOrigin
 from rocwright.plan.decide import Decision, State
+from rocwright.sources.programs import check_programs
 
 
 class Outlook(Frozen):
@@ -104,6 +105,15 @@ def outlook_here(
         room=read_room(memory, None),
         learnt=Learnt.load(home),
     )
+
+
+def check_installed(decisions: Sequence[Decision]) -> None:
+    """Raise InputError if the host lacks programs that the steps to run start."""
+    actions = [one.step.action for one in decisions if one.state is State.RUN]
+    purposes: list[str] = [action.family for action in actions if isinstance(action, BaseAction)]
+    pins = [pin for action in actions if isinstance(action, FetchAction) for pin in action.files]
+    purposes += ["git" for pin in pins if isinstance(pin.origin, GitOrigin)]
+    check_programs(purposes)
 
 
 def outlook_line(one: Outlook) -> str:

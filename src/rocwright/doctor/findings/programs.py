@@ -1,0 +1,35 @@
+"""Whether the programs are there that a build checks for before its first step."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Stack
+from rocwright.diagnosis.facts import Grade, HostFacts
+from rocwright.doctor.findings.model import Finding, speaker
+from rocwright.sources.programs import PROGRAMS, debian_packages, missing
+
+
+def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield what this machine lacks for each kind of base and of sources, with the stacks that need it."""
+    lacking = {purpose: missing([purpose]) for purpose in PROGRAMS}
+    ways = {name: _ways(catalog, catalog.stack(name)) for name in stacks}
+    stuck = [name for name, possible in ways.items() if lacking["git"] or all(map(lacking.get, possible))]
+    for purpose, names in lacking.items():
+        needing = tuple(name for name, possible in ways.items() if purpose in (*possible, "git"))
+        if names and needing:
+            # without a stack all are looked at: a few that cannot be built leave the machine fit for the rest
+            grade: Grade = "error" if 2 * len({*stuck} & {*needing}) >= len(stacks) else "warning"
+            what = f"not on PATH: {', '.join(names)}"
+            told = speaker(facts, needing)("programs", grade, what, packages=debian_packages(names))
+            yield told if shutil.which("apt-get") else told.model_copy(update={"remedy": ""})
+    if not any(lacking.values()):
+        yield Finding(name="programs", grade="ok", what="the programs that builds start are installed")
+
+
+def _ways(catalog: Catalog, stack: Stack) -> set[str]:
+    """Return the kinds of base on which a stack has locks; one without is built on Debian."""
+    families = {row.base.partition(":")[0] for row in stack.row}
+    return {"image" if catalog.bases[name].made == "image" else "debian" for name in families} or {"debian"}
