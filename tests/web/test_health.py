@@ -121,8 +121,9 @@ def test_metrics_tell_rows_builds_cycles_the_queue_and_the_store(
     look(home, Config(), Order())
     found = values(served)
     assert found["rocwright_rows[('state', 'passing')]"] == 1
-    assert found["rocwright_rows[('state', 'broken')]"] == 1
-    assert found["rocwright_rows[('state', 'unknown')]"] == 1
+    assert found["rocwright_rows[('state', 'failing')]"] == 1
+    assert found["rocwright_rows[('state', 'stopped')]"] == 1
+    assert found["rocwright_rows[('state', 'never built')]"] == 0
     row = "[('base', 'debian:sid'), ('gpu', 'gfx1151'), ('stack', '{}'), ('variant', '')]"
     assert found[f"rocwright_row_broken{row.format('bad')}"] == 1
     assert found[f"rocwright_row_broken{row.format('tiny')}"] == 0
@@ -137,6 +138,6 @@ def test_metrics_tell_rows_builds_cycles_the_queue_and_the_store(
 
 def test_metrics_of_an_empty_machine_can_be_read(served: Served) -> None:
     found = values(served)
-    assert found["rocwright_rows[('state', 'broken')]"] == 0
+    assert found["rocwright_rows[('state', 'failing')]"] == 0
     assert "rocwright_cycle_age_seconds" not in found
     assert not [name for name in found if name.startswith(("python_", "process_"))]

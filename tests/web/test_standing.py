@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from rocwheel_samples.tables import each
+from rocwright.cli import cli
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.records.model import Artifact, Cell, Promotion, Run, Seen, StepRun, StepTime, with_failure
 from rocwright.records.read import Records
@@ -16,6 +20,7 @@ from rocwright.web.eta import going, in_a_word
 from rocwright.web.failures import broken
 from rocwright.web.installing import IndexAt
 from rocwright.web.matrix import highest
+from rocwright.web.report import report
 from tests.web.serving import Served, a_run, a_step
 
 ORDER = ("nightly", "candidate", "known-good")
@@ -75,18 +80,37 @@ def test_the_matrix_says_first_what_is_broken_and_what_runs(served: Served, reco
     assert "Nothing is on record yet" in client.get("/").text
     put(records, 1, "gfx803", "1.0")
     page = client.get("/").text
-    assert "<title>All passing" in page
+    assert "<title>1 of 1 passing" in page
     assert "Nothing runs." in page
     put(records, 2, "gfx803", "1.1", ok=False)
     page = client.get("/").text
-    assert "<title>1 broken" in page
+    assert "<title>1 failing" in page
     assert "icon-bad.svg" in page
-    assert page.index("1 of 1 broken") < page.index("alpha 1.0 → 1.1") < page.index('class="matrix"')
+    assert page.index("<h1>1 failing") < page.index("alpha 1.0 → 1.1") < page.index('class="matrix"')
     tag = client.get("/").headers["etag"]
     records.put(a_run("run-now", outcome="", state="running", steps=(under_way("a"), under_way("b"))))
     answer = client.get("/", headers={"if-none-match": tag})
     assert answer.status_code == 200
     assert "0 of 2 steps · now a, b" in answer.text
+
+
+def test_only_rows_that_passed_are_called_passing(served: Served, records: Records) -> None:
+    put(records, 1, "gfx803", "1.0")
+    for number, (gpu, command, outcome) in enumerate(
+        (("gfx900", "build", "stopped"), ("gfx1030", "rehearse", "rehearsed")), start=1
+    ):
+        records.put(a_run(f"run-{number}", gpu=(gpu,), command=command, outcome=outcome))
+    told = "1 stopped, 1 never built, 1 passing"
+    page = served.client().get("/").text
+    assert f"<title>{told}" in page and f"<h1>{told}</h1>" in page
+    assert '<span class="look never-built">never built</span>' in page
+    assert f"<title>{told}, rocwright" in report(records)
+    rows = json.loads(CliRunner().invoke(cli, ["report", "--json"]).output)
+    assert {row["gpu"]: row["standing"] for row in rows} == {
+        "gfx803": "passing",
+        "gfx900": "stopped",
+        "gfx1030": "never built",
+    }
 
 
 def under_way(name: str, **more: object) -> StepRun:

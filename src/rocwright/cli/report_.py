@@ -29,6 +29,7 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
     from rocwright.failures import as_known
     from rocwright.home import Home
     from rocwright.records.opening import read_records
+    from rocwright.records.standings import standing
     from rocwright.web.render import ago
 
     with read_records(Home.default()) as records:
@@ -49,14 +50,14 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
                 ) from error
             say(f"written to {html}")
     if as_json:
-        print_json([one._asdict() | {"said": one.said} for one in cells])
+        print_json([one._asdict() | {"said": one.said, "standing": standing(one)} for one in cells])
     elif html is None:
         rows = [
             (
                 one.stack,
                 one.gpu,
                 f"{one.base} {one.variant}".strip(),
-                one.outcome,
+                standing(one),
                 one.said,
                 ", ".join(one.channels),
                 ago(one.at),

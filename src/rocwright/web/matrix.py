@@ -17,8 +17,9 @@ from rocwheel.files.atomic import sha256_bytes
 from rocwright.cycle.run import last_cycle
 from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Cell
+from rocwright.records.standings import standing, standings
 from rocwright.web.cycling import Cycling
-from rocwright.web.failures import BROKEN, Begin, broken
+from rocwright.web.failures import Begin, broken
 from rocwright.web.render import render
 from rocwright.web.running import Now
 from rocwright.web.site import Site, asked
@@ -124,7 +125,8 @@ class Matrix:
             tables=tables,
             wanted=stack,
             count=len(every),
-            bad=sum(one.outcome in BROKEN for one in every),
+            bad=sum(standing(one) == "failing" for one in every),
+            standings=standings(every),
             broken=broken(self.site.records, every, told, self._begins.setdefault(stack, {})),
             gpus=sorted({one.gpu for one in every}, key=by_number),
             linked=True,

@@ -22,8 +22,8 @@ from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.notify.ledger import read
 from rocwright.records.model import Which
+from rocwright.records.standings import STANDINGS, standing
 from rocwright.store.model import Store
-from rocwright.web.failures import BROKEN
 from rocwright.web.health import Health
 from rocwright.web.site import asked
 
@@ -67,15 +67,15 @@ class Metrics(Collector):
 
     def _rows(self) -> Iterator[Metric]:
         cells = self.health.site.records.matrix()
-        states = Counter(_state(one.outcome) for one in cells)
+        states = Counter(standing(one) for one in cells)
         rows = Gauge("rocwright_rows", "Rows of the matrix, by how their newest run ended.", None, ["state"])
-        for state in ("passing", "broken", "unknown"):
+        for state in STANDINGS:
             rows.add_metric([state], states[state])
         yield rows
         each = Gauge("rocwright_row_broken", "1 where the newest run of the row failed.", None, ROW)
         held = Gauge("rocwright_channel_rows", "Rows of which a channel holds a lock.", None, ["channel"])
         for one in cells:
-            each.add_metric([getattr(one, name) for name in ROW], one.outcome in BROKEN)
+            each.add_metric([getattr(one, name) for name in ROW], standing(one) == "failing")
         for channel, count in sorted(Counter(name for one in cells for name in one.channels).items()):
             held.add_metric([channel], count)
         yield each
@@ -116,12 +116,6 @@ class Metrics(Collector):
         if known is None or at - known[0] > STORE_SECONDS:
             known = self._store = (at, _bytes_of(self.health.site.home))
         return known[1]
-
-
-def _state(outcome: str) -> str:
-    if outcome in BROKEN:
-        return "broken"
-    return "passing" if outcome in ("built", "verified") else "unknown"
 
 
 def _bytes_of(home: Home) -> int | None:

@@ -8,6 +8,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rocwheel.units import count, duration, size
+from rocwright.records.standings import standing
 
 
 @cache
@@ -21,6 +22,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"duration": duration, "size": size, "count": count, "ago": ago, "day": day}
+    made.filters["standing"] = standing
     return made
 
 

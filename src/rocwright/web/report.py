@@ -14,7 +14,8 @@ from rocwright.diagnosis.masking import masked
 from rocwright.notify.look import hidden
 from rocwright.records.model import now
 from rocwright.records.read import Records
-from rocwright.web.failures import BROKEN, broken
+from rocwright.records.standings import standings
+from rocwright.web.failures import broken
 from rocwright.web.matrix import by_stack, highest
 from rocwright.web.render import render
 
@@ -31,7 +32,7 @@ def report(records: Records, stack: str = "") -> str:
         style=Markup(style),  # noqa: S704 - a file of ours
         stacks=by_stack(cells),
         count=len(cells),
-        bad=sum(one.outcome in BROKEN for one in cells),
+        standings=standings(cells),
         broken=broken(records, cells),
         mask=partial(masked, hidden=hidden(config())),
         highest=partial(highest, [one.name for one in channels()]),
