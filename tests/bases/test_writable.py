@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from rocwheel.errors import SandboxError
+from rocwheel.files.bounds import Bound
 from rocwright.bases import writable
 from rocwright.bases.namespace import give
 from rocwright.bases.writable import WritableRoot
@@ -37,7 +38,7 @@ def test_what_packages_wrote_is_packed_as_it_is(root: WritableRoot, tmp_path: Pa
 def test_a_root_that_stands_for_more_than_it_takes_is_refused(
     root: WritableRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writable, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(writable, "TREES", Bound(size=2**20))
     with (root.path / "etc/hole").open("wb") as file:
         file.truncate(2**33)
     give(tmp_path, *tmp_path.rglob("*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -45,19 +46,19 @@ class Registry:
 
     def save(self, place: ImageLocation, target: Path, folder: Path) -> None:
         self.pulls += 1
-        target.write_bytes(self.saved.read_bytes())
+        shutil.copytree(self.saved, target)
 
 
 @pytest.fixture
 def registry(tiny_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    from tests.sources.test_layers import save
+    from tests.sources.test_layers import bring
 
     plain = zstandard.ZstdDecompressor().stream_reader(tiny_root.open("rb")).read()
     config: dict[str, object] = {
         "architecture": ARCHITECTURES[HOST],
         "config": {"Env": ["GREETING=hello"]},
     }
-    found = Registry(save(tmp_path, plain, config=config))
+    found = Registry(bring(tmp_path, plain, config=config))
     monkeypatch.setattr(skopeo, "digest", found.digest)
     monkeypatch.setattr(skopeo, "save", found.save)
     return found

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.sources.test_layers import layer, save
+from tests.sources.test_layers import bring, layer
 
 from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
 from rocwheel_samples.tables import each
@@ -103,8 +103,8 @@ def saves(tmp_path: Path) -> str:
     """A script that writes the archive of an image where it is asked to."""
     folder = tmp_path / "saved"
     folder.mkdir()
-    saved = save(folder, layer(("a", "f:1")), config={"architecture": MACHINE})
-    return f'for word; do :; done; cp {saved} "${{word#docker-archive:}}"'
+    saved = bring(folder, layer(("a", "f:1")), config={"architecture": MACHINE})
+    return f'for word; do :; done; cp -r {saved} "${{word#dir:}}"'
 
 
 def test_it_pulls_by_digest_alone_into_a_folder_of_ours(stand_in: Skopeo, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_it_pulls_by_digest_alone_into_a_folder_of_ours(stand_in: Skopeo, tmp_pa
     folder = tmp_path / "pull" / f"x-{'1' * 16}.pull"
     assert asked(log) == [
         f"--override-os linux --override-arch {MACHINE} --tmpdir {folder} copy --quiet --remove-signatures "
-        f"docker://{PLACE}@{DIGEST} docker-archive:{folder}/image.tar"
+        f"docker://{PLACE}@{DIGEST} dir:{folder}/image"
     ]
     assert found.path.read_bytes()
     assert [path.name for path in (tmp_path / "pull").iterdir()] == [found.pin.filename]
@@ -262,8 +262,8 @@ def test_what_skopeo_says_has_a_class_and_a_next_step_and_nothing_is_kept(
 
 
 def test_an_image_for_another_machine_is_refused(stand_in: Skopeo, tmp_path: Path) -> None:
-    saved = save(tmp_path, layer(("a", "f:1")), config={"architecture": "s390x"})
-    stand_in(f'for word; do :; done; cp {saved} "${{word#docker-archive:}}"')
+    saved = bring(tmp_path, layer(("a", "f:1")), config={"architecture": "s390x"})
+    stand_in(f'for word; do :; done; cp -r {saved} "${{word#dir:}}"')
     with pytest.raises(FetchError, match="is for s390x") as caught:
         pull(ORIGIN, tmp_path / "pull", HOST)
     assert MACHINE in caught.value.cause

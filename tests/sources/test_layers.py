@@ -48,18 +48,20 @@ def layer(*members: Member | tuple[tarfile.TarInfo, bytes]) -> bytes:
     return out.getvalue()
 
 
-def save(
-    folder: Path, *layers: bytes, packed: Sequence[bytes] = (), config: dict[str, object] | None = None
-) -> Path:
-    """The archive of an image of these layers, as an engine saves it."""
-    names = [f"{number}/layer.tar" for number in range(len(layers))]
-    told = {
+def config_of(layers: Sequence[bytes], config: dict[str, object] | None) -> bytes:
+    described = {
         "architecture": "amd64",
         "config": {"Env": ["PATH=/bin", "A=b=c"]},
         "rootfs": {"diff_ids": [f"sha256:{hashlib.sha256(one).hexdigest()}" for one in layers]},
     } | (config or {})
-    files = dict(zip(names, packed or layers, strict=True))
-    files["config.json"] = json.dumps(told).encode()
+    return json.dumps(described).encode()
+
+
+def save(folder: Path, *layers: bytes, config: dict[str, object] | None = None) -> Path:
+    """The archive of an image of these layers, as an engine saves it."""
+    names = [f"{number}/layer.tar" for number in range(len(layers))]
+    files = dict(zip(names, layers, strict=True))
+    files["config.json"] = config_of(layers, config)
     files["manifest.json"] = json.dumps([{"Config": "config.json", "Layers": names}]).encode()
     path = folder / "image.tar"
     with tarfile.open(path, "w") as tar:
@@ -70,13 +72,29 @@ def save(
     return path
 
 
+def bring(
+    folder: Path, *layers: bytes, packed: Sequence[bytes] = (), config: dict[str, object] | None = None
+) -> Path:
+    """The folder of an image of these layers, as skopeo fills it."""
+
+    def blob(data: bytes) -> dict[str, str]:
+        (image / hashlib.sha256(data).hexdigest()).write_bytes(data)
+        return {"digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+
+    image = folder / "image"
+    image.mkdir(exist_ok=True)
+    manifest = {"config": blob(config_of(layers, config)), "layers": [blob(one) for one in packed or layers]}
+    (image / "manifest.json").write_text(json.dumps(manifest))
+    return image
+
+
 def pack(folder: Path, saved: Path) -> ImageConfig:
     return pack_layers(saved, folder / "root.tar.zst", folder, "registry.example/x:1")
 
 
 def root(folder: Path, *layers: bytes, **more: Sequence[bytes]) -> dict[str, str]:
     """What is in the packed root, in its order."""
-    pack(folder, save(folder, *layers, packed=more.get("packed", ())))
+    pack(folder, bring(folder, *layers, packed=more.get("packed", ())))
     plain = zstandard.ZstdDecompressor().stream_reader((folder / "root.tar.zst").open("rb"))
     found = {}
     with tarfile.open(fileobj=io.BytesIO(plain.read()), mode="r:") as tar:
@@ -164,15 +182,15 @@ def test_the_order_of_members_does_not_change_the_bytes(
 ) -> None:
     folder = tmp_path_factory.mktemp("order")
     members = [("a", "d"), ("a/x", "f:1"), ("a/y", "s:x"), ("b", "f:2"), ("c", "d")]
-    pack(folder, save(folder, layer(*members)))
+    pack(folder, bring(folder, layer(*members)))
     first = (folder / "root.tar.zst").read_bytes()
     random.Random(seed).shuffle(members)
-    pack(folder, save(folder, layer(*members)))
+    pack(folder, bring(folder, layer(*members)))
     assert (folder / "root.tar.zst").read_bytes() == first
 
 
 def test_the_image_says_its_architecture_and_environment(tmp_path: Path) -> None:
-    config = pack(tmp_path, save(tmp_path, layer(("a", "f:1"))))
+    config = pack(tmp_path, bring(tmp_path, layer(("a", "f:1"))))
     assert config == ImageConfig(architecture="amd64", env={"PATH": "/bin", "A": "b=c"})
 
 
@@ -190,8 +208,10 @@ def test_a_layer_that_is_not_what_the_image_says_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cut", [0, 100, 600, 1500, 5000])
 def test_an_archive_that_is_cut_short_is_refused(tmp_path: Path, cut: int) -> None:
-    saved = save(tmp_path, layer(("a", "f:" + "1" * 5000)))
-    saved.write_bytes(saved.read_bytes()[:cut])
+    content = layer(("a", "f:" + "1" * 5000))
+    saved = bring(tmp_path, content, packed=[gzip.compress(content, 0)])
+    blob = max(saved.iterdir(), key=lambda path: path.stat().st_size)
+    blob.write_bytes(blob.read_bytes()[:cut])
     with pytest.raises(FetchError, match=r"not a complete image|does not match the image"):
         pack(tmp_path, saved)
 
@@ -201,7 +221,7 @@ def test_an_archive_that_is_cut_short_is_refused(tmp_path: Path, cut: int) -> No
 )
 def test_a_config_that_says_something_else_is_refused(tmp_path: Path, config: dict[str, object]) -> None:
     with pytest.raises(FetchError, match="not a complete image"):
-        pack(tmp_path, save(tmp_path, layer(("a", "f:1")), config=config))
+        pack(tmp_path, bring(tmp_path, layer(("a", "f:1")), config=config))
 
 
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:

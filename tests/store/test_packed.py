@@ -18,6 +18,7 @@ from tests.making import digest, put_output, record_of, small_plan
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import Bound
 from rocwheel_samples.tables import each
 from rocwright.bases.contents import fault
 from rocwright.bases.roots import unpack_root
@@ -103,7 +104,7 @@ def test_a_bomb_is_given_up_and_takes_little_memory(tmp_path: Path, monkeypatch:
     assert content_of(path) == writing.content
     assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     tracemalloc.stop()
-    monkeypatch.setattr(packed, "MOST_BYTES", 2**24)
+    monkeypatch.setattr(packed, "TREES", Bound(size=2**24))
     read: list[int] = []
 
     class Counted(io.BytesIO):
@@ -111,7 +112,7 @@ def test_a_bomb_is_given_up_and_takes_little_memory(tmp_path: Path, monkeypatch:
             read.append(size or 0)
             return bytes(size or 0) if len(read) < 40 else b""
 
-    monkeypatch.setattr(packed, "unpacked", lambda source: Counted())
+    monkeypatch.setattr(packed, "unzstd", lambda source: Counted())
     assert content_of(path) == ""
     assert sum(read) < 2**24 + 2 * CHUNK, "it is not read to its end"
 

@@ -13,6 +13,8 @@ from typing import IO
 import zstandard
 
 from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import TREES, OverBoundError
+from rocwheel.files.unpacking import Meter, open_tar
 from rocwright.store.model import Store
 from rocwright.store.packed import ChunkStream, unpacked
 
@@ -39,13 +41,13 @@ def fault(store: Store, sha256: str, root: Path) -> str:
     try:
         with (
             unpacked(io.BufferedReader(stream)) as plain,
-            tarfile.open(fileobj=plain, mode="r|", errors="surrogateescape") as archive,
+            open_tar(plain, Meter(TREES, 0)) as archive,
         ):
-            for member in archive:
+            for member in archive.entries():
                 name = os.path.normpath(member.name)
                 seen.add(name)
                 wrong = wrong or _wrong(root, name, member, archive)
-    except (zstandard.ZstdError, tarfile.TarError):
+    except (zstandard.ZstdError, tarfile.TarError, OverBoundError):
         # it is not the root that is damaged: that is said at the archive's end
         stream.drain()
         raise

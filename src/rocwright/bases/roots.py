@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from rocwheel.errors import InternalError, OutOfDiskError
 from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import OverBoundError
 from rocwheel.folders import removal
 from rocwheel.processes import run as process
 from rocwright.bases.manifest import first_difference, look, read_manifest
@@ -153,7 +154,7 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
                     pipe.write(chunk)
                 whole = True
             said = running.stderr.read().decode(errors="replace")
-        except zstandard.ZstdError as error:
+        except (zstandard.ZstdError, OverBoundError) as error:
             process.kill_group(running)
             said = str(error)
         except BaseException:

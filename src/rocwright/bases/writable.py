@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from rocwheel.errors import FetchError, InternalError, SandboxError
+from rocwheel.files.bounds import TREES
 from rocwheel.processes import run as process
 from rocwheel.units import size
 from rocwright.bases.namespace import PLACE, give, in_namespace, sandboxed
@@ -21,7 +22,7 @@ from rocwright.bases.roots import remove_tree, unpack_root
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.sandbox.bubblewrap import SYSTEM
 from rocwright.store.model import Store
-from rocwright.store.packed import MOST_BYTES, packing
+from rocwright.store.packed import packing
 
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -127,10 +128,10 @@ class WritableRoot:
             def write(chunk: bytes) -> None:
                 nonlocal written
                 written += len(chunk)
-                if written > MOST_BYTES:
+                if written > TREES.size:
                     raise SandboxError(
                         "the packages of an image wrote more than any root file system holds",
-                        cause=f"more than {size(MOST_BYTES)}; a sparse file stands for more than it takes",
+                        cause=f"more than {size(TREES.size)}; a sparse file stands for more than it takes",
                         next_step="look at what its packages do, and name another image or other packages",
                     )
                 packed.write(chunk)

@@ -17,6 +17,7 @@ from typing import IO, Protocol, cast
 import zstandard
 
 from rocwheel.errors import InputError
+from rocwheel.files.bounds import LOGS, OverBoundError
 
 PIECE = 96 * 1024
 """Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""
@@ -104,7 +105,8 @@ def _chunks(file: IO[bytes], piece: int) -> Iterator[bytes]:
     first = _read(file, piece)
     for magic, unpack in _COMPRESSED:
         if first.startswith(magic):
-            yield from _unpacked(unpack(cast("IO[bytes]", _Again(first, file))), piece)
+            packed = _Again(first, file)
+            yield from _unpacked(unpack(cast("IO[bytes]", packed)), packed, piece)
             return
     encoding = _encoding(first)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
@@ -118,11 +120,15 @@ def _read(file: IO[bytes], piece: int) -> bytes:
     return file.read1(piece) if isinstance(file, io.BufferedReader) else file.read(piece)
 
 
-def _unpacked(file: _Unpacker, piece: int) -> Iterator[bytes]:
+def _unpacked(file: _Unpacker, packed: _Again, piece: int) -> Iterator[bytes]:
+    size = 0
     try:
         while chunk := file.read1(piece):
+            size += len(chunk)
+            if size > LOGS.size_of(packed.taken):
+                raise OverBoundError("it unpacks to more bytes than any real one")
             yield chunk
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, OverBoundError) as error:
         yield f"\n(the compressed log ends here: {error})\n".encode()
 
 
@@ -141,7 +147,7 @@ class _Again(io.RawIOBase):
     """A stream whose first bytes were read already."""
 
     def __init__(self, first: bytes, rest: IO[bytes]) -> None:
-        self._first, self._rest = first, rest
+        self._first, self._rest, self.taken = first, rest, len(first)
 
     def readable(self) -> bool:
         return True
@@ -151,7 +157,9 @@ class _Again(io.RawIOBase):
             taken = self._first if size < 0 else self._first[:size]
             self._first = self._first[len(taken) :]
             return taken
-        return self._rest.read(size)
+        data = self._rest.read(size)
+        self.taken += len(data)
+        return data
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
         taken = self.read(len(buffer))

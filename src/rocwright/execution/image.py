@@ -14,9 +14,9 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import zstandard
-
-from rocwheel.files.atomic import CHUNK, sha256_bytes, sha256_file
+from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocwheel.files.bounds import TREES
+from rocwheel.files.unpacking import Meter, Unpacked
 from rocwheel.model import canonical_json
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.context import ActionResult, Context
@@ -68,8 +68,9 @@ def root_layer(path: Path, sha256: str, content: str = "") -> LayerFile:
 
 def gzip_layer(path: Path) -> LayerFile:
     """A tar that was packed with gzip, as a layer."""
-    with gzip.open(path) as file:
-        return LayerFile(media=LAYER_GZIP, path=path, sha256=sha256_file(path), content=_digest(file))
+    return LayerFile(
+        media=LAYER_GZIP, path=path, sha256=sha256_file(path), content=_uncompressed_digest(path)
+    )
 
 
 def write_image(action: ImageAction, layers: Sequence[LayerFile], target: Path, scratch: Path) -> None:
@@ -130,14 +131,10 @@ def _write(blobs: Path, media: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _uncompressed_digest(path: Path) -> str:
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
-        return _digest(plain)
-
-
-def _digest(file: Any) -> str:
     hasher = sha256()
-    while chunk := file.read(CHUNK):
-        hasher.update(chunk)
+    with path.open("rb") as file:
+        for piece in Unpacked(file, Meter(TREES, 0)).pieces():
+            hasher.update(piece)
     return hasher.hexdigest()
 
 

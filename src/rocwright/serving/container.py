@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import shutil
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import zstandard
-
 from rocwheel.errors import SandboxError
-from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import LAYERS
+from rocwheel.files.unpacking import BROKEN, Meter, Unpacked
 from rocwheel.processes import run as process
-from rocwright.execution.image import LAYER_GZIP, LAYER_ZSTD
 from rocwright.sandbox import ENGINES
 from rocwright.sandbox.containers import ulimits
 from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line
@@ -27,8 +22,7 @@ from rocwright.sandbox.podman import base_words
 
 PODMAN = "podman"
 
-_PACKED = (zlib.error, zstandard.ZstdError)
-Readable = IO[bytes] | gzip.GzipFile
+_UNREADABLE: tuple[type[Exception], ...] = (*BROKEN, OSError, ValueError, LookupError, TypeError)
 
 _ASK_SECONDS = 60.0
 _LOAD_SECONDS = 1800.0
@@ -138,7 +132,7 @@ def _load_as_dockers_own(archive: Path, scratch: Path) -> process.Finished:
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         try:
             _lay_out_for_docker(archive, Path(folder))
-        except (tarfile.TarError, OSError, EOFError, ValueError, LookupError, TypeError, *_PACKED) as error:
+        except _UNREADABLE as error:
             raise _not_unpacked(archive, scratch, error) from error
         return process.run(["/bin/sh", "-c", _PIPED, "sh", folder], timeout=_LOAD_SECONDS)
 
@@ -160,22 +154,17 @@ def _lay_out_for_docker(archive: Path, folder: Path) -> None:
     Source: the image specification of Docker 1.2, moby/moby image/spec/v1.2.md.
     """
     config, manifest = digests(archive)
+    meter = Meter(LAYERS, archive.stat().st_size)
     with tarfile.open(archive, "r:") as layout:
         layers = _json(layout, _blob(manifest))["layers"]
         names = [f"{number}.tar" for number in range(len(layers))]
         for name, layer in zip(names, layers, strict=True):
             with _member(layout, _blob(str(layer["digest"]))) as packed, (folder / name).open("wb") as plain:
-                shutil.copyfileobj(_unpacked(packed, str(layer["mediaType"])), plain, CHUNK)
+                plain.writelines(Unpacked(packed, meter).pieces())
         with _member(layout, _blob(config)) as settings:
-            (folder / "config.json").write_bytes(settings.read())
+            (folder / "config.json").write_bytes(settings.read(_MOST_JSON))
     told = [{"Config": "config.json", "RepoTags": None, "Layers": names}]
     (folder / "manifest.json").write_text(json.dumps(told))
-
-
-def _unpacked(packed: IO[bytes], media: str) -> Readable:
-    if media == LAYER_ZSTD:
-        return zstandard.ZstdDecompressor().stream_reader(packed)
-    return gzip.GzipFile(fileobj=packed) if media == LAYER_GZIP else packed
 
 
 def _member(layout: tarfile.TarFile, name: str) -> IO[bytes]:

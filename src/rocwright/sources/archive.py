@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 import errno
-import io
-import lzma
 import os
 import stat
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
-
-import zstandard
+from typing import IO, cast
 
 from rocwheel.errors import FetchError
 from rocwheel.files.atomic import CHUNK, is_git
+from rocwheel.files.bounds import SOURCES, OverBoundError
+from rocwheel.files.unpacking import BROKEN, Meter, Unpacked, open_tar
 from rocwheel.folders.listing import shown
 from rocwright.sources.extraction import Extraction, Parts, UnsafeMemberError, checked_parts
-from rocwright.store.packed import packing, unpacked
-
-MOST_BYTES = 40 * 1024**3
-"""Unpacked size past which an archive is refused as a bomb."""
-
-FREE_BYTES, MOST_RATIO = 1024**3, 200
-"""An archive that unpacks to more than both, bytes and times its own size, is refused as a bomb: the densest
-sources known unpack to 30 times their size."""
-
-MOST_MEMBERS = 2_000_000
+from rocwright.store.packed import packing
 
 MOST_TOLD = 20
 """Names of members that are left out which are told one by one."""
 
-MOST_HEADER = 1024**2
-"""Bytes of a long name or of extended attributes, which are held in memory."""
-
-_BROKEN = (
-    *(tarfile.TarError, zipfile.BadZipFile, zstandard.ZstdError, lzma.LZMAError, zlib.error, EOFError),
+_BROKEN: tuple[type[Exception], ...] = (
+    *(*BROKEN, zipfile.BadZipFile),
     # encrypted members, unknown methods, names that are no text, links to nothing
     *(RuntimeError, ValueError, KeyError, OverflowError),
     # what tarfile says of a gzip header that ends early
     TypeError,
-)
-_HEADERS = (
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
 )
 _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
 """What the system answers to a file that is a folder too, an overlong name, a place before the start."""
@@ -78,6 +59,8 @@ def unpack(
                 _unpack_zip(archive, extraction, name, subdir, dropped)
             else:
                 _unpack_tar(archive, extraction, name, subdir, wrapped, dropped)
+    except OverBoundError as error:
+        raise _hostile(name, error.member, str(error)) from error
     except _BROKEN as error:
         raise _not_whole(name, error) from error
     except OSError as error:
@@ -132,15 +115,10 @@ def _not_whole(name: str, error: Exception) -> FetchError:
 def _unpack_tar(
     archive: Path, extraction: Extraction, name: str, subdir: str, wrapped: bool, dropped: Dropped
 ) -> None:
-    with _tar_stream(archive) as tar:
+    meter = Meter(SOURCES, archive.stat().st_size)
+    with archive.open("rb") as file, open_tar(cast("IO[bytes]", Unpacked(file, meter)), meter) as tar:
         wrapper = "" if wrapped else None
-        size, most = 0, _most_bytes(archive)
-        for count, member in enumerate(tar):
-            # tarfile remembers every member: two million take 1.6 GB
-            tar.members.clear()  # type: ignore[attr-defined] # typeshed lacks it
-            size += max(member.size, 0)
-            if count >= MOST_MEMBERS or size > most:
-                raise _hostile(name, member.name, "it unpacks to more data than any source tree has")
+        for member in tar.entries():
             with _refusing(name, member.name):
                 parts = checked_parts(member.name)
                 if not parts or dropped.drops(parts):
@@ -201,36 +179,12 @@ def _kept(parts: Parts, wrapper: str | None, subdir: str) -> Parts:
     return _below(parts, subdir)
 
 
-def _most_bytes(archive: Path) -> int:
-    return min(MOST_BYTES, max(FREE_BYTES, MOST_RATIO * archive.stat().st_size))
-
-
-class _Member(tarfile.TarInfo):
-    """A header that does not make tarfile hold more in memory than any honest one."""
-
-    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo | None:
-        # tarfile's own place for subclasses, called before a header's content is read; `frombuf` is called
-        # by Python up to 3.12 alone
-        if self.type in _HEADERS and self.size > MOST_HEADER:
-            raise tarfile.ReadError(f"a header of {self.size} bytes")
-        found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc] # typeshed lacks it
-        return found
-
-
-def _tar_stream(archive: Path) -> tarfile.TarFile:
-    with archive.open("rb") as file:
-        magic = file.read(4)
-    if magic == b"\x28\xb5\x2f\xfd":
-        reader: Any = unpacked(archive.open("rb"))
-        return tarfile.open(fileobj=io.BufferedReader(reader, CHUNK), mode="r|", tarinfo=_Member)
-    return tarfile.open(archive, mode="r|*", tarinfo=_Member)
-
-
 def _unpack_zip(archive: Path, extraction: Extraction, name: str, subdir: str, dropped: Dropped) -> None:
     with zipfile.ZipFile(archive) as bundle:
         members = bundle.infolist()
-        if len(members) > MOST_MEMBERS or sum(member.file_size for member in members) > _most_bytes(archive):
-            raise _hostile(name, "", "it unpacks to more data than any source tree has")
+        meter = Meter(SOURCES, archive.stat().st_size)
+        meter.spend(len(members), "files")
+        meter.spend(sum(member.file_size for member in members))
         for member in members:
             with _refusing(name, member.filename):
                 parts = checked_parts(member.filename)
@@ -256,7 +210,7 @@ def _below(parts: Parts, subdir: str) -> Parts:
 
 def _hostile(archive: str, member: str, why: str) -> FetchError:
     return FetchError(
-        f"{archive} is refused: its member {member!r} is not safe to unpack",
+        f"{archive} is refused: {f'its member {member!r}' if member else 'it'} is not safe to unpack",
         cause=why,
         next_step="do not use this archive: find out where it came from, and name another source in "
         "the recipe",

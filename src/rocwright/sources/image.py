@@ -117,8 +117,8 @@ def pull(origin: ImageOrigin, folder: Path, architecture: Architecture) -> Pulle
     target = folder / f"{name}.tar.zst"
     try:
         place = _place(Reference(reference.name, digest=origin.digest), architecture)
-        skopeo.save(place, scratch / "image.tar", scratch)
-        config = pack_layers(scratch / "image.tar", target, scratch, str(reference))
+        skopeo.save(place, scratch / "image", scratch)
+        config = pack_layers(scratch / "image", target, scratch, str(reference))
         if config.architecture != ARCHITECTURES[architecture]:
             raise FetchError(
                 f"the image {reference} is for {config.architecture or 'no architecture that it names'}",

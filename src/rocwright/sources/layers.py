@@ -1,29 +1,30 @@
 """The layers of an image, laid over each other and packed as one root file system, the same way everywhere.
 
-What is read is the archive that every engine writes (`docker save`): manifest.json, the image's config and
-its layers. What is written is a .tar.zst in the order of names. Whiteouts are those of the OCI image
-specification. Nothing is unpacked on the way, so that any user can do it, and no link leads anywhere.
+What is read is a folder as skopeo fills it (`dir:`): manifest.json, and beside it the image's config and its
+layers, each as the registry sent it and named by its sha256. What is written is a .tar.zst in the order of
+names. Whiteouts are those of the OCI image specification. Nothing is unpacked on the way: any user can
+do it, and no link leads anywhere.
 """
 
 from __future__ import annotations
 
-import copy
-import gzip
 import hashlib
 import json
 import os
+import re
 import tarfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from tempfile import TemporaryFile
+from typing import IO, Any, cast
 
 import zstandard
 
 from rocwheel.errors import FetchError
-from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import LAYERS
+from rocwheel.files.unpacking import BROKEN, Meter, Tar, Unpacked, open_tar
 from rocwright.model.step_environment import EPOCH
 
 WHITEOUT = ".wh."
@@ -34,10 +35,13 @@ KERNELS = ("dev", "proc", "sys")
 COMPRESSION = 3
 _LINKS = 40
 _XATTR = "SCHILY.xattr."
-_BROKEN = (
-    *(tarfile.TarError, zstandard.ZstdError, gzip.BadGzipFile, zlib.error, EOFError),
-    *(ValueError, LookupError, TypeError),
+_BROKEN: tuple[type[Exception], ...] = (
+    *(*BROKEN, ValueError, LookupError, TypeError, AttributeError),
+    *(RecursionError, FileNotFoundError),
 )
+_MOST_JSON = 4 * 1024**2
+_DIGEST = re.compile("sha256:([0-9a-f]{64})")
+_MOST_PATH, _MOST_DEPTH = 4096, 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,29 +54,56 @@ class ImageConfig:
 
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A name in the tree. `body` is the layer whose archive holds the file that `member` describes."""
+    """A name in the tree: what its header says, in few bytes, for an image may have half a million of them.
 
-    member: tarfile.TarInfo
+    `layer` is the one whose archive holds the content of a file, at `offset`; a folder has `children`.
+    """
+
+    type: bytes = tarfile.DIRTYPE
+    mode: int = 0o755
+    uid: int = 0
+    gid: int = 0
+    mtime: int = EPOCH
+    size: int = 0
+    link: str = ""
+    xattrs: dict[str, str] | None = None
     layer: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
+    offset: int = 0
+    children: dict[str, _Node] | None = None
+
+    @property
+    def is_folder(self) -> bool:
+        return self.type == tarfile.DIRTYPE
+
+    @property
+    def is_link(self) -> bool:
+        return self.type == tarfile.SYMTYPE
+
+    def below(self) -> dict[str, _Node]:
+        """Return what a folder has."""
+        if self.children is None:
+            self.children = {}
+        return self.children
 
 
-def pack_layers(archive: Path, target: Path, scratch: Path, name: str) -> ImageConfig:
-    """Pack the root file system of the one image in `archive` as `target`.
+def pack_layers(image: Path, target: Path, scratch: Path, name: str) -> ImageConfig:
+    """Pack the root file system of the image in the folder `image` as `target`.
 
     Owners, modes, times and extended attributes are kept; devices, and what lies in /dev, /proc and /sys, are
-    left out. Raises FetchError for an archive that is not whole, or whose layers are not those that the image
+    left out. Raises FetchError for an image that is not whole, or whose layers are not those that the image
     says it is made of.
     """
     try:
         with ExitStack() as stack:
-            saved = stack.enter_context(tarfile.open(archive, "r:"))
-            manifest, config = _described(saved)
+            manifest = _json(image / "manifest.json")
+            config = _json(_blob(image, manifest["config"]))
+            blobs = [_blob(image, layer) for layer in manifest["layers"]]
+            meter = Meter(LAYERS, sum(blob.stat().st_size for blob in set(blobs)))
             layers = [
-                stack.enter_context(_layer(saved, told, digest, scratch, name))
-                for told, digest in zip(manifest["Layers"], config["rootfs"]["diff_ids"], strict=True)
+                _layer(blob, digest, stack.enter_context(TemporaryFile(dir=scratch)), name, meter)
+                for blob, digest in zip(blobs, config["rootfs"]["diff_ids"], strict=True)
             ]
-            root = _Node(_folder())
+            root = _Node()
             for number, layer in enumerate(layers):
                 _lay_over(root, layer, number, name)
             _write(root, layers, target)
@@ -89,28 +120,26 @@ def pack_layers(archive: Path, target: Path, scratch: Path, name: str) -> ImageC
         ) from error
 
 
-def _described(saved: tarfile.TarFile) -> tuple[dict[str, Any], dict[str, Any]]:
-    [manifest] = json.load(_opened(saved, "manifest.json"))
-    return manifest, json.load(_opened(saved, manifest["Config"]))
+def _json(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        described: dict[str, Any] = json.loads(file.read(_MOST_JSON))
+    return described
 
 
-def _opened(tar: tarfile.TarFile, name: str) -> IO[bytes]:
-    found = tar.extractfile(name)
-    if found is None:
-        raise ValueError(f"{name} is not a file")
-    return found
+def _blob(image: Path, described: dict[str, Any]) -> Path:
+    digest = _DIGEST.fullmatch(str(described["digest"]))
+    if digest is None:
+        raise ValueError("a blob has no sha256")
+    return image / digest[1]
 
 
-def _layer(saved: tarfile.TarFile, told: str, digest: str, scratch: Path, name: str) -> tarfile.TarFile:
-    """A layer to be read at any place in it, after it was seen to be what the image says."""
-    file = _opened(saved, told)
-    magic = file.read(4)
-    file.seek(0)
-    if magic[:2] == b"\x1f\x8b" or magic == b"\x28\xb5\x2f\xfd":
-        file = _plain(file, magic, scratch / f"{digest[7:]}.tar")
+def _layer(blob: Path, digest: str, file: IO[bytes], name: str, meter: Meter) -> Tar:
+    """Unpack a layer into `file`, to be read at any place in it; it is seen to be what the image says."""
     found = hashlib.sha256()
-    while chunk := file.read(CHUNK):
-        found.update(chunk)
+    with blob.open("rb") as packed:
+        for piece in Unpacked(packed, meter).pieces():
+            found.update(piece)
+            file.write(piece)
     if digest != f"sha256:{found.hexdigest()}":
         raise FetchError(
             f"a layer of {name} does not match the image's manifest",
@@ -119,88 +148,98 @@ def _layer(saved: tarfile.TarFile, told: str, digest: str, scratch: Path, name: 
             subject=name,
         )
     file.seek(0)
-    return tarfile.open(fileobj=file, mode="r:")
-
-
-def _plain(file: IO[bytes], magic: bytes, target: Path) -> IO[bytes]:
-    with target.open("wb") as out:
-        reader: Any = (
-            gzip.GzipFile(fileobj=file)
-            if magic[:2] == b"\x1f\x8b"
-            else zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        )
-        while chunk := reader.read(CHUNK):
-            out.write(chunk)
-    return target.open("rb")
+    return open_tar(file, meter, "r:")
 
 
 # laying layers over each other
 
 
-def _folder() -> tarfile.TarInfo:
-    info = tarfile.TarInfo("")
-    info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, EPOCH
-    return info
+def _node(member: tarfile.TarInfo, layer: Tar, number: int) -> _Node:
+    if member.issparse() or len(member.linkname) > _MOST_PATH:
+        raise ValueError(f"{member.name[:200]} is a sparse file, or a link to too long a path")
+    xattrs = {name: text for name, text in member.pax_headers.items() if name.startswith(_XATTR)}
+    layer.meter.spend(sum(map(len, xattrs.values())), "bytes of headers")
+    regular = member.type in (tarfile.AREGTYPE, tarfile.CONTTYPE)
+    return _Node(
+        type=tarfile.REGTYPE if regular else member.type,
+        mode=member.mode,
+        uid=member.uid,
+        gid=member.gid,
+        mtime=int(member.mtime),
+        size=member.size,
+        link=member.linkname,
+        xattrs=xattrs or None,
+        layer=number,
+        offset=member.offset_data,
+    )
 
 
-def _lay_over(root: _Node, layer: tarfile.TarFile, number: int, name: str) -> None:
+def _lay_over(root: _Node, layer: Tar, number: int, name: str) -> None:
     # what a layer removes is of the layers below it, wherever it says so
-    added: list[tuple[list[str], tarfile.TarInfo]] = []
-    for member in layer:
+    added: list[tuple[str, _Node]] = []
+    for member in layer.entries():
         *parents, last = _parts(member.name, name) or [""]
-        if last == OPAQUE:
-            found = _find(root, [*parents, "."])
-            if found is not None:
-                found.children.clear()
-        elif last.startswith(WHITEOUT):
-            found = _find(root, [*parents, "."])
-            if found is not None:
-                found.children.pop(last.removeprefix(WHITEOUT), None)
+        if last.startswith(WHITEOUT):
+            folder = _find(root, [*parents, "."])
+            if folder is not None and last == OPAQUE:
+                folder.children = None
+            elif folder is not None:
+                folder.below().pop(last.removeprefix(WHITEOUT), None)
         else:
-            added.append(([*parents, last] if last else [], member))
-    for parts, member in added:
-        _add(root, parts, member, number, name)
+            added.append((member.name, _node(member, layer, number)))
+    added.reverse()
+    while added:
+        path, node = added.pop()
+        _add(root, _parts(path, name), node, layer, name)
 
 
 def _parts(path: str, name: str) -> list[str]:
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    if ".." in parts:
+    if ".." in parts or len(parts) > _MOST_DEPTH or len(path) > _MOST_PATH:
         raise FetchError(
-            f"the image {name} is refused: its member {path!r} is not safe to unpack",
-            cause="its name points outside the folder",
+            f"the image {name} is refused: its member {path[:200]!r} is not safe to unpack",
+            cause=f"its name points outside the folder, or is longer than {_MOST_DEPTH} folders",
             next_step="do not use this image; find out where it came from",
             subject=name,
         )
     return parts
 
 
-def _add(root: _Node, parts: list[str], member: tarfile.TarInfo, number: int, name: str) -> None:
+def _add(root: _Node, parts: list[str], node: _Node, layer: Tar, name: str) -> None:
     if not parts:
-        root.member = member
+        _replace(root, node)
         return
-    parent = _parent(root, parts[:-1])
-    if member.islnk():
-        linked = _find(root, _parts(member.linkname, name))
-        if linked is None or linked.member.isdir():
-            raise KeyError(f"{member.linkname}, the target of the link {member.name}, is missing")
-        parent.children[parts[-1]] = linked
-    elif member.isdir() and parts[-1] in parent.children and parent.children[parts[-1]].member.isdir():
-        parent.children[parts[-1]].member = member
-    elif not member.isdev() or member.isfifo():
-        parent.children[parts[-1]] = _Node(member, number)
+    siblings = _parent(root, parts[:-1], layer).below()
+    present = siblings.get(parts[-1])
+    if node.type == tarfile.LNKTYPE:
+        linked = _find(root, _parts(node.link, name))
+        if linked is None or linked.is_folder:
+            raise KeyError(f"{node.link}, the target of the link {'/'.join(parts)}, is missing")
+        siblings[parts[-1]] = linked
+    elif node.is_folder and present is not None and present.is_folder:
+        _replace(present, node)
+    elif node.type not in (tarfile.CHRTYPE, tarfile.BLKTYPE):
+        siblings[parts[-1]] = node
     else:
-        parent.children.pop(parts[-1], None)
+        siblings.pop(parts[-1], None)
 
 
-def _parent(root: _Node, parts: list[str]) -> _Node:
+def _replace(folder: _Node, by: _Node) -> None:
+    """Give a folder what another header says of it."""
+    folder.mode, folder.uid, folder.gid, folder.mtime = by.mode, by.uid, by.gid, by.mtime
+    folder.xattrs = by.xattrs
+
+
+def _parent(root: _Node, parts: list[str], layer: Tar) -> _Node:
     """The folder of that name, made where it is not there; links to folders are followed within the root."""
     at = root
     for index, part in enumerate(parts):
-        found = at.children.get(part)
-        if found is not None and found.member.issym():
+        found = at.below().get(part)
+        if found is not None and found.is_link:
             found = _find(root, [*parts[: index + 1], "."])
-        if found is None or not found.member.isdir():
-            found = at.children[part] = _Node(_folder())
+        if found is None or not found.is_folder:
+            layer.meter.spend(1, "files", "/".join(parts))
+            found = at.below()[part] = _Node()
         at = found
     return at
 
@@ -217,11 +256,11 @@ def _find(root: _Node, parts: list[str]) -> _Node | None:
         if part == "..":
             way = way[:-1] or [root]
             continue
-        found = way[-1].children.get(part)
+        found = (way[-1].children or {}).get(part)
         if found is None:
             return None
-        if found.member.issym() and left:
-            aim = found.member.linkname
+        if found.is_link and left:
+            aim = found.link
             way = [root] if aim.startswith("/") else way
             left = aim.split("/") + left
         else:
@@ -232,7 +271,7 @@ def _find(root: _Node, parts: list[str]) -> _Node | None:
 # writing
 
 
-def _write(root: _Node, layers: list[tarfile.TarFile], target: Path) -> None:
+def _write(root: _Node, layers: list[Tar], target: Path) -> None:
     compressor = zstandard.ZstdCompressor(level=COMPRESSION, threads=os.cpu_count() or 1)
     first: dict[_Node, str] = {}
     with (
@@ -241,26 +280,31 @@ def _write(root: _Node, layers: list[tarfile.TarFile], target: Path) -> None:
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
         for path, node in _walk(root, ""):
-            info = _header(node.member, path)
+            info = _header(node, path)
+            body = None
             if node in first:
                 info.type, info.linkname, info.size = tarfile.LNKTYPE, first[node], 0
-            elif not info.isdir():
+            elif not node.is_folder:
                 first[node] = path
-            tar.addfile(info, layers[node.layer].extractfile(node.member) if info.isreg() else None)
+            if info.isreg():
+                body = layers[node.layer].fileobj
+                assert body is not None
+                body.seek(node.offset)
+            tar.addfile(info, cast("IO[bytes] | None", body))
 
 
 def _walk(node: _Node, path: str) -> Iterator[tuple[str, _Node]]:
-    for name in sorted(node.children, key=os.fsencode):
-        child, place = node.children[name], f"{path}/{name}" if path else name
+    children = node.children or {}
+    for name in sorted(children, key=os.fsencode):
+        child, place = children[name], f"{path}/{name}" if path else name
         yield place, child
-        if child.member.isdir() and place not in KERNELS:
+        if child.is_folder and place not in KERNELS:
             yield from _walk(child, place)
 
 
-def _header(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
-    info = copy.copy(member)
-    info.name, info.uname, info.gname, info.mtime = path, "", "", int(member.mtime)
-    info.pax_headers = {name: text for name, text in member.pax_headers.items() if name.startswith(_XATTR)}
-    if info.type in (tarfile.AREGTYPE, tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE):
-        info.type = tarfile.REGTYPE
+def _header(node: _Node, path: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(path)
+    info.type, info.mode, info.uid, info.gid = node.type, node.mode, node.uid, node.gid
+    info.mtime, info.size, info.linkname = node.mtime, node.size, node.link
+    info.pax_headers = node.xattrs or {}
     return info

@@ -6,28 +6,24 @@ primary (rpm), a database of pacman (alpm). Versions are written as locks write 
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import re
-import tarfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from html import unescape
+from itertools import chain
 from typing import IO, cast
 
-import zstandard
-
 from rocwheel.errors import FetchError, NetworkError
+from rocwheel.files.bounds import PACKAGE_LISTS
+from rocwheel.files.unpacking import BROKEN, Meter, Unpacked, open_tar
 from rocwright.catalog.base import ListForm
 from rocwright.model.versions import is_older
 from rocwright.sources import web
 
-MOST = 1024**3
-"""Bytes of a list, unpacked; the largest known ones have some 250 MiB."""
+MOST_PACKED, MOST_ENTRY = 64 * 1024**2, 1024**2
+"""Bytes of a list as it comes, and of an entry: the largest known lists have 20 MiB, their entries 64 KiB."""
 
-_DAMAGED = (tarfile.TarError, lzma.LZMAError, zstandard.ZstdError, zlib.error, EOFError)
+_DAMAGED: tuple[type[Exception], ...] = (*BROKEN, OSError, ValueError, KeyError)
 
 Reader = Callable[[str, str, float], Iterator[tuple[str, str]]]
 
@@ -43,7 +39,7 @@ def newest(form: ListForm, addresses: Sequence[str], architecture: str, seconds:
             for name, version in _READERS[form](address, architecture, seconds):
                 if name not in found or is_older(found[name], version):
                     found[name] = version
-        except (*_DAMAGED, OSError, ValueError, KeyError) as error:
+        except _DAMAGED as error:
             raise NetworkError(
                 f"{address} is not a valid package list",
                 cause=f"{type(error).__name__}: {error}"[:300],
@@ -57,30 +53,34 @@ def _deb(address: str, architecture: str, seconds: float) -> Iterator[tuple[str,
     data = b""
     for packed in (".xz", ".gz", ""):
         try:
-            data = web.read_bytes(address + packed, seconds)
+            data = web.read_bytes(address + packed, seconds, MOST_PACKED)
             break
         except FetchError:
             if not packed:
                 raise
     name = ""
-    for line in _opened(data):
-        if line.startswith(b"Package: "):
-            name = line[9:].strip().decode()
-        elif line.startswith(b"Version: "):
-            yield name, line[9:].strip().decode()
+    for field in _matches(data, _FIELD, b"\n"):
+        if field[1] == b"Package":
+            name = field[2].strip().decode()
+        else:
+            yield name, field[2].strip().decode()
+
+
+_FIELD = re.compile(rb"^(Package|Version): (.*)$", re.MULTILINE)
 
 
 def _rpm(address: str, architecture: str, seconds: float) -> Iterator[tuple[str, str]]:
-    primary = _PRIMARY.search(web.read_bytes(address, seconds))
+    primary = _PRIMARY.search(web.read_bytes(address, seconds, MOST_PACKED))
     if primary is None:
         raise ValueError("it does not name a primary list")
     base = re.sub(r"repodata/[^/]*$", "", address)
-    packages = _opened(web.read_bytes(base + primary[1].decode(), seconds)).read()
-    for name, its, version in (match.groups() for match in _PACKAGE.finditer(packages)):
-        if its.decode() in (architecture, "noarch"):
-            told = {key.decode(): unescape(value.decode()) for key, value in _ATTRIBUTE.findall(version)}
+    packed = web.read_bytes(base + primary[1].decode(), seconds, MOST_PACKED)
+    for package in _matches(packed, _PACKAGE, b"</package>"):
+        if package[2].decode() in (architecture, "noarch"):
+            told = {key.decode(): unescape(value.decode()) for key, value in _ATTRIBUTE.findall(package[3])}
             epoch = told.get("epoch", "0")
-            yield name.decode(), ("" if epoch == "0" else f"{epoch}:") + f"{told['ver']}-{told['rel']}"
+            version = f"{told['ver']}-{told['rel']}"
+            yield package[1].decode(), version if epoch == "0" else f"{epoch}:{version}"
 
 
 _PRIMARY = re.compile(rb"""<data\s+type=["']primary["'].*?<location\s+href=["']([^"']+)["']""", re.DOTALL)
@@ -91,38 +91,27 @@ _ATTRIBUTE = re.compile(rb"""([a-z]+)=["']([^"']*)["']""")
 
 
 def _alpm(address: str, architecture: str, seconds: float) -> Iterator[tuple[str, str]]:
-    with tarfile.open(fileobj=_opened(web.read_bytes(address, seconds))) as tar:
-        for one in tar:
-            if one.isdir():
+    data = web.read_bytes(address, seconds, MOST_PACKED)
+    meter = Meter(PACKAGE_LISTS, len(data))
+    with open_tar(cast("IO[bytes]", Unpacked(io.BytesIO(data), meter)), meter) as tar:
+        for member in tar.entries():
+            if member.isdir():
                 # a folder for each package: its name, its version and its build
-                name, version, build = one.name.rstrip("/").rsplit("-", 2)
+                name, version, build = member.name.rstrip("/").rsplit("-", 2)
                 yield name, f"{version}-{build}"
 
 
 _READERS: dict[ListForm, Reader] = {"deb": _deb, "rpm": _rpm, "alpm": _alpm}
 
 
-def _opened(data: bytes) -> IO[bytes]:
-    """A list, unpacked whole. Raises NetworkError where it has no end."""
-    packed = io.BytesIO(data)
-    opens = next((opens for magic, opens in _PACKED if data.startswith(magic)), None)
-    unpacked = cast("IO[bytes]", opens(packed)) if opens else packed
-    whole = io.BytesIO()
-    while piece := unpacked.read(1024 * 1024):
-        whole.write(piece)
-        if whole.tell() > MOST:
-            raise NetworkError(
-                "a package list is too large",
-                cause=f"it unpacks to more than {MOST // 1024**2} MiB",
-                next_step="check the address of the archive in the base's file in the catalog",
-            )
-    whole.seek(0)
-    return whole
-
-
-_PACKED: tuple[tuple[bytes, Callable[..., object]], ...] = (
-    (b"\x1f\x8b", gzip.open),
-    (b"\xfd7zXZ\x00", lzma.open),
-    (b"BZh", bz2.open),
-    (b"\x28\xb5\x2f\xfd", zstandard.open),
-)
+def _matches(data: bytes, pattern: re.Pattern[bytes], end: bytes) -> Iterator[re.Match[bytes]]:
+    """Yield what a list holds, unpacked a part at a time; `end` is what is behind each entry."""
+    meter = Meter(PACKAGE_LISTS, len(data))
+    rest = b""
+    for piece in chain(Unpacked(io.BytesIO(data), meter).pieces(), [end]):
+        whole, cut, rest = (rest + piece).rpartition(end)
+        if len(rest) > MOST_ENTRY:
+            raise ValueError("one of its entries has no end")
+        for match in pattern.finditer(whole + cut):
+            meter.spend(1, "files")
+            yield match

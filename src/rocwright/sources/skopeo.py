@@ -76,9 +76,9 @@ def tags(place: ImageLocation, folder: Path) -> tuple[str, ...]:
 
 
 def save(place: ImageLocation, target: Path, folder: Path) -> None:
-    """Write the image as an archive in the form of `docker save`, each blob checked. Raises as `digest`."""
+    """Write the image into the folder `target`, its blobs as they come, each checked. Raises as `digest`."""
     tls = ["--src-tls-verify=false"] if place.plain_http else []
-    copy = ["copy", "--quiet", "--remove-signatures", *tls, f"docker://{place}", f"docker-archive:{target}"]
+    copy = ["copy", "--quiet", "--remove-signatures", *tls, f"docker://{place}", f"dir:{target}"]
     _run(place, folder, [*_for(place), "--tmpdir", str(folder), *copy])
 
 

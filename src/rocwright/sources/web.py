@@ -17,7 +17,7 @@ from rocwheel.files.atomic import sha256_file
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.address import Address, filename_of
 from rocwright.model.steps import ArchiveOrigin, FilePin
-from rocwright.sources.bounded import pieces, read_whole
+from rocwright.sources.bounded import MOST_PAGE, pieces, read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.patience import asked, within
 from rocwright.sources.session import patient, retries, single
@@ -145,8 +145,8 @@ def read_page(url: str, seconds: float) -> str:
     return read_bytes(url, seconds).decode(errors="replace")
 
 
-def read_bytes(url: str, seconds: float) -> bytes:
-    """A page as it is. Raises FetchError, NetworkError."""
+def read_bytes(url: str, seconds: float, most: int = MOST_PAGE) -> bytes:
+    """A page as it is, of at most so many bytes. Raises FetchError, NetworkError."""
     import requests
 
     where, seconds = mirrors().at(url), within(seconds)
@@ -155,7 +155,7 @@ def read_bytes(url: str, seconds: float) -> bytes:
         try:
             with single() as session, session.get(where, stream=True, timeout=seconds) as answer:
                 _check_answer(where, answer, url)
-                return read_whole(answer, max(until - time.monotonic(), 0.1))
+                return read_whole(answer, max(until - time.monotonic(), 0.1), most)
         except requests.RequestException as error:
             raise _silent(url, type(error).__name__) from error
 

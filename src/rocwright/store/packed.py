@@ -12,11 +12,10 @@ from typing import IO, cast
 import zstandard
 
 from rocwheel.files.atomic import CHUNK
+from rocwheel.files.bounds import TREES, OverBoundError
+from rocwheel.files.unpacking import Meter, Unpacked, unzstd
 
 LEVEL = 3
-
-MOST_BYTES = 64 * 1024**3
-"""Bytes of a tree or a root file system, unpacked: several times the largest known."""
 
 
 class Packing:
@@ -71,12 +70,13 @@ class ChunkStream(io.RawIOBase):
 
 
 def unpacked(source: IO[bytes]) -> IO[bytes]:
-    """The tar in a compressed file, to be read forward; raises ZstdError when it is read where it is damaged.
+    """The tar in a compressed file, to be read forward; raises ZstdError when it is read where it is damaged,
+    OverBoundError where it is larger than any.
 
     All frames of the file count. Whatever unpacks one reads it by this: what another way of reading would
     leave out could be hidden in it from `content_of`.
     """
-    return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True))
+    return cast("IO[bytes]", Unpacked(source, Meter(TREES, 0), unzstd))
 
 
 def content_of(path: Path) -> str:
@@ -84,12 +84,11 @@ def content_of(path: Path) -> str:
 
     Memory is bounded.
     """
-    found, size = hashlib.sha256(), 0
+    found = hashlib.sha256()
     try:
         with path.open("rb") as file, unpacked(file) as plain:
-            while size <= MOST_BYTES and (chunk := plain.read(CHUNK)):
-                size += len(chunk)
+            while chunk := plain.read(CHUNK):
                 found.update(chunk)
-    except zstandard.ZstdError:
+    except (zstandard.ZstdError, OverBoundError):
         return ""
-    return found.hexdigest() if size <= MOST_BYTES else ""
+    return found.hexdigest()

@@ -9,6 +9,14 @@ from rocwheel.errors import CheckError
 MIB, GIB = 1024**2, 1024**3
 
 
+class OverBoundError(ValueError):
+    """An input is larger than its bound; `member` is the file in it that is too much, if it is one."""
+
+    def __init__(self, reason: str, member: str = "") -> None:
+        super().__init__(reason)
+        self.member = member
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """A kind of input: `size` bytes unpacked, in `members` files; 0 where there is no such bound.
@@ -36,8 +44,12 @@ LAYERS = Bound(size=96 * GIB, free=512 * MIB, ratio=50, members=600_000, header=
 TREES = Bound(size=64 * GIB, members=2_000_000)
 # Fedora's list has 250 MiB and 70,000 packages, Debian's unpacks to 7 times its size.
 PACKAGE_LISTS = Bound(size=GIB // 2, free=32 * MIB, ratio=50, members=500_000)
+# Logs of builds unpack to 10 to 40 times their size.
+LOGS = Bound(size=64 * GIB, free=32 * MIB, ratio=100)
 # PyPI's largest wheels have 60,000 files; a GPU library unpacks to 20 times its size.
 WHEELS = Bound(size=128 * GIB, members=300_000)
+# Of an image the name of each file is held: rocm/pytorch has 300,000.
+PACKAGES = Bound(size=128 * GIB, members=1_000_000)
 # Their releases are far below: LLVM and PyTorch with all submodules pack to 2 GB and have 250,000 files.
 GIT = Bound(size=40 * GIB, free=4 * GIB, ratio=50, members=1_000_000)
 

@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import bz2
 import io
-import lzma
 import os
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import IO, Any, cast
-
-import zstandard
-from isal import igzip
+from typing import IO, cast
 
 from rocwheel.errors import CheckError, RocwheelError
+from rocwheel.files.bounds import PACKAGES
+from rocwheel.files.unpacking import Meter, gunzip, open_tar, unbzip2, unxz, unzstd
 from rocwheel.wheels.formats import AR_MAGIC, packing
 from rocwheel.wheels.source import CHUNK, Budget, Source
 
-LARGEST_WINDOW = 1 << 27
-"""Bytes of memory that a zstd or xz stream may ask for."""
-
-MOST_MEMBERS = 5_000_000
 LONGEST_TABLE = 64 * 1024 * 1024
-
-_MOST_BETWEEN = 4 * 1024 * 1024 + 2 * CHUNK
-"""Bytes of a tar that may lie between two files: headers, long names, padding, and what is read ahead."""
 
 _AR_HEADER = 60
 
-Unpacker = Callable[[IO[bytes]], IO[bytes]]
-
-
-def _gunzip(packed: IO[bytes]) -> IO[bytes]:
-    opened: Callable[..., IO[bytes]] = igzip.open
-    return opened(packed, "rb")
-
-
-def _unzstd(packed: IO[bytes]) -> IO[bytes]:
-    unpacker = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-    return cast("IO[bytes]", unpacker.stream_reader(packed, read_size=CHUNK, read_across_frames=True))
-
-
-def _unxz(packed: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", _Unxz(packed))
-
-
-def _unbzip2(packed: IO[bytes]) -> IO[bytes]:
-    return cast("IO[bytes]", bz2.open(packed, "rb"))
-
-
-_UNPACKERS: dict[str, Unpacker] = {"gzip": _gunzip, "zstd": _unzstd, "xz": _unxz, "bzip2": _unbzip2}
+_UNPACKERS = {"gzip": gunzip, "zstd": unzstd, "xz": unxz, "bzip2": unbzip2}
 
 
 def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | None]]:
@@ -63,27 +32,22 @@ def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | Non
     unpack = _UNPACKERS.get(packing(archive.read_at(0, min(8, archive.size))))
     packed = cast("IO[bytes]", archive.window(0, archive.size))
     with archive_errors(archive.subject), TemporaryFile() as aside:
-        metered = _Metered(unpack(packed) if unpack else packed, archive)
-        with tarfile.open(fileobj=cast("IO[bytes]", metered), mode="r|", bufsize=CHUNK) as tar:
-            for _ in range(MOST_MEMBERS):
-                if (info := tar.next()) is None:
-                    return
+        metered = _Metered(unpack(packed) if unpack else packed, archive.budget)
+        with open_tar(cast("IO[bytes]", metered), Meter(PACKAGES, 0)) as tar:
+            for info in tar.entries():
                 if info.issparse():
                     raise _wrong(
                         archive.subject, f"{info.name} is a sparse file, which packages do not contain"
                     )
-                cast("Any", tar).members = []  # else it keeps them all
-                metered.left = info.size + _MOST_BETWEEN
                 member = tar.extractfile(info) if info.isreg() else None
                 yield info, _Aside(member, info, archive.budget, aside) if member else None
-        raise _wrong(archive.subject, f"it has more than {MOST_MEMBERS:,} members")
 
 
 def ar_members(archive: Source) -> Iterator[tuple[str, Source]]:
     """The members of an ar archive (GNU's, BSD's) with their content; CheckError where it is damaged."""
     names = b""
     position = len(AR_MAGIC)
-    for _ in range(MOST_MEMBERS):
+    for _ in range(PACKAGES.members):
         if position >= archive.size:
             return
         header = archive.read_at(position, min(_AR_HEADER, archive.size - position))
@@ -107,7 +71,7 @@ def ar_members(archive: Source) -> Iterator[tuple[str, Source]]:
         elif raw.startswith(b"/") and raw[1:].isdigit():
             raw = names[int(raw[1:]) :].partition(b"\n")[0]
         yield raw.removesuffix(b"/").decode("utf-8", errors="replace"), content
-    raise _wrong(archive.subject, f"it has more than {MOST_MEMBERS:,} members")
+    raise _wrong(archive.subject, f"it has more than {PACKAGES.members:,} members")
 
 
 @contextmanager
@@ -149,48 +113,16 @@ class _Aside(Source):
         return os.pread(self._file.fileno(), count, offset)
 
 
-class _Unxz(io.RawIOBase):
-    """xz data, unpacked as they are read, within bounded memory."""
-
-    def __init__(self, packed: IO[bytes]) -> None:
-        super().__init__()
-        self._packed = packed
-        self._unpack = lzma.LZMADecompressor(memlimit=2 * LARGEST_WINDOW)
-
-    def read(self, size: int = -1, /) -> bytes:
-        most = CHUNK if size < 0 else size
-        while True:
-            if self._unpack.eof:
-                held = self._unpack.unused_data or self._packed.read(CHUNK)
-                if not held.strip(b"\0"):
-                    return b""
-                self._unpack = lzma.LZMADecompressor(memlimit=2 * LARGEST_WINDOW)
-            else:
-                held = self._packed.read(CHUNK) if self._unpack.needs_input else b""
-                if self._unpack.needs_input and not held:
-                    raise EOFError("the xz data end early")
-            if data := self._unpack.decompress(held, most):
-                return data
-
-    def readable(self) -> bool:
-        return True
-
-
 class _Metered(io.RawIOBase):
-    """A stream whose every read is paid from a budget, and of which only `left` bytes may be read."""
+    """A stream whose every read is paid from a budget."""
 
-    def __init__(self, file: IO[bytes], archive: Source) -> None:
+    def __init__(self, file: IO[bytes], budget: Budget) -> None:
         super().__init__()
-        self._file = file
-        self._archive = archive
-        self.left = _MOST_BETWEEN
+        self._file, self._budget = file, budget
 
     def read(self, size: int = -1, /) -> bytes:
         data = self._file.read(size)
-        self._archive.budget.spend(len(data))
-        self.left -= len(data)
-        if self.left < 0:
-            raise _wrong(self._archive.subject, "one of its headers is not terminated")
+        self._budget.spend(len(data))
         return data
 
     def readable(self) -> bool:
