@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
+import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from isal import isal_zlib
+from tests.sources.test_layers import bring
 
 from rocwheel.errors import RocwheelError
+from rocwheel.files.bounds import Bound
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.diff.wheels import diff
@@ -23,12 +28,15 @@ from rocwheel.wheels.split.wheel import split_wheel
 from rocwheel.wheels.zipping import ZipWriter
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
 from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
+from rocwright.catalog.base import ListForm
 from rocwright.execution.install import read_wheel
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.stranger import read_stranger
 from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.safetensors import read_safetensors
+from rocwright.sources import archive as sources
+from rocwright.sources import layers, package_lists, web
 from rocwright.sources.wheel_metadata import read_metadata
 
 MIB = 1024**2
@@ -139,8 +147,104 @@ def of_gguf(path: Path) -> object:
     return read_gguf(path, model_facts())
 
 
+def numbered(count: int, pax: int = 0) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield empty files, each with as many bytes in an extended attribute."""
+    for number in range(count):
+        info = tarfile.TarInfo(f"{number:x}")
+        info.pax_headers = {"SCHILY.xattr.user.x": f"x{number:x}" * (pax // 4)} if pax else {}
+        yield info, b""
+
+
+def zeros(size: int) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    info = tarfile.TarInfo("zeros")
+    info.size = size
+    yield info, bytes(size)
+
+
+def tar_of(entries: Iterator[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info, content in entries:
+            tar.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def image(entries: Callable[[], Iterator[tuple[tarfile.TarInfo, bytes]]]) -> Callable[[Path], Path]:
+    """Return what lays out an image of one layer as skopeo does."""
+
+    def make(folder: Path) -> Path:
+        plain = tar_of(entries())
+        return bring(folder, plain, packed=[isal_zlib.compress(plain, 1, 31)])
+
+    return make
+
+
+def of_image(path: Path) -> object:
+    vars(layers)["LAYERS"] = SMALL
+    return layers.pack_layers(path, path / "root.tar.zst", path, "registry.example/x:1")
+
+
+def archive(entries: Callable[[], Iterator[tuple[tarfile.TarInfo, bytes]]]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / "source.tar.gz"
+        path.write_bytes(isal_zlib.compress(tar_of(entries()), 1, 31))
+        return path
+
+    return make
+
+
+def of_archive(path: Path) -> object:
+    vars(sources)["SOURCES"] = SMALL
+    return sources.unpack(path, path.parent / "tree")
+
+
+def package_list(unit: bytes, size: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / "list"
+        path.write_bytes(isal_zlib.compress(b"".join(repeated(b"", unit, size)), 1, 31))
+        return path
+
+    return make
+
+
+def of_lists(form: ListForm) -> Callable[[Path], object]:
+    def read(path: Path) -> object:
+        vars(web)["read_bytes"] = lambda *_: path.read_bytes()
+        vars(package_lists)["PACKAGE_LISTS"] = SMALL
+        return package_lists.newest(form, ["http://archive.example/Packages"], "amd64", 10)
+
+    return read
+
+
+def pax_of(unit: bytes) -> Callable[[], Iterator[tuple[tarfile.TarInfo, bytes]]]:
+    """Return what yields members with an extended header of that, as long as it may be."""
+
+    def members() -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+        for name in "abcd":
+            header = unit * (60_000 // len(unit)) + b"=\n"
+            info = tarfile.TarInfo("header")
+            info.type, info.size = tarfile.XHDTYPE, len(header)
+            yield info, header
+            yield tarfile.TarInfo(name), b""
+
+    return members
+
+
+SMALL = Bound(size=64 * MIB, free=32 * MIB, ratio=50, members=4000, header=64 * 1024)
+"""A bound in the place of one of the table, so that the inputs of tests can be small."""
+
 CASES: dict[str, Case] = {
     **ALL,
+    "image: a layer of zeros": Case(image(lambda: zeros(64 * MIB)), of_image, "more bytes"),
+    "image: empty files": Case(image(lambda: numbered(4500)), of_image, "more files"),
+    "image: attributes": Case(image(lambda: numbered(90, 60_000)), of_image, "bytes of headers"),
+    "archive: a header of digits": Case(archive(pax_of(b"1")), of_archive, "extended header"),
+    "archive: a header in itself": Case(archive(pax_of(b"2 ")), of_archive, "extended header"),
+    "archive: zeros": Case(archive(lambda: zeros(64 * MIB)), of_archive, "more bytes"),
+    "archive: empty files": Case(archive(lambda: numbered(4500)), of_archive, "more files"),
+    "package list: lines": Case(package_list(b"Version: 1\n", 40 * MIB), of_lists("deb"), "more"),
+    "package list: one line": Case(package_list(b"x", 40 * MIB), of_lists("deb"), "no end"),
+    "package list: zeros": Case(package_list(bytes(64), 120 * MIB), of_lists("rpm"), "valid package list"),
     "lint: METADATA of lines": Case(LINES, judge, "lines of headers"),
     "slim: METADATA of lines": Case(LINES, READERS["slim"], "lines of headers"),
     "lint: long RECORD": Case(RECORD, judge, "at most"),

@@ -6,10 +6,11 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import zstandard
 from isal import igzip, isal_zlib
@@ -24,12 +25,13 @@ LARGEST_WINDOW = 1 << 27
 BROKEN: tuple[type[Exception], ...] = (
     *(tarfile.TarError, lzma.LZMAError, zstandard.ZstdError, zlib.error),
     cast("type[Exception]", isal_zlib.error),
-    *(EOFError, gzip.BadGzipFile, OverBoundError),
+    *(EOFError, gzip.BadGzipFile, OverBoundError, RecursionError),
 )
 """What reading one raises where it is damaged, or larger than its bound; bz2 raises OSError."""
 
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+_RECORD, _DIGITS = re.compile(rb"(\d{1,9}) "), re.compile(rb"\d{256}")
 _HELD = 16
 """Times the bound of a header that all headers may take that are held until the end."""
 
@@ -165,9 +167,21 @@ class _Member(tarfile.TarInfo):
         # by Python up to 3.12 alone
         if self.type in (*_LONG, *_PAX) and self.size > tar.meter.header:
             raise tarfile.ReadError(f"a header of {self.size} bytes")
-        if self.type == tarfile.XGLTYPE:
-            tar.meter.spend(self.size, "bytes of headers")
+        if self.type == tarfile.XGLTYPE:  # copied into every member behind it
+            tar.meter.spend(_HELD**2 * self.size, "bytes of headers")
         found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc] # typeshed lacks it
+        return found
+
+    def _proc_pax(self, tar: Tar) -> tarfile.TarInfo:
+        stream = tar.fileobj
+        assert stream is not None
+        header = stream.read(self._block(self.size))  # type: ignore[attr-defined]
+        _check_pax(header[: self.size])
+        tar.fileobj = cast("Any", _Replayed(header, stream))
+        try:
+            found: tarfile.TarInfo = super()._proc_pax(tar)  # type: ignore[misc]
+        finally:
+            tar.fileobj = stream
         return found
 
     def _proc_sparse(self, tar: Tar) -> tarfile.TarInfo:
@@ -179,6 +193,34 @@ class _Member(tarfile.TarInfo):
 
     def _proc_gnusparse_10(self, *_: object) -> None:
         raise tarfile.ReadError("a sparse file whose map has no bound")
+
+
+class _Replayed:
+    """A stream whose next bytes were read already, all in one reading."""
+
+    def __init__(self, data: bytes, rest: Any) -> None:
+        self._data, self._rest = data, rest
+
+    def read(self, size: int) -> bytes:
+        data, self._data = self._data, b""
+        return data or cast("bytes", self._rest.read(size))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rest, name)
+
+
+def _check_pax(header: bytes) -> None:
+    """Raise ReadError unless each record is as long as it says: Python 3.11.7 holds a header once for each
+    that is not, and takes a square of the length of a row of digits."""
+    at = 0
+    while at < len(header) and header[at]:
+        match = _RECORD.match(header, at)
+        end = at + int(match[1]) if match else 0
+        if not at < end <= len(header) or header[end - 1] != ord("\n") or header.find(b"=", at, end) < 0:
+            raise tarfile.ReadError("an extended header is not made of records")
+        at = end
+    if _DIGITS.search(header):
+        raise tarfile.ReadError("an extended header of digits")
 
 
 def open_tar(file: IO[bytes], meter: Meter, mode: str = "r|") -> Tar:
