@@ -43,9 +43,6 @@ from rocwright.records.model import (
 
 EVERYTHING = Which()
 
-MOST_LOCK = 64 * 1024**2
-"""Bytes of a lock: one with some thousand packages has 1 MiB."""
-
 
 class Records:
     """The open records. It may be used by several threads at once, and is closed by its `with` block.
@@ -106,7 +103,7 @@ class Records:
         with self.database.reading() as connection:
             packed = connection.execute(query).scalar()
         try:
-            text = b"" if packed is None else zlib.decompressobj().decompress(packed, MOST_LOCK)
+            text = b"" if packed is None else zlib.decompressobj().decompress(packed, schema.LARGEST_LOCK)
         except zlib.error:
             return None
         return text.decode() if text and sha256_bytes(text) == sha256 else None

@@ -22,6 +22,9 @@ Number = BigInteger().with_variant(Integer, "sqlite")
 # names are compared byte by byte everywhere: ranges of them are looked up in indexes
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 
+LARGEST_LOCK = 64 * 1024**2
+"""Bytes of a lock as JSON: one with some thousand packages has 1 MiB."""
+
 metadata = MetaData()
 
 about = Table(
