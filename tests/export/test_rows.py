@@ -234,6 +234,17 @@ def test_every_unit_is_one_that_systemd_takes(exports: dict[str, Files], tmp_pat
     assert done.returncode == 0 and ours == [], done.stderr
 
 
+def test_every_setting_for_a_container_is_one_of_quadlet(exports: dict[str, Files]) -> None:
+    """Without podman's generator, systemd reads only some of them: the others are passed over."""
+    used = set()
+    for text in distinct(exports, ".container").values():
+        part = text.partition("[Container]")[2].partition("[Service]")[0]
+        used |= {line.partition("=")[0] for line in part.split("\n") if line and not line.startswith("#")}
+    assert used == {
+        *("AddDevice", "ContainerName", "Environment", "Exec", "Image", "PodmanArgs", "PublishPort", "Volume")
+    }
+
+
 def as_service(unit: str) -> str:
     """The parts of a .container unit that systemd itself reads, with the settings of quadlet left out."""
     own = unit.partition("[Container]")

@@ -192,13 +192,16 @@ def packaged(lock: Lock) -> bool:
     return lock.in_force[-1].action.kind == "packages"
 
 
+NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+
+
 def test_a_lock_that_somebody_else_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
     path, lock = tmp_path / "rocwright.lock", start()
     write_lock(path, lock)
     mine = Unshared(path)
-    mine.write(lock.model_copy(update={"created": "now"}))
+    mine.write(lock.model_copy(update={"created": NOW}))
     mine.write(lock)
-    write_lock(path, lock.model_copy(update={"created": "then"}))
+    write_lock(path, lock.model_copy(update={"created": THEN}))
     with pytest.raises(InputError, match="was changed during the build"):
         mine.write(lock)
-    assert read_lock(path).created == "then"
+    assert read_lock(path).created == THEN

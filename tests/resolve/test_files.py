@@ -68,7 +68,7 @@ def test_a_source_distribution_comes_back_with_what_builds_it(path: Path) -> Non
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 origins = st.one_of(
     st.builds(GitOrigin, url=words.filter(lambda url: not url.startswith("-")), commit=st.just("0" * 40)),
-    st.builds(IndexOrigin, project=st.just("a.b-c"), version=words),
+    st.builds(IndexOrigin, project=st.just("a.b-c"), version=st.just("1.0")),
     st.builds(BuiltinOrigin, name=st.just("gfx-smoke")),
     st.builds(ArchiveOrigin, url=st.just("https://host.example/a/x.tar.gz")),
     st.builds(
@@ -96,11 +96,13 @@ def test_whatever_text_a_lock_holds_comes_back(
     path: Path, place: str, passed: list[str], origin: Any, versions: dict[str, str]
 ) -> None:
     lock = lock_of("gfx-smoke")
-    pin = FilePin(filename="file.tar.gz", sha256="0" * 64, size=1, origin=origin)
+    pin = FilePin(filename="file-1.0.tar.gz", sha256="0" * 64, size=1, origin=origin)
     changes = {"place": place, "passed_over": tuple(passed), "files": (pin, pin)}
     component = lock.components[0].model_copy(update=changes)
     request = lock.request.model_copy(update={"versions": versions})
-    lock = lock.model_copy(update={"components": (component,), "request": request, "provided": versions})
+    lock = lock.model_copy(
+        update={"components": (component,), "request": request, "provided": dict.fromkeys(versions, "1.0")}
+    )
     write_lock(path, lock)
     assert read_lock(path, request) == lock
 

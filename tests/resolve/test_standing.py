@@ -11,6 +11,7 @@ from rocwheel.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
+from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.lock import make_lock
@@ -37,6 +38,11 @@ def locked(request: Request, *below: Lock) -> Lock:
     return make_lock(request, CATALOG, OfflineUpstream(), quiet, below=lambda asked: below)
 
 
+PIN = FilePin(
+    filename="a.tar.gz", sha256="0" * 64, size=1, origin=ArchiveOrigin(url="https://example.org/a.tar.gz")
+)
+
+
 def whole(lock: Lock) -> Lock:
     """The lock with nothing open, as an online one is."""
     closed = {"pending": ""}
@@ -44,7 +50,9 @@ def whole(lock: Lock) -> Lock:
     return lock.model_copy(
         update={
             **{name: part.model_copy(update=closed) for name, part in parts.items()},
-            "components": tuple(one.model_copy(update=closed) for one in lock.components),
+            "components": tuple(
+                one.model_copy(update=closed | {"files": one.files or (PIN,)}) for one in lock.components
+            ),
             "roots": tuple(one.model_copy(update=closed) for one in lock.roots),
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.sources.test_redirects import certificate
 
 from rocwheel.errors import NetworkError
 from rocwright.sources import bounded, session, web
@@ -19,15 +21,23 @@ BODY = HEADERS + b"\r\n"
 
 
 @contextmanager
-def dripping(begin: bytes) -> Iterator[str]:
+def dripping(begin: bytes, pem: Path | None) -> Iterator[str]:
     """Serve an answer that begins at once and goes on by a byte each tenth of a second."""
     ended = threading.Event()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if pem is not None:
+        context.load_cert_chain(pem)
 
-    def drip(client: socket.socket) -> None:
-        with client, suppress(OSError):
+    def drip(line: socket.socket) -> None:
+        with (
+            suppress(OSError),
+            line if pem is None else context.wrap_socket(line, server_side=True) as client,
+        ):
             client.recv(65536)
             client.sendall(begin)
-            while not ended.wait(0.1):
+            for _ in range(250):
+                if ended.wait(0.1):
+                    break
                 client.sendall(b"x")
 
     def serve() -> None:
@@ -37,7 +47,7 @@ def dripping(begin: bytes) -> Iterator[str]:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/file"
+        yield f"{'http' if pem is None else 'https'}://127.0.0.1:{server.getsockname()[1]}/file"
         ended.set()
 
 
@@ -48,8 +58,13 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded, "WINDOW", 0.5)
 
 
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("begin", [HEADERS, BODY], ids=["headers", "body"])
-def test_a_host_that_drips_is_given_up(tmp_path: Path, begin: bytes) -> None:
+def test_a_host_that_drips_is_given_up(
+    tmp_path: Path, begin: bytes, tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem = certificate(tmp_path) if tls else None
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pem or ""))
     reads: tuple[Callable[[str], object], ...] = (
         lambda url: web.download(url, tmp_path / "file"),
         lambda url: web.read_bytes(url, 60),
@@ -57,6 +72,6 @@ def test_a_host_that_drips_is_given_up(tmp_path: Path, begin: bytes) -> None:
     )
     for read in reads:
         began = time.monotonic()
-        with dripping(begin) as url, pytest.raises(NetworkError):
+        with dripping(begin, pem) as url, pytest.raises(NetworkError):
             read(url)
         assert time.monotonic() - began < 20

@@ -6,8 +6,7 @@ from collections.abc import Container, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
 
-from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from rocwheel.errors import InputError
 from rocwheel.model import Frozen
@@ -18,15 +17,7 @@ from rocwright.model.architecture import Architecture
 from rocwright.model.edits import Edit
 from rocwright.model.sizes import Size
 from rocwright.model.steps import OutputSpec
-from rocwright.model.versions import version_in
-
-
-def _check_version(value: str) -> str:
-    try:
-        Version(value)
-    except InvalidVersion as error:
-        raise ValueError(f"{value!r} is not a version such as 0.21.0 (PEP 440)") from error
-    return value
+from rocwright.model.versions import PythonVersion, version_in
 
 
 class Value(Frozen):
@@ -92,7 +83,7 @@ class Release(Frozen):
     these facts are from. `on` is what is otherwise on some bases.
     """
 
-    version: Annotated[str, AfterValidator(_check_version)]
+    version: PythonVersion
     places: tuple[Place, ...] = ()
     needs: dict[str, str] = {}
     uses: dict[str, str] = {}

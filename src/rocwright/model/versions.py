@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator
+
+
+def check_version(value: str) -> str:
+    """Return a version as it is. Raises ValueError where it is none."""
+    try:
+        Version(value)
+    except InvalidVersion as error:
+        raise ValueError(f"{value!r} is not a version such as 0.21.0 (PEP 440)") from error
+    return value
+
+
+PythonVersion = Annotated[str, AfterValidator(check_version)]
 
 
 def version_in(version: str, specifier: str) -> bool:

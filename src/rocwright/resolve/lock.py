@@ -19,6 +19,7 @@ from rocwright.resolve.choose import PYTHON, ROCM, Choice, choose
 from rocwright.resolve.constraints import Requirement
 from rocwright.resolve.elsewhere import naming_bases
 from rocwright.resolve.model import (
+    CREATED,
     Lock,
     LockedComponent,
     LockedProvider,
@@ -84,7 +85,7 @@ def make_lock(
         on_line(f"lock: {note}")
     return Lock(
         rocwright=__version__,
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created=datetime.now(UTC).strftime(CREATED),
         request=request,
         provided=dict(choice.provided),
         rocm=_rocm(choice, request, outside, keep),

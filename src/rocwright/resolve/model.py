@@ -2,20 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.model import Frozen, canonical_json
 from rocwright.catalog.place import PlaceKind
 from rocwright.catalog.remedy import Name, RemedyAction
 from rocwright.model.architecture import Architecture
-from rocwright.model.steps import FilePin, Word
+from rocwright.model.steps import FilePin, IndexOrigin, Word
+from rocwright.model.versions import PythonVersion, check_version
 from rocwright.resolve.row import row_name
 
 LOCK_SCHEMA = 2
 """Raised when a lock's form changes; an older one is made anew by `rocwright lock`."""
+
+CREATED = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def _check_time(value: str) -> str:
+    datetime.strptime(value, CREATED).replace(tzinfo=UTC)
+    return value
+
+
+def _check_python_file(pin: FilePin) -> FilePin:
+    if isinstance(pin.origin, IndexOrigin):
+        parse = parse_wheel_filename if pin.filename.endswith(".whl") else parse_sdist_filename
+        try:
+            parse(pin.filename)
+            check_version(pin.origin.version)
+        except (InvalidWheelFilename, InvalidSdistFilename) as error:
+            raise ValueError(str(error)) from error
+    return pin
+
+
+LockedFile = Annotated[FilePin, AfterValidator(_check_python_file)]
+"""A file of a lock. Whoever writes a lock may be a stranger: what later code parses is parsed here first."""
 
 Role = Literal["build", "run", "check"]
 
@@ -110,7 +146,7 @@ class LockedRoot(Frozen):
     image: str = ""
     env: dict[str, str] = {}
     lists: tuple[str, ...] = ()
-    packages: tuple[FilePin, ...] = ()
+    packages: tuple[LockedFile, ...] = ()
     pending: str = ""
 
 
@@ -123,7 +159,7 @@ class LockedComponent(Frozen):
     """
 
     name: str
-    version: str
+    version: PythonVersion
     kind: PlaceKind
     place: str
     passed_over: tuple[str, ...] = ()
@@ -131,10 +167,16 @@ class LockedComponent(Frozen):
     subdir: str = ""
     series: tuple[str, ...] = ()
     packaging: tuple[str, ...] = ()
-    files: tuple[FilePin, ...] = ()
-    downloads: tuple[FilePin, ...] = ()
+    files: tuple[LockedFile, ...] = ()
+    downloads: tuple[LockedFile, ...] = ()
     env: dict[str, str] = {}
     pending: str = ""
+
+    @model_validator(mode="after")
+    def _check_files(self) -> Self:
+        if not (self.files or self.pending):
+            raise ValueError(f"{self.name} has no files, and does not say which are to be found")
+        return self
 
 
 class LockedSdist(Frozen):
@@ -144,19 +186,19 @@ class LockedSdist(Frozen):
     """
 
     name: str
-    version: str
+    version: PythonVersion
     wanted: tuple[str, ...]
-    files: tuple[FilePin, ...] = Field(min_length=1, max_length=1)
-    requires: tuple[FilePin, ...]
+    files: tuple[LockedFile, ...] = Field(min_length=1, max_length=1)
+    requires: tuple[LockedFile, ...]
 
 
 class LockedProvider(Frozen):
     """Where ROCm comes from: a provider of the catalog and the version of ROCm, as it was chosen."""
 
     name: str
-    version: str
+    version: PythonVersion
     wanted: tuple[str, ...] = ()
-    files: tuple[FilePin, ...] = ()
+    files: tuple[LockedFile, ...] = ()
     sdists: tuple[LockedSdist, ...] = ()
     pending: str = ""
 
@@ -164,9 +206,9 @@ class LockedProvider(Frozen):
 class LockedPython(Frozen):
     """The Python packages that builds need, by hash; `wanted` is what the recipes ask for."""
 
-    version: str
+    version: PythonVersion
     wanted: tuple[str, ...] = ()
-    files: tuple[FilePin, ...] = ()
+    files: tuple[LockedFile, ...] = ()
     sdists: tuple[LockedSdist, ...] = ()
     pending: str = ""
 
@@ -213,9 +255,9 @@ class Lock(Frozen):
 
     schema_version: int = Field(default=LOCK_SCHEMA, alias="schema")
     rocwright: str
-    created: str
+    created: Annotated[str, AfterValidator(_check_time)]
     request: Request
-    provided: dict[str, str] = {}
+    provided: dict[str, PythonVersion] = {}
     rocm: LockedProvider | None = None
     python: LockedPython | None = None
     python_run: LockedPython | None = None
