@@ -204,9 +204,12 @@ class LockedProvider(Frozen):
 
 
 class LockedPython(Frozen):
-    """The Python packages that builds need, by hash; `wanted` is what the recipes ask for."""
+    """The Python packages that builds need, by hash; `wanted` is what the recipes ask for.
 
-    version: PythonVersion
+    The version of Python is "" if the base provides none.
+    """
+
+    version: PythonVersion | Literal[""]
     wanted: tuple[str, ...] = ()
     files: tuple[LockedFile, ...] = ()
     sdists: tuple[LockedSdist, ...] = ()
