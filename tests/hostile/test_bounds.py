@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from isal import isal_zlib
+from samples.repository import make_repository
 from tests.sources.test_layers import bring
 
 from rocwheel.errors import RocwheelError
@@ -37,6 +39,7 @@ from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.safetensors import read_safetensors
 from rocwright.sources import archive as sources
 from rocwright.sources import layers, package_lists, web
+from rocwright.sources.git import pack_commit
 from rocwright.sources.wheel_metadata import read_metadata
 
 MIB = 1024**2
@@ -230,6 +233,36 @@ def pax_of(unit: bytes) -> Callable[[], Iterator[tuple[tarfile.TarInfo, bytes]]]
     return members
 
 
+def git_tree(levels: int, width: int, size: int) -> Callable[[Path], Path]:
+    """Return what makes a repository of one file that lies in all folders of each level."""
+
+    def make(folder: Path) -> Path:
+        repository = make_repository(folder / "upstream")
+        (repository.path / "zeros").write_bytes(bytes(size))
+        entry = f"100644 blob {repository.git('hash-object', '-w', 'zeros')}"
+        for _ in range(levels):
+            rows = "".join(f"{entry}\t{number}\n" for number in range(width))
+            words = ("git", "-C", str(repository.path), "mktree")
+            made = subprocess.run(words, input=rows, capture_output=True, text=True, check=True)
+            entry = f"040000 tree {made.stdout.strip()}"
+        tree = entry.split()[2]
+        repository.git("update-ref", "HEAD", repository.git("commit-tree", "-m", "bomb", tree))
+        return repository.path
+
+    return make
+
+
+def of_git(path: Path) -> object:
+    os.environ["GIT_ALLOW_PROTOCOL"] = "file"
+    words = ("git", "-C", str(path), "rev-parse", "HEAD")
+    commit = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    target = path.parent / "fetched"
+    try:
+        return pack_commit(str(path), commit, target)
+    finally:
+        assert sum(file.stat().st_size for file in target.rglob("*")) < MIB, "it was checked out"
+
+
 SMALL = Bound(size=64 * MIB, free=32 * MIB, ratio=50, members=1000, header=64 * 1024)
 """A bound in the place of one of the table, so that the inputs of tests can be small."""
 
@@ -240,6 +273,8 @@ CASES: dict[str, Case] = {
     "image: attributes": Case(image(lambda: numbered(90, 60_000)), of_image, "bytes of headers"),
     "archive: a header of digits": Case(archive(pax_of(b"1")), of_archive, "extended header"),
     "archive: a header in itself": Case(archive(pax_of(b"2 ")), of_archive, "extended header"),
+    "git: a large file in many folders": Case(git_tree(3, 10, MIB), of_git, " came"),
+    "git: a file in a million folders": Case(git_tree(5, 20, 1), of_git, "files, or"),
     "archive: zeros": Case(archive(lambda: zeros(64 * MIB)), of_archive, "more bytes"),
     "archive: empty files": Case(archive(lambda: numbered(1100)), of_archive, "more files"),
     "package list: lines": Case(package_list(b"Version: 1\n", 40 * MIB), of_lists("deb"), "more"),

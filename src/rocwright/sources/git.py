@@ -7,13 +7,16 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rocwheel.errors import FetchError, InputError, NetworkError
 from rocwheel.files.atomic import sha256_file, write_atomic
+from rocwheel.files.bounds import GIB, GIT
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
+from rocwheel.units import size as size_text
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.sources.archive import pack
@@ -23,8 +26,27 @@ from rocwright.sources.patience import asked, within
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
-BOUNDED = ("sh", "-c", 'ulimit -f 131072 -v 2097152; exec "$@"', "sh")
+BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 2097152 && exec "$@"', "sh")
 """What only looks writes no file above 64 MiB and takes no more than 2 GiB of memory, whatever answers."""
+
+_FETCHING = ("sh", "-c", f'ulimit -f {8 * GIB // 512} && ulimit -v 1572864 && exec "$@"', "sh")
+"""What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory."""
+
+_IN_LITTLE_MEMORY = (
+    *("fetch.unpackLimit=1", "core.bigFileThreshold=16m", "pack.threads=1", "core.deltaBaseCacheLimit=32m"),
+    *("core.packedGitWindowSize=32m", "core.packedGitLimit=256m"),
+)
+"""A pack stays one, and a large file in it is not held."""
+
+_COUNT = '{ git -C "$1" ls-tree -r -l FETCH_HEAD || echo failed; } | awk -v most="$2" "$3"'
+_ADD = (
+    "/^failed$/ { exit 1 } { files++; size += $4 } files > most { exit } "
+    'END { printf "%d %.0f", files, size }'
+)
+"""Files of the tree that was fetched, until there are too many, and the bytes that they take."""
+
+MOST_REPOSITORIES = 500
+"""Submodules, at any depth: PyTorch has 60."""
 
 APART = ("git", "-C", "/")
 """The settings of a repository in which the user stands, which may be a stranger's, are not read."""
@@ -170,27 +192,14 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
     template = folder / f"{commit}.template"
     # git makes every repository from it, those of submodules too
     write_atomic(template / "info" / "attributes", _NO_FILTER)
-    for words in (
-        ["init", "--quiet"],
-        ["fetch", "--quiet", "--depth", "1", "--", url, commit],
-        ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
-        ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
-    ):
-        _git(tree, words, url, commit, template)
-    for path, other in (held or {}).items():
-        inner = (tree / path).resolve()
-        if not inner.is_relative_to(tree.resolve()) or not inner.is_dir():
-            raise FetchError(
-                f"{url} has no submodule {path}",
-                cause=f"the recipe pins it to {other[:12]}",
-                next_step="correct `held` in the recipe's source",
-            )
-        for words in (
-            ["fetch", "--quiet", "--depth", "1", "origin", other],
-            ["-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD"],
-            ["submodule", "--quiet", "update", "--init", "--recursive", "--depth", "1"],
-        ):
-            _git(inner, words, f"{url} ({path})", other, template)
+    checkout = _Checkout(template, dict(held or {}))
+    checkout.bring(tree, url, commit, "")
+    for path, other in checkout.held.items():
+        raise FetchError(
+            f"{url} has no submodule {path}",
+            cause=f"the recipe pins it to {other[:12]}",
+            next_step="correct `held` in the recipe's source",
+        )
     for git in sorted(tree.rglob(".git")):
         shutil.rmtree(git) if git.is_dir() else git.unlink()
     packed = folder / f"{commit}.tar.zst"
@@ -205,13 +214,94 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
     )
 
 
-def _git(tree: Path, words: Sequence[str], url: str, commit: str, template: Path) -> None:
-    settings = (word for setting in _AS_COMMITTED for word in ("-c", setting))
-    env = environment() | {"GIT_TEMPLATE_DIR": str(template)}
-    done = process.run(["git", "-C", tree, *settings, *words], env=env, timeout=3600)
-    if not done.ok:
-        raise NetworkError(
-            f"{url} does not serve the commit {commit[:12]}",
-            cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
-            next_step="try again; if the commit was removed upstream, name another source in the recipe",
+@dataclass
+class _Checkout:
+    """A commit and its submodules: `held` are those at another commit that did not come yet, by path.
+
+    Before anything is checked out, what it would take is counted, over all that came.
+    """
+
+    template: Path
+    held: dict[str, str]
+    received: int = 0
+    size: int = 0
+    files: int = 0
+    repositories: int = 0
+
+    def bring(self, tree: Path, url: str, commit: str, place: str) -> None:
+        """Fetch a commit into the folder `tree`, which lies at `place` of the first repository's."""
+        self._git(tree, url, commit, "init", "--quiet")
+        self._git(tree, url, commit, "config", "remote.origin.url", url)
+        self._git(tree, url, commit, "fetch", "--quiet", "--depth", "1", "--", url, commit)
+        self._count(tree, url, commit)
+        self._git(tree, url, commit, "-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD")
+        if (tree / ".gitmodules").is_file() and not (tree / ".gitmodules").is_symlink():
+            self._submodules(tree, url, commit, place)
+
+    def _submodules(self, tree: Path, url: str, commit: str, place: str) -> None:
+        self._git(tree, url, commit, "submodule", "--quiet", "init")
+        settings = self._settings(tree, url, commit, ".git/config")
+        for name, path in self._settings(tree, url, commit, ".gitmodules").items():
+            if not name.endswith(".path") or f"{name[:-5]}.url" not in settings:
+                continue
+            row = self._git(tree, url, commit, "ls-tree", "FETCH_HEAD", "--", path).split()
+            inner = tree / path
+            if row[1:2] != ["commit"] or settings.get(f"{name[:-5]}.update") == "none":
+                continue
+            if not inner.resolve().is_relative_to(tree.resolve()) or not inner.is_dir():
+                raise self._refused(url, f"its submodule {path[:200]} lies elsewhere")
+            there = f"{place}{path}"
+            other = self.held.pop(there, row[2])
+            self.bring(inner, settings[f"{name[:-5]}.url"], other, f"{there}/")
+
+    def _settings(self, tree: Path, url: str, commit: str, file: str) -> dict[str, str]:
+        """Return the settings of submodules in a file of git's, by name."""
+        words = ("config", "--null", "--file", file, "--list")
+        rows = (row.partition("\n") for row in self._git(tree, url, commit, *words).split("\0"))
+        return {name: value for name, _, value in rows if name.startswith("submodule.")}
+
+    def _count(self, tree: Path, url: str, commit: str) -> None:
+        """Raise FetchError if what came stands for more than any real repository."""
+        self.repositories += 1
+        packs = (tree / ".git" / "objects" / "pack").glob("*.pack")
+        self.received += sum(pack.stat().st_size for pack in packs)
+        words = ("sh", "-c", _COUNT, "sh", str(tree), str(GIT.members - self.files), _ADD)
+        counted = process.run((*_FETCHING, *words), env=self._env(), timeout=600)
+        if not counted.ok:
+            raise self._refused(url, f"the tree of {commit[:12]} cannot be listed")
+        files, size = map(int, counted.stdout.split())
+        self.files, self.size = self.files + files, self.size + size
+        if self.files > GIT.members or self.repositories > MOST_REPOSITORIES:
+            raise self._refused(
+                url, f"it has more than {GIT.members:,} files, or {MOST_REPOSITORIES} submodules"
+            )
+        if self.size > GIT.size_of(self.received):
+            raise self._refused(
+                url, f"it has {size_text(self.size)}, of which {size_text(self.received)} came"
+            )
+
+    def _git(self, tree: Path, url: str, commit: str, *words: str) -> str:
+        settings = (word for setting in (*_AS_COMMITTED, *_IN_LITTLE_MEMORY) for word in ("-c", setting))
+        command = (*_FETCHING, "git", "-C", str(tree), *settings, *words)
+        done = process.run(command, env=self._env(), timeout=3600)
+        if not done.ok:
+            raise NetworkError(
+                f"{url} does not serve the commit {commit[:12]}",
+                cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
+                next_step="try again; if the commit was removed upstream, name another source in the recipe",
+            )
+        return done.stdout
+
+    def _env(self) -> dict[str, str]:
+        # an address that a repository names is none that the user named
+        own = {"GIT_PROTOCOL_FROM_USER": "0"} if self.repositories else {}
+        fixed = {"GIT_TEMPLATE_DIR": str(self.template), "GIT_LITERAL_PATHSPECS": "1"}
+        return environment() | fixed | own
+
+    def _refused(self, url: str, cause: str) -> FetchError:
+        return FetchError(
+            f"the repository {url} is refused: it unpacks to more than any real one",
+            cause=cause,
+            next_step="find out where it came from, and name another source in the recipe",
+            subject=url,
         )

@@ -51,7 +51,7 @@ WHEELS = Bound(size=128 * GIB, members=300_000)
 # Of an image the name of each file is held: rocm/pytorch has 300,000.
 PACKAGES = Bound(size=128 * GIB, members=1_000_000)
 # Their releases are far below: LLVM and PyTorch with all submodules pack to 2 GB and have 250,000 files.
-GIT = Bound(size=40 * GIB, free=4 * GIB, ratio=50, members=1_000_000)
+GIT = Bound(size=40 * GIB, free=512 * MIB, ratio=50, members=1_000_000)
 
 METADATA = 4 * MIB
 """Bytes of METADATA, WHEEL and other texts of a wheel: the largest METADATA on PyPI has 1 MiB."""
