@@ -36,7 +36,13 @@ def found(*served: Place) -> Source | str:
         for place in places:
             if place in served:
                 kind = kind_of(place)
-                return LockedComponent(name=component.name, version=version, kind=kind, place=describe(place))
+                return LockedComponent(
+                    name=component.name,
+                    version=version,
+                    kind=kind,
+                    place=describe(place),
+                    pending="its files",
+                )
         raise FetchError("nothing", cause="", detail=f"- {describe(places[0])}: no answer", next_step="wait")
 
     return source_of(ENGINE, "2", "debian:sid", TOLD, find)
