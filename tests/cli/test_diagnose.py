@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pytest import CaptureFixture, MonkeyPatch
 
@@ -14,6 +15,10 @@ from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.diagnose import Where
 from rocwright.diagnosis.explain import explain
+from rocwright.execution.runs import UnderWay
+from rocwright.home import Home
+from rocwright.records.model import StepRun
+from rocwright.resolve.model import Request
 from rocwright.sources.debian import DebianArchive
 
 LOG = (
@@ -31,6 +36,21 @@ def test_the_first_error_the_issue_its_cause_and_remedy_are_printed(tmp_path: Pa
     assert "gloo-cstdint, line 2" in told.output
     assert "Add #include <cstdint> to gloo/types.h" in told.output
     assert "pytorch/gloo" in told.output
+
+
+def test_the_record_of_a_step_says_whether_its_log_is_of_a_success(home: Home) -> None:
+    request = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
+    for outcome, sure in (("failed", True), ("built", False)):
+        with UnderWay("build", request, home, pytest.fail, run_id=f"run-{outcome}") as under_way:
+            log = under_way.folder / "x.log"
+            log.parent.mkdir(parents=True)
+            log.write_text(LOG)
+            under_way.note(StepRun(name="x", key="k", outcome=outcome, state="ended", log=log.name))
+            under_way.ended("built")
+        report = json.loads(CliRunner().invoke(cli, ["diagnose", str(log), "--json"]).output)
+        assert (report["success"], report["known"][0]["sure"]) == (not sure, sure)
+        shown = CliRunner().invoke(cli, ["diagnose", str(log)]).output
+        assert ("nothing below is a sure cause" in shown) == (not sure)
 
 
 def test_a_hostile_log_is_told_and_none_of_its_codes_reach_the_terminal(tmp_path: Path) -> None:

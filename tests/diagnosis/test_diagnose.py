@@ -557,3 +557,42 @@ def test_source_in_a_traceback_gives_way_to_the_exception_itself(source: str) ->
     cut = told("Traceback (most recent call last):", source)
     assert cut.first is not None
     assert (cut.first.line, names(cut)) == (2, ["cuda-wheel-instead-of-rocm"])
+
+
+MISSING = "a.c:1:10: fatal error: numa.h: No such file or directory"
+GOOD_ENDS = [
+    "Successfully built torch-2.9.0-cp313-cp313-linux_x86_64.whl",
+    "BUILD SUCCESSFUL in 3m 2s",
+    "[INFO] BUILD SUCCESS",
+    "[1042/1042] Linking CXX shared library lib/libtorch_hip.so",
+    "[100%] Built target llama-server",
+    "-- Installing: /out/usr/lib/libx.so",
+    "============ 12 passed, 3 skipped in 4.21s ============",
+    "2026-11-21T10:00:00.123Z Process finished with exit code 0",
+]
+BAD_ENDS = [
+    "[1041/1042] Linking CXX shared library lib/libtorch_hip.so",
+    "======= 1 failed, 12 passed in 4.21s =======",
+    "the command exited with code 10",
+    "make: *** [all] Error 2",
+]
+
+
+@pytest.mark.parametrize("end", GOOD_ENDS)
+def test_a_log_of_a_success_has_no_sure_cause(end: str) -> None:
+    assert told(MISSING).cause is not None
+    found = told(MISSING, end, "")
+    assert found.success and found.known and found.first is not None
+    assert (found.cause, found.failure) == (None, None)
+    assert told(MISSING, end, *BAD_ENDS[-1:]).cause is not None
+
+
+@pytest.mark.parametrize("end", BAD_ENDS)
+def test_a_log_that_ends_otherwise_has_one(end: str) -> None:
+    assert told(MISSING, end).cause is not None
+
+
+def test_what_is_known_of_the_end_decides_over_its_words() -> None:
+    log = f"{MISSING}\n{GOOD_ENDS[0]}\n".encode()
+    assert diagnose([log], failed=True).cause is not None
+    assert diagnose([f"{MISSING}\n".encode()], failed=False).cause is None

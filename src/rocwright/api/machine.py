@@ -68,7 +68,7 @@ def diagnose(
         found = search(pieces(log), where)
     else:
         with open_log(Path(log)) as file:
-            found = search(pieces(file), where)
+            found = search(pieces(file), where, failed=_has_failed(Path(log), home))
     found = with_this_machine(found, where.targets, say, elsewhere=elsewhere)
     if find_packages:
         found = _with_packages(found, base, home, say)
@@ -77,6 +77,20 @@ def diagnose(
     from rocwright.diagnosis.compare import compare
 
     return found.model_copy(update={"new": compare(Path(log), Path(good))})
+
+
+def _has_failed(log: Path, home: str | Path | None) -> bool | None:
+    """Return whether the step of a log failed, as its record says; None for a log that is on no record."""
+    from rocwright.api.projects import records
+    from rocwright.home import Home
+
+    place = Home(Path(home).absolute()) if home is not None else Home.default()
+    if log.absolute().parent.parent != place.runs:
+        return None
+    with records(place.path) as read:
+        run = read.run(log.absolute().parent.name)
+    outcomes = {step.outcome for step in run.steps if step.log == log.name} if run is not None else set()
+    return "built" not in outcomes if outcomes & {"built", "failed"} else None
 
 
 def _with_packages(

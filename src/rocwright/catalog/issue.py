@@ -194,13 +194,14 @@ class Issue(WithOldKeys, Signature):
 class ErrorLines(Frozen):
     """error_lines.toml: what may stand `before` a line (times, numbers of steps, names), which lines are
     `calm`, no error whatever words are in them, which are `quoted`, a program's source in a traceback, what
-    words among the `last` lines tell a failure where no line is plainer, where `days`, `cards` and `kernels`
-    stand (each a group), and what errors look like."""
+    words among the `last` lines tell a failure where no line is plainer, which last line tells `success`,
+    where `days`, `cards` and `kernels` stand (each a group), and what errors look like."""
 
     before: tuple[Pattern, ...] = ()
     calm: tuple[Pattern, ...] = ()
     quoted: tuple[Pattern, ...] = ()
     last: tuple[Pattern, ...] = ()
+    success: tuple[Pattern, ...] = ()
     days: tuple[Pattern, ...] = ()
     cards: tuple[Pattern, ...] = ()
     kernels: tuple[Pattern, ...] = ()
@@ -237,6 +238,7 @@ def read_error_lines(reader: Reader) -> ErrorLines:
         calm=tuple(text for one in read for text in one.calm),
         quoted=tuple(text for one in read for text in one.quoted),
         last=tuple(text for one in read for text in one.last),
+        success=tuple(text for one in read for text in one.success),
         days=tuple(text for one in read for text in one.days),
         cards=tuple(text for one in read for text in one.cards),
         kernels=tuple(text for one in read for text in one.kernels),

@@ -93,6 +93,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
     issue = {"examples", "no_match", "patterns", "quotes"}
     return {
         "failure": found.failure,
+        "success": found.success,
         "first": found.first.model_dump(mode="json") if found.first else None,
         "known": [
             {
@@ -122,6 +123,8 @@ def _tell(found: Diagnosis) -> None:
     if found.new is not None:
         _new(found.new)
     nothing = found.first is None and found.cause is None
+    if found.success:
+        click.echo("this log is of a success: nothing below is a sure cause of a failure")
     if nothing:
         click.echo(f"no error found in {read}")
         if found.last.strip():
@@ -139,7 +142,7 @@ def _tell(found: Diagnosis) -> None:
     for one in others:
         click.echo(f"  {one.line:>6,}  {one.text}")
     for known in found.known[:MOST_KNOWN]:
-        _known(known)
+        _known(known, found)
     more = [one.issue.name for one in found.known[MOST_KNOWN:]]
     if more:
         _label("more", f"other known issues, less likely: {', '.join(more)}")
@@ -147,7 +150,7 @@ def _tell(found: Diagnosis) -> None:
         _label("not", f"{out.issue} (line {out.line:,}): {out.why}")
     if nothing:
         _label("next", "the log may end before the failure, or belong to another step")
-    elif found.cause is None:
+    elif found.cause is None and not found.success:
         _label("unknown", "no known issue explains this; above is the first error of the log")
         _label("next", "read the lines before it; you can add an issue to issues/*.toml of your catalog")
 
@@ -171,12 +174,14 @@ def _new(new: Novelty) -> None:
     click.echo()
 
 
-def _known(one: Known) -> None:
+def _known(one: Known, found: Diagnosis) -> None:
     issue = one.issue
     click.echo()
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
     click.echo(f"  {one.place.text}")
-    if not one.sure:
+    if found.success:
+        _label("unsure", "what this log is of went well")
+    elif not one.sure:
         _label("unsure", f"it is of {', '.join(issue.targets)}, and the log names no card: say it with --gpu")
     _label("cause", issue.cause)
     for told in one.here:

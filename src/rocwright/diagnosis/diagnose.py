@@ -86,7 +86,8 @@ class Diagnosis(Frozen):
     """What a log tells: its `first` error (None: none was found), the known issues in it, the likeliest
     first, `others`: further lines that may tell the failure, the likeliest first, the issues ruled out, how
     much was read, in lines and bytes, its `last` line, and, where a good log was there to compare it with,
-    what is `new` in it. `kernel` and `cards` are those that the log names."""
+    what is `new` in it. `kernel` and `cards` are those that the log names. If it is of a
+    success, none of its known issues is sure."""
 
     first: LogLocation | None
     known: tuple[Known, ...]
@@ -98,6 +99,7 @@ class Diagnosis(Frozen):
     new: Novelty | None = None
     kernel: str = ""
     cards: tuple[str, ...] = ()
+    success: bool = False
 
     @property
     def cause(self) -> Known | None:
@@ -107,20 +109,28 @@ class Diagnosis(Frozen):
 
     @property
     def failure(self) -> FailureClass | None:
-        """The class of what broke; None where no error was found."""
+        """The class of what broke; None where no error was found, or nothing failed."""
+        if self.success:
+            return None
         if self.cause is not None:
             return self.cause.issue.failure
         return self.first.failure if self.first else None
 
 
 class Search:
-    """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is the catalog's if left out."""
+    """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is the catalog's if left out.
 
-    def __init__(self, where: Where | None = None, knowledge: Knowledge | None = None) -> None:
+    `failed` says whether what the log is of failed; None: its last line tells whether it went well.
+    """
+
+    def __init__(
+        self, where: Where | None = None, knowledge: Knowledge | None = None, *, failed: bool | None = None
+    ) -> None:
         issues, lines = knowledge or the_issues()
         self._where = where or Where()
         self._last = b""
-        self._end = Ending(lines.last, lines.before, lines.calm)
+        self._failed = failed
+        self._end = Ending(lines.last, lines.before, lines.calm, lines.success)
         words = {word for one in issues.values() for word in (*one.named, *one.targets)}
         self._facts = LogFacts(lines.days, lines.cards, lines.kernels, sorted(words))
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm, lines.quoted)
@@ -168,8 +178,12 @@ class Search:
         if not known and not out and not began and not _is_plain(self._scan.hits):
             told = _at_the_end(self._end, self._scan.lines)
             first = told if told and (first is None or told.line < first.line) else first
+        success = self._end.is_success() if self._failed is None else not self._failed
+        if success:
+            known = [one.model_copy(update={"sure": False}) for one in known]
         return Diagnosis(
             first=first,
+            success=success,
             known=tuple(known),
             others=_others(first, known, self._scan, self._end),
             ruled_out=tuple(sorted([*out, *unnamed], key=lambda one: one.line)),
@@ -181,9 +195,9 @@ class Search:
         )
 
 
-def diagnose(pieces: Iterable[bytes], where: Where | None = None) -> Diagnosis:
-    """Read a log to its end. Raises InputError where the catalog's tables are wrong."""
-    search = Search(where)
+def diagnose(pieces: Iterable[bytes], where: Where | None = None, *, failed: bool | None = None) -> Diagnosis:
+    """Read a log to its end; `failed` is as for `Search`. Raises InputError if the catalog is wrong."""
+    search = Search(where, failed=failed)
     for piece in pieces:
         search.feed(piece)
     return search.told()

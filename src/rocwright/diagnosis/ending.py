@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from rocwright.diagnosis.scan import shown
 
 MOST_KEPT, LAST_LINES = 16 * 1024, 40
 """Bytes and lines of a log's end that are looked at."""
+
+_LAST_STEP = re.compile(rb"\[([0-9]+)/\1\] ")
+"""The last of ninja's steps: the catalog's patterns are RE2's, which has no reference back."""
 
 
 class LastLine(NamedTuple):
@@ -26,11 +30,15 @@ class LastLine(NamedTuple):
 class Ending:
     """The end of a log that comes in pieces of whole, clean lines.
 
-    `last` are the words of a failure, `before` is what may stand before a line, `calm` what is no error.
+    `last` are the words of a failure, `before` is what may stand before a line, `calm` what is no error,
+    `success` how a last line looks after a success.
     """
 
-    def __init__(self, last: Sequence[str], before: Sequence[str], calm: Sequence[str]) -> None:
+    def __init__(
+        self, last: Sequence[str], before: Sequence[str], calm: Sequence[str], success: Sequence[str]
+    ) -> None:
         self._words, self._stamp, self._calm = any_of(last), stamps(before), any_of(calm)
+        self._success = any_of(success)
         self._kept = b""
 
     def feed(self, piece: bytes) -> None:
@@ -44,6 +52,12 @@ class Ending:
             if self._words is not None and self._words.search(line) and not self._is_calm(line):
                 return self._line(end, at, says=True)
         return None
+
+    def is_success(self) -> bool:
+        """Return whether the last line is that of a success."""
+        line = next((line for line in reversed(self._end()) if line.strip()), b"")
+        own = bare(line, self._stamp)
+        return bool(_LAST_STEP.match(own)) or (self._success is not None and bool(self._success.search(own)))
 
     def candidates(self) -> Iterator[LastLine]:
         """The last lines, those first that are likelier to tell the failure: with words of one before the

@@ -69,7 +69,7 @@ class Watch:
         from rocwright.diagnosis.read_log import clean
 
         if self._search is None:
-            self._search = Search(self._where())
+            self._search = Search(self._where(), failed=True)
         if self._held:
             self._search.feed(clean("\n".join(self._held).encode(errors="replace")))
         self._held, self._size = [], 0

@@ -62,7 +62,7 @@ def with_machine(
         else one
         for one in found.known
     ]
-    of_these = [not one.sure and bool({*one.issue.targets} & {*chosen}) for one in known]
+    of_these = [not (one.sure or found.success) and bool({*one.issue.targets} & {*chosen}) for one in known]
     sure = [
         one.model_copy(update={"sure": True}) for one, is_so in zip(known, of_these, strict=True) if is_so
     ]

@@ -85,7 +85,8 @@ def died(
     )
     with ExitStack() as stack:
         files = [stack.enter_context(open_log(one)) for one in files_of(log)]
-        found = with_this_machine(diagnose(chain.from_iterable(map(pieces, files)), where), state.gpu)
+        found = diagnose(chain.from_iterable(map(pieces, files)), where, failed=True)
+    found = with_this_machine(found, state.gpu)
     plain = found.last if status is None else f"its exit status is {status}; its log tells of no error"
     known = found.cause.issue if found.cause else None
     error = CheckError(
