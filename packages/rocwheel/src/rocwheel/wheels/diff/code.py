@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.code_objects import CodeObject, read_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf, is_unnamed
-from rocwheel.wheels.devicecode.kernels import Kernel, kernels_of
+from rocwheel.wheels.devicecode.kernels import kernels_of
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.diff.model import CodeDifference, KernelChange, changes
 
@@ -36,9 +38,12 @@ _Objects = defaultdict[str, Counter[str]]
 
 @dataclass(slots=True)
 class _Kernels:
-    """Kernels by name, with the digests of their instructions; how many code objects do not tell theirs."""
+    """Kernels by name: their NUMBERS and the digests of their instructions. Some code objects tell none.
 
-    named: dict[str, tuple[Kernel, str]] = field(default_factory=dict)
+    A wheel has 100,000 and more, most for each target anew: no more is held of one, and each name once.
+    """
+
+    named: dict[str, tuple[tuple[Any, ...], bytes]] = field(default_factory=dict)
     silent: int = 0
 
 
@@ -79,7 +84,7 @@ def _compare(
     changed = []
     for name in sorted(was.named.keys() & now.named.keys()):
         (old, old_code), (new, new_code) = was.named[name], now.named[name]
-        numbers = changes(_numbers(old), _numbers(new))
+        numbers = changes(_numbers(old), _numbers(new)) if old != new else ()
         if numbers or old_code != new_code:
             changed.append(KernelChange(name=name, instructions=old_code != new_code, numbers=numbers))
     before, after = objects
@@ -124,8 +129,9 @@ def _add(found: _Kernels, code: bytes, subject: str) -> None:
     for kernel in kernels_of(file):
         symbol = functions.get(kernel.symbol.removesuffix(".kd"))
         text = file.bytes_of(symbol, symbol.size) if symbol else b""
-        found.named[kernel.name] = kernel, hashlib.sha256(text).hexdigest()
+        numbers = tuple(getattr(kernel, name) for name in NUMBERS)
+        found.named[sys.intern(kernel.name)] = numbers, hashlib.sha256(text).digest()
 
 
-def _numbers(kernel: Kernel) -> dict[str, int]:
-    return {name.replace("_", " "): getattr(kernel, name) for name in NUMBERS}
+def _numbers(values: tuple[Any, ...]) -> dict[str, Any]:
+    return {name.replace("_", " "): value for name, value in zip(NUMBERS, values, strict=True)}
