@@ -23,7 +23,6 @@ ESCAPES = {
     "writes to the host's programs": "mount -o remount,rw,bind /usr && : >> /usr/lib/os-release",
     "sets a program that the kernel runs": "cd /proc/sys/kernel && cat core_pattern > core_pattern",
     "makes a disk of the host": "mknod /work/disk b 254 0 && head -c 1 /work/disk",
-    "sends a signal to the builder": "test -e /proc/{pid} && kill -0 {pid}",
     "sees the builder's command": "grep -r py[t]est /proc/[0-9]*/cmdline",
     "makes a namespace of its own": "unshare --user true",
     "talks to the network": "grep -q : /proc/net/dev && grep -v lo: /proc/net/dev | grep :",
@@ -56,7 +55,7 @@ def test_a_package_reaches_nothing_of_the_host(name: str, scratch: Path, tmp_pat
     secret = tmp_path / "secret"
     secret.write_text("of the builder")
     secret.chmod(0o666)
-    command = ESCAPES[name].format(secret=secret, pid=os.getpid())
+    command = ESCAPES[name].format(secret=secret)
     assert attempt(scratch, command).returncode != 0
     assert secret.read_text() == "of the builder"
 

@@ -9,6 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from packaging.markers import default_environment
+from packaging.tags import Tag
 from tests.sources.conftest import Index
 from tests.sources.test_sdist import files, sdist
 
@@ -17,6 +19,7 @@ from rocwheel.files.bounds import METADATA
 from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin
+from rocwright.sources.python_resolver import Interpreter
 from rocwright.store.local import LocalStore
 
 
@@ -365,3 +368,36 @@ def test_a_wheel_with_endless_metadata_is_refused(index: Index, store: LocalStor
     index.files["large"] = {"large-1.0-py3-none-any.whl": wheel("large", "1.0", "x" * (METADATA + 1))}
     with pytest.raises(FetchError, match="not a readable wheel"):
         resolve(("large",), "3.13", "x86_64", store)
+
+
+def test_markers_and_tags_say_nothing_of_the_python_that_resolves() -> None:
+    python = Interpreter("3.13", "aarch64")
+    assert python.environment() == default_environment() | {
+        "implementation_name": "cpython",
+        "implementation_version": "3.13.0",
+        "os_name": "posix",
+        "platform_machine": "aarch64",
+        "platform_python_implementation": "CPython",
+        "platform_system": "Linux",
+        "python_full_version": "3.13.0",
+        "python_version": "3.13",
+        "sys_platform": "linux",
+    }
+    assert Tag("cp313", "none", "any") in python.tags()
+    assert Tag("cp311", "none", "any") not in python.tags()
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [(None, True), (">=3.13", True), ("<3.14", True), (">=3.14", False), ("==3.12.*", False), ("new", True)],
+)
+def test_a_file_may_say_which_python_it_is_for(said: str | None, fits: bool) -> None:
+    assert Interpreter("3.13", "x86_64").accepts(said) is fits
+
+
+def test_of_a_version_the_newest_build_is_taken(index: Index, store: LocalStore) -> None:
+    for builds in (["", "1-"], ["2-", "", "1-"]):
+        names = [f"a-1-{build}py3-none-any.whl" for build in builds]
+        index.files["a"] = dict.fromkeys(names, wheel("a", "1"))
+        [pin] = resolve(("a",), "3.13", "x86_64", store).wheels
+        assert pin.filename == f"a-1-{max(builds)}py3-none-any.whl"

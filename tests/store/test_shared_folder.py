@@ -12,6 +12,7 @@ import pytest
 from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.shared import FORMAT, SCHEMA
+from rocwright.store.shared_folder import UNFINISHED, SharedFolder
 from rocwright.store.shared_gc import OLD, clean
 
 LONG_AGO = time.time() - 2 * OLD
@@ -94,3 +95,33 @@ def test_an_object_is_put_once_and_whole(bucket: Bucket, shared: Path) -> None:
     bucket.replace("a/b", iter([b"3", b"4"]))
     assert b"".join(bucket.chunks("a/b", 1)) == b"4"
     assert [path.name for path in (shared / "a").iterdir()] == ["b"]
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "objects/../../x", "objects//x", "objects/./x", ""])
+def test_what_is_no_name_of_an_object_is_refused(bucket: Bucket, shared: Path, name: str) -> None:
+    folder = SharedFolder(shared)
+    for use in (folder.remove, lambda name: folder.put(name, b"x", replace=True)):
+        with pytest.raises(ValueError, match="is not the name of an object"):
+            use(name)
+    assert sorted(path.name for path in shared.parent.iterdir()) == ["store"]
+
+
+def test_the_folder_of_a_new_store_is_made_with_those_above_it(tmp_path: Path) -> None:
+    folder = SharedFolder(tmp_path / "a/b")
+    assert folder.put("objects/ab/x", b"1", replace=False)
+    assert (tmp_path / "a/b/objects/ab/x").read_bytes() == b"1"
+
+
+def test_a_listing_holds_no_links_and_nothing_unfinished(shared: Path, documents: Path) -> None:
+    (shared / "objects").mkdir()
+    (shared / "objects/link").symlink_to(documents / "letter")
+    (shared / f"objects/x{UNFINISHED}1").write_text("half")
+    (shared / "objects/whole").write_text("whole")
+    assert [found.name for found in SharedFolder(shared).list("objects")] == ["objects/whole"]
+
+
+def test_a_folder_below_that_is_none_is_named_in_full(shared: Path) -> None:
+    (shared / "objects/ab").mkdir(parents=True)
+    (shared / "objects/ab/cd").write_text("x")
+    with pytest.raises(InputError, match="objects/ab/cd is no folder"):
+        SharedFolder(shared).put("objects/ab/cd/x", b"1", replace=True)
