@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
-from rocwheel.errors import InputError, NetworkError
+from rocwheel.errors import FetchError, InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.bisection.commits import History
 from rocwright.sources.archive import unpack
@@ -101,6 +101,24 @@ def test_an_address_that_is_a_command_is_not_run(
     marker.unlink(missing_ok=True)
     with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, commit, tmp_path / "packed")
+    assert not marker.exists()
+
+
+def test_a_folder_in_the_place_of_a_held_submodule_is_no_repository_to_git(
+    repository: Repository, marker: Path, tmp_path: Path
+) -> None:
+    """A bare repository among the files of a tree has a `config` that can name commands."""
+    for name in ("objects", "refs"):
+        (repository.path / "inner" / name).mkdir(parents=True)
+    repository.commit("inner/HEAD", "ref: refs/heads/main\n")
+    repository.commit("inner/objects/kept", "")
+    repository.commit("inner/refs/kept", "")
+    (repository.path / "link").symlink_to("inner")
+    settings = f'[core]\n\tbare = true\n\tsshCommand = "touch {marker}; false"\n'
+    commit = repository.commit("inner/config", f'{settings}[remote "origin"]\n\turl = ssh://git@h.test/x\n')
+    for held in ("inner", "link", ".", ".git"):
+        with pytest.raises(FetchError, match="has no submodule"):
+            pack_commit(repository.url, commit, tmp_path / "packed", {held: commit})
     assert not marker.exists()
 
 
