@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,19 @@ def test_a_patch_that_is_a_script_for_an_editor_is_refused(tree: Path, patches: 
         apply_series(tree, [patch], "hello")
 
 
+@pytest.mark.parametrize("command", ["1c ", "1c\t", "1i", "1s/.//", "  1c", "X1c"])
+def test_no_form_of_a_script_for_an_editor_starts_one(
+    tree: Path, patches: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path / "bin", {"ed": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
+    (tmp_path / "bin/ed").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    (patches / "ed.patch").write_text(f"--- a/README\n+++ b/README\n{command}\ntext\n.\n")
+    with pytest.raises(PatchError):
+        apply_series(tree, [patches / "ed.patch"], "hello")
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("name", [".git/config", "src/.GIT/hooks/x", ".git"])
 def test_a_patch_that_makes_a_git_folder_is_refused(tree: Path, patches: Path, name: str) -> None:
     (patches / "1.patch").write_text(f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+[core]\n")
@@ -136,3 +150,16 @@ def test_packaging_that_is_no_folder_of_the_source_is_refused(
     with pytest.raises(PatchError, match=f"the source package has no folder debian/{name}"):
         lay_packaging(tree, packaging, [name])
     assert not (tree / "debian").exists()
+
+
+def test_packaging_goes_through_no_link_that_a_patch_made(
+    tree: Path, patches: Path, packaging: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    link = "diff --git a/debian b/debian\nnew file mode 120000\n--- /dev/null\n+++ b/debian\n"
+    link += f"@@ -0,0 +1 @@\n+{tmp_path}/outside\n\\ No newline at end of file\n"
+    (patches / "1.patch").write_text(link + patch_of("README", "hello\n", "bye\n"))
+    apply_series(tree, [patches / "1.patch"], "hello")
+    with pytest.raises(PatchError, match="outside the source tree"):
+        lay_packaging(tree, packaging, ["headers"])
+    assert not any((tmp_path / "outside").iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -11,17 +12,22 @@ from rocwheel.errors import PatchError
 from rocwheel.files.atomic import is_git
 from rocwheel.processes import run as process
 from rocwheel.units import count
+from rocwright.patching.draft import inside_tree
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 
-_ED = re.compile(rb"^\d+(,\d+)?[acd]\r?$", re.MULTILINE)
+_ED = re.compile(rb"^\d+(,\d+)?([acdi]|s/\.//)[ \t]*\r?$", re.MULTILINE)
 """A command of ed(1) in a patch: a line of a unified or a context diff begins otherwise."""
+
+_NO_ED = {"PATH": "/dev/null"}
+"""patch finds no ed for what _ED does not know, such as a script that is indented."""
 
 
 def lay_packaging(tree: Path, packaging: Path, names: Sequence[str]) -> list[str]:
     """Copy folders of a distribution's packaging to `debian/` in the tree; gives a line for each.
 
-    A name may be a link to another folder of the packaging. Raises PatchError where there is no such folder.
+    A name may be a link to another folder of the packaging. Raises PatchError where there is no such folder,
+    or where the copy would lie outside of the tree.
     """
     lines = []
     for name in names:
@@ -33,7 +39,8 @@ def lay_packaging(tree: Path, packaging: Path, names: Sequence[str]) -> list[str
                 next_step="correct `packaging` in the recipe",
                 subject=name,
             )
-        shutil.copytree(folder, tree / "debian" / name, symlinks=True)
+        # a patch before it can have made `debian` a link
+        shutil.copytree(folder, inside_tree(tree, f"debian/{name}"), symlinks=True)
         lines.append(f"folder debian/{name}: taken from the source package")
     return lines
 
@@ -50,7 +57,10 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
                 subject=patch.name,
             )
         words = ["-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"]
-        done = process.run(["patch", "--directory", tree, *words, "--input", patch.resolve()])
+        program = shutil.which("patch") or "patch"
+        done = process.run(
+            [program, "--directory", tree, *words, "--input", patch.resolve()], env=os.environ | _NO_ED
+        )
         if not done.ok or "patching file" not in done.stdout:
             raise PatchError(
                 f"{subject}: the patch {patch.name} does not apply",
