@@ -318,6 +318,25 @@ def test_a_command_inside_sees_nothing_of_the_host(writable: WritableRoot, tmp_p
     assert not {line.partition("=")[0] for line in lines} & (set(os.environ) - usual)
 
 
+@pytest.mark.parametrize("name", ["resolv.conf", "hosts"])
+def test_no_mount_point_is_made_through_a_link_of_the_root(
+    name: str, writable: WritableRoot, tmp_path: Path
+) -> None:
+    """bwrap sees the host at /oldroot while it makes them."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    links = f"rm -f /etc/{name}; ln -s ../aside/made /etc/{name}; ln -s /oldroot{outside} /aside"
+    assert writable.run(["sh", "-c", links], {}).ok
+    assert writable.run(["true"], {}, network=True).ok
+    assert list(outside.iterdir()) == []
+
+
+def test_a_root_whose_etc_a_command_made_a_link_is_refused(writable: WritableRoot) -> None:
+    assert writable.run(["sh", "-c", "mv /etc /kept; ln -s /oldroot/srv /etc"], {}).ok
+    with pytest.raises(FetchError, match="is not the root file system"):
+        writable.run(["true"], {}, network=True)
+
+
 @pytest.mark.parametrize("name", ["dev", "run", "etc"])
 def test_a_root_whose_mount_points_lead_elsewhere_is_refused(name: str, bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "odd"

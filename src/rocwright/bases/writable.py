@@ -69,6 +69,8 @@ class WritableRoot:
         Raises SandboxError where bubblewrap cannot run anything here, FetchError where the root has no such
         program.
         """
+        # a command before may have changed them
+        _check(self.path)
         mounts = ["--bind", self._inside(self.path), "/", "--proc", "/proc", "--dev", "/dev", *SYSTEM]
         for place in ("/run", "/tmp"):  # noqa: S108 - inside, each command has its own
             mounts += ["--perms", "1777", "--tmpfs", place]
@@ -104,12 +106,18 @@ class WritableRoot:
         return str(PLACE / path.absolute().relative_to(self.path.parent.absolute()))
 
     def _resolver(self) -> Iterator[str]:
-        """Mounts of the host's own name resolution, where the root's may be links."""
+        """Mounts of the host's own name resolution, where the root's may be links.
+
+        bwrap makes a missing mount point before the host is out of its sight: through a link it would make it
+        on the host. What lies behind a second link is left out.
+        """
         for name in ("resolv.conf", "hosts"):
             host, place = Path("/etc", name), self.path / "etc" / name
             if host.exists():
-                aim = PurePosixPath("/etc") / (place.readlink() if place.is_symlink() else name)
-                yield from ("--ro-bind", str(host.resolve()), os.path.normpath(aim))
+                link = PurePosixPath("/etc") / (place.readlink() if place.is_symlink() else name)
+                aim = PurePosixPath(os.path.normpath(link))
+                if not any((self.path / one.relative_to("/")).is_symlink() for one in (aim, *aim.parents)):
+                    yield from ("--ro-bind", str(host.resolve()), str(aim))
 
     def forget(self, patterns: Sequence[str]) -> None:
         """Remove what the globs match, as seen from inside, so that no link of the root leads out."""
