@@ -268,7 +268,7 @@ SMALL = Bound(size=64 * MIB, free=32 * MIB, ratio=50, members=1000, header=64 * 
 
 CASES: dict[str, Case] = {
     **ALL,
-    "image: a layer of zeros": Case(image(lambda: zeros(64 * MIB)), of_image, "more bytes"),
+    "image: a layer of zeros": Case(image(lambda: zeros(64 * MIB)), of_image, "more bytes than"),
     "image: empty files": Case(image(lambda: numbered(1100)), of_image, "more files"),
     "image: attributes": Case(image(lambda: numbered(90, 60_000)), of_image, "bytes of headers"),
     "archive: a header of digits": Case(archive(pax_of(b"1")), of_archive, "extended header"),
