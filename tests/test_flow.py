@@ -387,3 +387,16 @@ def test_a_lock_that_cannot_be_read_is_put_aside_when_another_is_made(
     assert lock_before(replace(project, lock_path=path), said.append) is None
     assert path.with_name("rocwright.lock.damaged").read_bytes() == damaged
     assert "its remedies are dropped" in said[0]
+
+
+def test_a_lock_that_cannot_be_read_is_put_aside_through_no_link(
+    project: TinyProject, tmp_path: Path
+) -> None:
+    (tmp_path / "profile").write_text("the user's own")
+    path = tmp_path / "project" / "rocwright.lock"
+    path.parent.mkdir()
+    path.write_text("touch ran\n")
+    path.with_name("rocwright.lock.damaged").symlink_to(tmp_path / "profile")
+    assert lock_before(replace(project, lock_path=path), print) is None
+    assert (tmp_path / "profile").read_text() == "the user's own"
+    assert path.with_name("rocwright.lock.damaged").read_text() == "touch ran\n"

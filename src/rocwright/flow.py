@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -122,7 +121,8 @@ def lock_before(project: Project, on_line: Callable[[str], None]) -> Lock | None
         return read_lock(project.lock_path)
     except RocwrightError as error:
         aside = project.lock_path.with_name(f"{project.lock_path.name}.damaged")
-        shutil.copyfile(project.lock_path, aside)
+        # what is there may be a link that came with the project
+        write_atomic(aside, project.lock_path.read_bytes())
         on_line(f"lock: {error.message}; its remedies are dropped, a copy is at {aside}")
         return None
 
