@@ -277,3 +277,16 @@ def test_an_sbom_of_ours_is_replaced_and_those_of_others_stay(tmp_path: Path) ->
         f"{folder}/sboms/{NAME}": b'{"a": 1}',
         f"{folder}/sboms/auditwheel.cdx.json": other,
     }
+
+
+@pytest.mark.parametrize("name", ["tiny", "simple", "simple/beta"])
+def test_nothing_is_laid_out_through_a_link_that_came_with_the_project(
+    work: Workplace, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = work.project.output / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is a link"):
+        work.lay_out()
+    assert list((tmp_path / "elsewhere").iterdir()) == []

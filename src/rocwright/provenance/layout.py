@@ -64,12 +64,12 @@ def lay_out(
     Gives them in the plan's order. What is already there and was checked before (same size and time) is left
     alone. A statement is signed once the checks of the recipe have passed: those that run nothing are run
     here, the others by `verify`. Without `anew` only that is done, for what is there.
-    Raises InputError where the key to sign with cannot be used.
+    Raises InputError where the key to sign with cannot be used, or a folder is a link.
     """
     from rocwright.checks.passed import Passed
     from rocwright.project import built_outputs
 
-    folder = project.output / project.request.stack
+    folder = _no_link(project.output / project.request.stack)
     stamps = _Stamps(project.home)
     artifacts = []
     wanted = _wanted(project, locked)
@@ -224,10 +224,22 @@ def _seen(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
+def _no_link(folder: Path) -> Path:
+    """Return a folder below the output folder. Raises InputError if it is a link: a project can bring one."""
+    if folder.is_symlink():
+        raise InputError(
+            f"{folder} is a link",
+            cause="a cloned project could make rocwright write elsewhere, such as among your settings",
+            next_step=f"remove it: rm {folder}",
+        )
+    return folder
+
+
 def write_index(folder: Path, wheels: list[Path]) -> None:
     """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://...`."""
+    _no_link(folder)
     for wheel in wheels:
-        project = folder / canonicalize_name(wheel.name.split("-")[0])
+        project = _no_link(folder / canonicalize_name(wheel.name.split("-")[0]))
         project.mkdir(parents=True, exist_ok=True)
         link = project / wheel.name
         if not link.exists() or not link.samefile(wheel):
