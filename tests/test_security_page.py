@@ -45,6 +45,7 @@ HANDED = {
     "sources/git.py git": "sh git",
     "sources/git.py words": "sh git",
     "web/queue.py order.words": "python",
+    "patching/series.py program": "patch",
     "rocwheel/wheels/audit/llvm.py argv": "llvm-objdump",
     "rocwheel/wheels/audit/llvm.py path": "llvm-objdump",
     "rocwheel/wheels/repair/patchelf.py path": "patchelf",

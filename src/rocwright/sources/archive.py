@@ -64,7 +64,8 @@ def unpack(
     except _BROKEN as error:
         raise _not_whole(name, error) from error
     except OSError as error:
-        if error.errno not in _SENSELESS:
+        # without a number it is bz2's word for damaged data
+        if error.errno not in (None, *_SENSELESS):
             raise
         raise _not_whole(name, error) from error
     if subdir and not any(target.iterdir()):
