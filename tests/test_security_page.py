@@ -42,6 +42,8 @@ HANDED = {
     "serving/logs.py writer": "python",
     "sources/debian.py program": "apt-get apt-cache",
     "sources/debian.py root": "unshare mmdebstrap",
+    "sources/git.py _FETCHING": "sh git",
+    "sources/git.py command": "sh git",
     "sources/git.py git": "sh git",
     "sources/git.py words": "sh git",
     "web/queue.py order.words": "python",
