@@ -41,7 +41,9 @@ from rocwright.verify.standing import Evidence
 Known = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
 
-FILLED = frozenset({"user", "groups", "gids", "number", "pages", "module", "path", "pci", "gpu", "variable"})
+FILLED = frozenset(
+    {"user", "groups", "gids", "number", "packages", "pages", "module", "path", "pci", "gpu", "variable"}
+)
 """What doctor fills in in commands that help."""
 
 
