@@ -401,3 +401,14 @@ def test_of_a_version_the_newest_build_is_taken(index: Index, store: LocalStore)
         index.files["a"] = dict.fromkeys(names, wheel("a", "1"))
         [pin] = resolve(("a",), "3.13", "x86_64", store).wheels
         assert pin.filename == f"a-1-{max(builds)}py3-none-any.whl"
+
+
+def test_no_file_of_this_machine_is_taken_for_one_of_an_index(
+    index: Index, store: LocalStore, tmp_path: Path
+) -> None:
+    name = "lure-1.0-py3-none-any.whl"
+    (tmp_path / name).write_bytes(wheel("lure", "1.0"))
+    index.hashes, index.files["lure"] = False, {name: b""}
+    index.rows[name] = {"url": (tmp_path / name).as_uri(), "size": None}
+    with pytest.raises(FetchError, match="as the address of a file"):
+        resolve(("lure",), "3.13", "x86_64", store)

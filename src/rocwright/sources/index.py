@@ -364,6 +364,13 @@ def _put(package: DistributionPackage, endpoint: str, client: PyPISimple, store:
 
 def _at(url: str, *clients: PyPISimple) -> str:
     """Where a file of an index is to be had: at a mirror, or where it says; with the index's own login."""
+    if not url.startswith(("https://", "http://")):
+        raise FetchError(
+            f"the package index names {url[:200]!r} as the address of a file",
+            cause="only https and http addresses are followed, no file of this machine",
+            next_step="use another index (pip config list); if the folder is yours, name it as a mirror in "
+            "config.toml",
+        )
     where = mirrors().at(url)
     if where.startswith("/"):
         return Path(where).as_uri()
