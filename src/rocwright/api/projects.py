@@ -353,7 +353,8 @@ def export(
     from rocwright.export.write import write
 
     files = files_of(locked or lock(project, network=False, say=say), project.catalog, kind)
-    return write(files, Path(out) if out else Path("export", kind), force=force)
+    own = Path("export", kind)
+    return write(files, Path(out), force=force) if out else write(files, own, top=Path(), force=force)
 
 
 def records(home: str | Path | None = None) -> Records:

@@ -54,7 +54,7 @@ def command(
     project = the_project(asked)
     lock = api.lock(project, network=False, say=say)
     folder = out or Path("export", kind)
-    paths = api.export(project, kind, folder, locked=lock, force=force)
+    paths = api.export(project, kind, out or "", locked=lock, force=force)
     if as_json:
         print_json({"folder": str(folder), "files": [str(path) for path in paths], "pending": lock.pending})
         return

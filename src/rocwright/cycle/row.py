@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.folders.links import through_no_link
 from rocwheel.model import canonical_json
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
@@ -30,16 +31,16 @@ class Row:
     @classmethod
     def of(cls, request: Request, where: Path, like: Project) -> Row:
         """The row of a request in the project folder `where`; home and catalog are those of `like`."""
-        folder = where / LOCKS / request.name
+        folder, outputs = where / LOCKS / request.name, where / "rocwright-out"
         project = Project(
             request=request,
             row=request,
             lock_path=folder / "trying.lock",
-            output=where / "rocwright-out" / request.name,
+            output=through_no_link(outputs / request.name, outputs),
             home=like.home,
             catalog=like.catalog,
         )
-        return cls(request=request, folder=folder, project=project)
+        return cls(request=request, folder=through_no_link(folder, where), project=project)
 
     def aside(self, folder: Path) -> Row:
         """The same row, whose new locks go to another folder."""

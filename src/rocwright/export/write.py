@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from rocwheel.errors import FetchError, InputError
 from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.folders.links import through_no_link
 from rocwheel.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
 from rocwright.export.compose import compose
@@ -101,16 +102,19 @@ def _packed(tree: Path) -> bytes:
         return packed.read_bytes()
 
 
-def write(files: Files, folder: Path, *, force: bool = False) -> list[Path]:
+def write(files: Files, folder: Path, *, top: Path | None = None, force: bool = False) -> list[Path]:
     """Write the files below `folder`; gives their paths.
 
-    Raises InputError, with nothing written, where one is there already with other content, but with `force`.
+    Raises InputError, with nothing written, if a file is there already with other content, unless `force`, or
+    if a folder below `top`, which is `folder` unless given, is a link.
     """
     paths = {folder / PurePosixPath(name): file for name, file in files.items()}
+    for path in paths:
+        through_no_link(path.parent, folder if top is None else top)
     others = [
         path
         for path, file in paths.items()
-        if path.exists() and (path.is_dir() or path.read_bytes() != file.data)
+        if path.exists() and (not path.is_file() or path.read_bytes() != file.data)
     ]
     if others and not force:
         raise InputError(

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocwheel.folders.links import through_no_link
 from rocwheel.model import Frozen, canonical_json
 from rocwright import __version__
 from rocwright.home import Home
@@ -69,7 +70,7 @@ def lay_out(
     from rocwright.checks.passed import Passed
     from rocwright.project import built_outputs
 
-    folder = _no_link(project.output / project.request.stack)
+    folder = through_no_link(project.output / project.request.stack, project.output)
     stamps = _Stamps(project.home)
     artifacts = []
     wanted = _wanted(project, locked)
@@ -224,22 +225,11 @@ def _seen(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _no_link(folder: Path) -> Path:
-    """Return a folder below the output folder. Raises InputError if it is a link: a project can bring one."""
-    if folder.is_symlink():
-        raise InputError(
-            f"{folder} is a link",
-            cause="a cloned project could make rocwright write elsewhere, such as among your settings",
-            next_step=f"remove it: rm {folder}",
-        )
-    return folder
-
-
 def write_index(folder: Path, wheels: list[Path]) -> None:
     """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://...`."""
-    _no_link(folder)
+    through_no_link(folder, folder.parent)
     for wheel in wheels:
-        project = _no_link(folder / canonicalize_name(wheel.name.split("-")[0]))
+        project = through_no_link(folder / canonicalize_name(wheel.name.split("-")[0]), folder)
         project.mkdir(parents=True, exist_ok=True)
         link = project / wheel.name
         if not link.exists() or not link.samefile(wheel):

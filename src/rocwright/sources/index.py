@@ -16,10 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import FetchError, InputError, NetworkError
+from rocwheel.errors import FetchError, NetworkError
 from rocwheel.files.atomic import sha256_file
 from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
@@ -30,7 +29,7 @@ from rocwright.sources.bounded import read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.patience import asked, within
 from rocwright.sources.pins import check_pin
-from rocwright.sources.python_resolver import Interpreter, Metadata
+from rocwright.sources.python_resolver import Interpreter, Metadata, read_requirement
 from rocwright.sources.sdist import SUFFIX, Sdist, read_sdist
 from rocwright.sources.session import patient
 from rocwright.sources.wheel_metadata import checked_metadata, read_metadata
@@ -238,7 +237,7 @@ def resolve(
     globs of their names, are not taken, and what only they require neither.
     Raises InputError for what is no requirement, ConflictError where none fit, FetchError, NetworkError.
     """
-    requirements = [_requirement(text) for text in wanted]
+    requirements = [read_requirement(text) for text in wanted]
     endpoints = (endpoint, "") if endpoint and fallback else (endpoint,)
     index = _Index({place: _client(place) for place in endpoints}, store, until, leave)
     chosen = python_resolver.solve(requirements, index, Interpreter(python, machine), kept)
@@ -380,21 +379,6 @@ def _at(url: str, *clients: PyPISimple) -> str:
         if login and file.netloc == host:
             return file._replace(netloc=f"{login}@{host}").geturl()
     return where
-
-
-def _requirement(text: str) -> Requirement:
-    try:
-        requirement = Requirement(text)
-        cause = "it names an address" if requirement.url else ""
-    except InvalidRequirement as error:
-        cause = str(error).splitlines()[0]
-    if cause:
-        raise InputError(
-            f"{text!r} is not a Python requirement that an index can answer",
-            cause=cause,
-            next_step="correct `python` in the recipe; an example: setuptools<80",
-        )
-    return requirement
 
 
 def _unreachable(error: Exception) -> NetworkError:

@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from rocwheel.errors import ConflictError, FetchError
+from rocwheel.errors import ConflictError, FetchError, InputError
 
 GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
 PLATFORMS = (*(f"manylinux{glibc}_{{machine}}" for glibc in GLIBC), "linux_{machine}")
@@ -286,3 +286,19 @@ def _conflict(
         detail="\n".join(reasons[:MOST_REASONS]),
         next_step="loosen `python` or a tool's range in the recipe",
     )
+
+
+def read_requirement(text: str) -> Requirement:
+    """Return what a requirement says. Raises InputError for none, and for one that names an address."""
+    try:
+        requirement = Requirement(text)
+        cause = "it names an address" if requirement.url else ""
+    except InvalidRequirement as error:
+        cause = str(error).splitlines()[0]
+    if cause:
+        raise InputError(
+            f"{text!r} is not a Python requirement that an index can answer",
+            cause=cause,
+            next_step="correct `python` in the recipe; an example: setuptools<80",
+        )
+    return requirement

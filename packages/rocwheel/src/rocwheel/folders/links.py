@@ -1,0 +1,25 @@
+"""Folders that a stranger may have replaced by links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rocwheel.errors import InputError
+
+
+def through_no_link(path: Path, top: Path) -> Path:
+    """Return a path below `top`. Raises InputError if it, or a folder between the two, is a link.
+
+    A cloned project can bring links, and would make whoever builds it write among their own files. `top`
+    itself may be one: people keep large outputs on another disk.
+    """
+    parts = path.relative_to(top).parts
+    for number in range(1, len(parts) + 1):
+        place = top.joinpath(*parts[:number])
+        if place.is_symlink():
+            raise InputError(
+                f"{place} is a link",
+                cause="a cloned project could make rocwright write elsewhere, such as among your settings",
+                next_step=f"remove it: rm {place}",
+            )
+    return path

@@ -1,0 +1,56 @@
+"""A cloned project whose folders are links: nothing is written behind them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rocwheel.errors import InputError
+from rocwheel.folders.links import through_no_link
+from rocwright.export.model import File
+from rocwright.export.write import write
+
+FILES = {"Containerfile": File(b"FROM x\n"), "base/run.sh": File(b"exit\n", executable=True)}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the user, beside the project that they stand in."""
+    for name in ("elsewhere", "project"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("place", ["export", "export/kind", "export/kind/base"])
+def test_an_export_writes_nothing_behind_a_link(elsewhere: Path, place: str) -> None:
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    Path(place).symlink_to(elsewhere)
+    with pytest.raises(InputError, match=f"{place} is a link"):
+        write(FILES, Path("export/kind"), top=Path())
+    assert list(elsewhere.iterdir()) == []
+    assert not Path("export/kind/Containerfile").exists()
+
+
+def test_a_folder_that_the_user_names_may_lie_behind_a_link(elsewhere: Path) -> None:
+    Path("mine").symlink_to(elsewhere)
+    write(FILES, Path("mine/here"))
+    assert (elsewhere / "here/base/run.sh").stat().st_mode & 0o111
+
+
+def test_a_pipe_in_place_of_a_file_is_another_file(elsewhere: Path) -> None:
+    Path("export/kind").mkdir(parents=True)
+    os.mkfifo("export/kind/Containerfile")
+    with pytest.raises(InputError, match="already has Containerfile"):
+        write(FILES, Path("export/kind"), top=Path())
+
+
+def test_only_what_lies_below_the_top_may_not_be_a_link(elsewhere: Path) -> None:
+    top = Path("outputs")
+    top.symlink_to(elsewhere)
+    assert through_no_link(top / "a/b", top) == top / "a/b"
+    (elsewhere / "a").symlink_to(elsewhere)
+    with pytest.raises(InputError, match="outputs/a is a link"):
+        through_no_link(top / "a/b", top)
