@@ -62,10 +62,10 @@ def wheel(
 
 def make_root(folder: Path) -> Path:
     """The root file system: a whole Python, and programs for the tests."""
-    # pip reads them when it is imported
-    certificates = [one for one in (Path("/etc/ssl/certs"),) if one.is_dir()]
+    # pip reads the first when it is imported; Debian's ensurepip takes pip from the second
+    places = [Path(name) for name in ("/etc/ssl/certs", "/usr/share/python-wheels") if Path(name).is_dir()]
     target = folder / "root.tar.zst"
-    make_tiny_root(target, folder, python=True, whole=True, folders=certificates)
+    make_tiny_root(target, folder, python=True, whole=True, folders=places)
     return target
 
 

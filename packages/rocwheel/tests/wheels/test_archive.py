@@ -18,7 +18,7 @@ from rocwheel_samples.wheel_making import FILES, zip_of
 
 def read_all(path: Path) -> dict[str, bytes]:
     with open_wheel(path) as files:
-        return {file.path: file.read() for file in files}
+        return {file.path: file.read(file.size) for file in files}
 
 
 def made(tmp_path: Path, build: Callable[[zipfile.ZipFile], object]) -> Path:
