@@ -211,7 +211,7 @@ def test_a_build_is_started_watched_healed_and_installed(
         expect(page).to_have_title("failed: build tiny gfx1151 · rocwright")
         # a tab that is left open says so too, and what is to be done
         left.page.clock.fast_forward(31_000)
-        expect(left.page).to_have_title("1 broken · rocwright")
+        expect(left.page).to_have_title("1 failing · rocwright")
         expect(left.page.locator(".broken")).to_contain_text("rocwright build --heal repairs it")
         assert left.wrong == []
         left.page.close()

@@ -86,7 +86,8 @@ def test_planned_alone_all_is_built_with_the_packages_of_one_lock() -> None:
 
 
 def test_the_versions_of_the_lock_below_bind_the_one_above() -> None:
-    below, above = locked(BELOW), locked(ABOVE, locked(BELOW))
+    below = locked(BELOW)
+    above = locked(ABOVE, below)
     assert above.on == below
     assert {name: above.versions[name] for name in below.versions if name in above.versions}.items() <= (
         below.versions.items()
