@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from rocwheel.errors import InputError
 from rocwheel.folders.links import through_no_link
 from rocwright.export.model import File
 from rocwright.export.write import write
+from rocwright.patching.history import Change
+from rocwright.patching.save import save_changes
+from rocwright.provenance.layout import write_index
 
 FILES = {"Containerfile": File(b"FROM x\n"), "base/run.sh": File(b"exit\n", executable=True)}
 
@@ -54,3 +58,29 @@ def test_only_what_lies_below_the_top_may_not_be_a_link(elsewhere: Path) -> None
     (elsewhere / "a").symlink_to(elsewhere)
     with pytest.raises(InputError, match="outputs/a is a link"):
         through_no_link(top / "a/b", top)
+
+
+@pytest.mark.parametrize("place", ["patches", "patches/hello", "edits", "edits/hello.toml"])
+def test_no_edit_is_saved_behind_a_link(elsewhere: Path, place: str) -> None:
+    Path(place).parent.mkdir(exist_ok=True)
+    Path(place).symlink_to(elsewhere)
+    change = Change("subject", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    with pytest.raises(InputError, match=f"{place} is a link"):
+        save_changes([change], "hello", "1.0", "", Path(), "")
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/hosts")])
+@pytest.mark.parametrize("place", ["index.html", "a/index.html", "a/a-1-py3-none-any.whl", "a/b.whl"])
+def test_an_index_is_written_in_place_of_links_and_pipes(
+    elsewhere: Path, place: str, make: Callable[[Path], None]
+) -> None:
+    wheel = elsewhere / "a-1-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    Path("simple/a").mkdir(parents=True)
+    make(Path("simple") / place)
+    write_index(Path("simple"), [wheel])
+    assert wheel.read_bytes() == b"wheel" == Path("simple/a", wheel.name).read_bytes()
+    rows = Path("simple/a/index.html").read_text()
+    assert wheel.name in rows and "b.whl" not in rows
+    assert Path("simple/index.html").read_text().count("<a ") == 1

@@ -130,6 +130,27 @@ def test_what_was_damaged_beside_it_is_left_out(here: Served, records: Records, 
     assert "How it was built" not in client.get(at).text
 
 
+@pytest.mark.parametrize("suffix", [".cdx.json", ".intoto.jsonl", ""])
+@pytest.mark.parametrize("replace", ["link", "pipe", "folder"])
+def test_a_server_gives_nothing_that_a_link_or_a_pipe_stands_for(
+    here: Served, records: Records, work: Workplace, suffix: str, replace: str, tmp_path: Path
+) -> None:
+    at = put(records)
+    place = work.lay_out()[BETA].path
+    place = place.with_name(place.name + suffix)
+    if replace == "folder":
+        place = place.parent
+    place.rename(tmp_path / "elsewhere")
+    if replace == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(tmp_path / "elsewhere")
+    client = here.client()
+    assert "not in the rocwright-out folder" in client.get(at).text
+    for proof in ("sbom", "provenance", "laid-out"):
+        assert client.get(f"{at}/proof/{proof}").status_code == 404
+
+
 def alpha(work: Workplace) -> str:
     record = work.project.store.record(work.step("alpha").key)
     assert record is not None

@@ -10,6 +10,7 @@ import tomlkit
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
+from rocwheel.folders.links import through_no_link
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import Change
 
@@ -23,7 +24,7 @@ def save_changes(
 
     `carried` is the text of the component's edits in the catalog below: a file of the user's own stands in
     its place, so it begins with them. Raises PatchError, before anything is written, for a change that is no
-    unified diff of text, InputError where there is none.
+    unified diff of text, InputError where there is none or a place of them is a link.
     """
     if not changes:
         raise InputError(
@@ -34,11 +35,11 @@ def save_changes(
         )
     for change in changes:
         parse_diff(change.diff, change.subject)
-    patches = folder / "patches" / component
+    patches = through_no_link(folder / "patches" / component, folder)
     taken = [int(path.name[:4]) for path in patches.glob("[0-9][0-9][0-9][0-9]-*.patch")]
     written = []
-    edits = folder / "edits" / f"{component}.toml"
-    text = edits.read_text(encoding="utf-8") if edits.exists() else carried
+    edits = through_no_link(folder / "edits" / f"{component}.toml", folder)
+    text = edits.read_text(encoding="utf-8") if edits.is_file() else carried
     for number, change in enumerate(changes, max(taken, default=0) + 1):
         path = patches / f"{number:04}-{_slug(change.subject)}.patch"
         write_atomic(path, change.diff)

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwheel.folders.links import through_no_link
+from rocwheel.folders.links import is_plain_file, through_no_link
 from rocwheel.model import Frozen, canonical_json
 from rocwright import __version__
 from rocwright.home import Home
@@ -232,12 +232,13 @@ def write_index(folder: Path, wheels: list[Path]) -> None:
         project = through_no_link(folder / canonicalize_name(wheel.name.split("-")[0]), folder)
         project.mkdir(parents=True, exist_ok=True)
         link = project / wheel.name
-        if not link.exists() or not link.samefile(wheel):
+        if not (is_plain_file(link, folder) and link.samefile(wheel)):
             link.unlink(missing_ok=True)
             os.link(wheel, link)
         rows = "".join(
             f'<a href="{escape(one.name)}#sha256={sha256_file(one)}">{escape(one.name)}</a><br>\n'
             for one in sorted(project.glob("*.whl"))
+            if is_plain_file(one, folder)
         )
         _write_page(project / "index.html", rows)
     projects = [page.parent.name for page in sorted(folder.glob("*/index.html"))]
@@ -246,5 +247,5 @@ def write_index(folder: Path, wheels: list[Path]) -> None:
 
 def _write_page(path: Path, body: str) -> None:
     page = f"<!DOCTYPE html>\n<html><body>\n{body}</body></html>\n"
-    if not path.exists() or path.read_text() != page:
+    if not is_plain_file(path, path.parent) or path.read_text() != page:
         write_atomic(path, page)

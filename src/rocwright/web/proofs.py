@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rocwheel.errors import RocwrightError
+from rocwheel.folders.links import is_plain_file
 from rocwright.provenance import sbom_of
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
@@ -73,7 +75,15 @@ def _candidates(output: Path, made: Artifact) -> Iterator[Path]:
     if name not in ("", ".", "..") and output.is_dir():
         for pattern in (f"*/{glob.escape(name)}", f"*/*/{glob.escape(name)}"):
             found = sorted(output.glob(pattern))
-            yield from (path for path in found if path.is_file() and not path.is_symlink())
+            yield from (path for path in found if _is_plain(path, output))
+
+
+def _is_plain(file: Path, output: Path) -> bool:
+    """Whether no link leads to a file or to what lies beside it: a server gives them to whoever may read."""
+    beside = (file.with_name(file.name + suffix) for suffix in (envelope.SUFFIX, sbom_of.BESIDE))
+    return all(
+        is_plain_file(path, output) for path in (file, *(one for one in beside if os.path.lexists(one)))
+    )
 
 
 def _statements(file: Path) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:

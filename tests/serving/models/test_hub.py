@@ -117,6 +117,15 @@ def test_other_bytes_than_the_hub_says_are_refused_and_removed(
     assert not [one for one in wanted.home.models.rglob("*") if one.suffix in (".gguf", ".part")]
 
 
+def test_a_hub_that_sends_more_than_it_said_fills_no_disk(hub: FakeHub, wanted: Wanted, gguf: bytes) -> None:
+    hub.sends["model-Q8_0.gguf"] = gguf * 40
+    error = wanted.refused(FILE)
+    assert isinstance(error, FetchError) and "sends more than" in error.message
+    assert sum(one.stat().st_size for one in wanted.home.models.rglob("*.part")) <= len(gguf)
+    hub.sends.clear()
+    assert wanted(FILE).path.read_bytes() == gguf
+
+
 def test_a_token_is_sent_and_never_told(
     hub: FakeHub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,15 @@ def test_an_image_shows_what_a_container_would_see(tmp_path: Path) -> None:
     assert contents(image) == {"lib/a.so": b"new", "opt/x/f.so": b"f", "e": b"e"}
 
 
+@pytest.mark.parametrize("place", ["index.json", "blobs", "blobs/sha256"])
+def test_an_image_is_read_through_no_link(tmp_path: Path, place: str) -> None:
+    image = write_image(tmp_path / "image", tar(FILES))
+    (image / place).rename(tmp_path / "elsewhere")
+    (image / place).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckError, match="is a link"):
+        contents(image)
+
+
 def test_an_image_without_its_blobs_is_a_check_error(tmp_path: Path) -> None:
     image = write_image(tmp_path / "image", tar(FILES))
     for blob in (image / "blobs" / "sha256").iterdir():

@@ -8,6 +8,7 @@ library finds them (HF_TOKEN, `hf auth login`, HF_ENDPOINT); none is ever writte
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import os
 import re
@@ -29,6 +30,7 @@ from rocwright.serving.models.bar import bar_for
 from rocwright.serving.models.told import MISSING, Where, told
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
     from huggingface_hub import HfApi
 
 SPARE = 256 * 1024**2
@@ -44,6 +46,23 @@ class Brought:
 
     path: Path
     sha256: str | None
+
+
+class Bounded(io.BufferedRandom):
+    """A file of at most `limit` bytes: a server may send more than it said, without end."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        super().__init__(io.FileIO(path, "r+"))
+        self._limit = limit
+
+    def write(self, data: Buffer) -> int:
+        if self.tell() + memoryview(data).nbytes > self._limit:
+            raise FetchError(
+                f"the hub sends more than the {size(self._limit)} that it said",
+                cause="its answer is damaged, or was made to fill this disk",
+                next_step="try again; if it happens again, check HF_ENDPOINT: it must name a hub",
+            )
+        return super().write(data)
 
 
 class Hub:
@@ -126,7 +145,7 @@ class Hub:
             headers = build_hf_headers()
             if urlsplit(said.location).netloc != urlsplit(url).netloc:
                 headers.pop("authorization", None)  # signed addresses of other hosts need no token
-            with part.open("r+b") as out:
+            with Bounded(part, length) as out:
                 out.seek(have)
                 with bar_for(self._progress, name) as bar:
                     http_get(

@@ -23,3 +23,11 @@ def through_no_link(path: Path, top: Path) -> Path:
                 next_step=f"remove it: rm {place}",
             )
     return path
+
+
+def is_plain_file(path: Path, top: Path) -> bool:
+    """Return whether a path below `top` is a file, to which no link leads from `top`."""
+    try:
+        return through_no_link(path, top).is_file()
+    except InputError:
+        return False

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rocwheel.errors import CheckError
+from rocwheel.folders.links import is_plain_file
 from rocwheel.wheels.archives import tar_entries
 from rocwheel.wheels.source import FileSource, Source
 
@@ -99,8 +100,8 @@ class _Layout:
 
     def _open(self, name: str) -> FileSource:
         path = self._folder / name
-        if not path.is_file():
-            raise self._wrong(f"{name} is missing")
+        if not is_plain_file(path, self._folder):
+            raise self._wrong(f"{name} is missing, or is a link")
         return self._opened(path, name)
 
     def _digest(self, descriptor: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,13 @@ def test_the_one_beside_python_stands_before_the_one_on_path(
     monkeypatch.setenv("PATH", str(other.parent))
     monkeypatch.setattr(sys, "executable", str(beside.parent / "python"))
     assert patchelf.patchelf() == beside
+
+
+@pytest.mark.parametrize("edit", [{"remove": ("@/dev/zero",)}, {"replace": {"@/etc/hosts": "libd.so"}}])
+def test_no_name_in_a_wheel_makes_patchelf_read_a_file(edit: dict[str, Any], tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "liba.so.1", "int a;")
+    with pytest.raises(CheckError, match="would read files"):
+        patchelf.apply(Edit(place="x", rpath=(), **edit), path, tmp_path / "changed")
 
 
 def test_an_edit_changes_name_needs_and_rpath_at_once(tmp_path: Path) -> None:

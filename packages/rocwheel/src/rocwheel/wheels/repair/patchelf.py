@@ -49,6 +49,12 @@ def apply(edit: Edit, path: Path, out: Path) -> None:
         words += ["--remove-needed", name]
     # RPATH, not RUNPATH: LD_LIBRARY_PATH must not put another ROCm before what was brought along
     words += ["--force-rpath", "--set-rpath", ":".join(edit.rpath)] if edit.rpath else ["--remove-rpath"]
+    if names := [str(word) for word in words[1:] if str(word).startswith("@")]:
+        raise CheckError(
+            f"patchelf would read files that {edit.place} names: {', '.join(names)}",
+            cause="patchelf takes @FILE for the content of FILE",
+            next_step="check where the wheel came from, and rebuild it",
+        )
     done = process.run([*words, "--output", out, path], timeout=TIME_LIMIT)
     if not done.ok:
         raise CheckError(
