@@ -21,6 +21,7 @@ from tests.making import lock_of, with_sdist
 from tests.tools import tool
 
 from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocwheel.model import canonical_json
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.cli import cli
@@ -31,9 +32,10 @@ from rocwright.export.run import served
 from rocwright.export.windows import builds_there
 from rocwright.export.write import FORMATS, carried_sources, export
 from rocwright.model.steps import ImageOrigin
+from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.resolve.shipped import name_of, request_of, rows, shipped_lock
 from rocwright.resolve.upstream import OfflineUpstream
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -41,6 +43,14 @@ ROWS = {
     f"{stack.name} {row.gpu} {row.base} {row.provider}": (stack, row)
     for stack, row in rows(builtin_catalog())
 }
+
+
+KEYS = Path(__file__).with_name("row_keys.json")
+"""A digest over all step keys of each row, by the name of its lock.
+
+A refactoring that changes one is wrong: everything that anybody has built would be built anew. If facts of a
+row have changed, its new digest goes into the file in the same commit.
+"""
 
 
 def lock_of_row(stack: Stack, row: Row) -> Lock:
@@ -107,6 +117,16 @@ def machine_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for listed in (*Path("/etc/apt").rglob("*.list"), *Path("/etc/apt").rglob("*.sources")):
         words += re.findall(r"https?://([^\s/]+)", listed.read_text())
     return sorted({word for word in words if len(word) > 3 and word not in ("localhost", "rocwright")})
+
+
+def test_the_keys_of_every_row_are_those_written_down() -> None:
+    catalog = builtin_catalog()
+    digests = {}
+    for stack, row in rows(catalog):
+        plan = make_plan(lock_of_row(stack, row), catalog)
+        keys = canonical_json({step.name: step.key for step in plan.steps})
+        digests[name_of(request_of(stack, row))] = sha256_bytes(keys)
+    assert digests == json.loads(KEYS.read_text()), json.dumps(digests, indent=2, sort_keys=True)
 
 
 def test_each_row_is_exported_in_every_format_that_fits_it(
