@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rocwheel.files.atomic import sha256_bytes
-from rocwheel.processes import run as process
-from rocwheel_samples.archives import tar, write_image
-from rocwheel_samples.tables import each
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
 from rocwright.signing.keys import make_key
 from rocwright.web.app import app
-from rocwright.web.artifacts import MOST_IMAGE, is_drawn
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
 from tests.web.serving import Served, a_run, serve_site
 
@@ -155,64 +149,6 @@ def alpha(work: Workplace) -> str:
     record = work.project.store.record(work.step("alpha").key)
     assert record is not None
     return record.outputs[0].sha256
-
-
-def test_wheels_and_archives_are_drawn(here: Served, records: Records, work: Workplace) -> None:
-    client = here.client()
-    for at in (
-        put(records),
-        put(records, "alpha-1.0.tar.gz", work.project.store.verified(alpha(work)).read_bytes()),
-    ):
-        assert f'src="{at}/anatomy.svg"' in client.get(at).text
-        picture = client.get(f"{at}/anatomy.svg")
-        assert picture.status_code == 200 and picture.text.startswith(("<svg", "<?xml"))
-
-
-def test_an_image_is_drawn_as_a_container_would_see_it(
-    here: Served, records: Records, work: Workplace, tmp_path: Path
-) -> None:
-    layout = write_image(tmp_path / "layout", gzip.compress(tar({"opt/inside.so": b"\x7fELF" + b"x" * 5000})))
-    packed = tmp_path / "packed"
-    with tarfile.open(packed, "w") as file:
-        for one in sorted(layout.iterdir()):
-            file.add(one, one.name)
-    work.project.store.put_file(packed)
-    client = here.client()
-    at = put(records, "alpha-tiny.oci.tar", packed.read_bytes())
-    assert "anatomy.svg" in client.get(at).text
-    assert "opt/inside.so" in client.get(f"{at}/anatomy.svg").text
-    for name, data in (("damaged.oci.tar", b"an image"), ("..", b"no file"), ("a.txt", b"text")):
-        (tmp_path / "other").write_bytes(data)
-        work.project.store.put_file(tmp_path / "other")
-        assert client.get(f"{put(records, name, data)}/anatomy.svg").status_code == 404
-
-
-def test_an_image_that_stands_for_more_than_it_holds_is_not_drawn(
-    here: Served, records: Records, work: Workplace, tmp_path: Path
-) -> None:
-    (tmp_path / "sparse").touch()
-    os.truncate(tmp_path / "sparse", 2**35)
-    packed = tmp_path / "packed"
-    assert process.run(["tar", "-S", "-cf", packed, "-C", tmp_path, "sparse"]).ok
-    assert packed.stat().st_size < 2**20
-    work.project.store.put_file(packed)
-    answer = here.client().get(f"{put(records, 'alpha.oci.tar', packed.read_bytes())}/anatomy.svg")
-    assert answer.status_code == 404 and "sparse" in answer.text
-
-
-@each(
-    ("name", "size", "drawn"),
-    [
-        ("a-1-py3-none-any.whl", 1, True),
-        ("a.tar.zst", MOST_IMAGE * 2, True),
-        ("a.oci.tar", MOST_IMAGE, True),
-        ("a.oci.tar", MOST_IMAGE + 1, False),
-        ("a.txt", 1, False),
-        ("", 1, False),
-    ],
-)
-def test_which_files_hold_others(name: str, size: int, drawn: bool) -> None:
-    assert is_drawn(Artifact(component="a", step="a", filename=name, sha256="0", size=size)) == drawn
 
 
 def test_a_check_that_ran_twice_is_told_once_and_what_is_wrong_first(

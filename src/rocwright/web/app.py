@@ -87,7 +87,6 @@ def app(
             Route("/servers", Servers(pages).page),
             Route("/artifacts", artifacts.all),
             Route("/artifacts/{sha256}", artifacts.one),
-            Route("/artifacts/{sha256}/anatomy.svg", artifacts.anatomy),
             Route("/artifacts/{sha256}/file", artifacts.file),
             Route("/artifacts/{sha256}/proof/{what}", artifacts.proof),
             Route("/enter", gate.enter, methods=["GET", "POST"]),

@@ -1,11 +1,10 @@
-"""What builds gave: files, their anatomy, their evidence, how to install them."""
+"""What builds gave: files, their evidence, how to install them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -20,13 +19,10 @@ from starlette.responses import FileResponse, Response
 
 from rocwheel.errors import RocwrightError
 from rocwheel.files.hashes import Hashes
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.wheels.formats import is_tar
 from rocwheel.wheels.index.sent import sent
 from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
-from rocwright.sources.archive import unpack
 from rocwright.store.model import Store, is_key
 from rocwright.web.findings import once
 from rocwright.web.installing import Views, index_at, install_line
@@ -38,17 +34,6 @@ T = TypeVar("T")
 
 MOST_PARTS = 500
 """Components on the page of an artifact; an SBOM may have a hundred thousand."""
-
-IMAGE, MOST_IMAGE = ".oci.tar", 1024**3
-"""How a packed image is named, and how many bytes of one are unpacked for a picture."""
-
-"""Of the layout of an image: it has one for each layer, and a few more."""
-
-PICTURE = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
-    "cache-control": "private, max-age=86400",
-}
-"""A picture styles itself; it is shown as an image, in which nothing runs."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._+!~-]+")
 
@@ -90,7 +75,6 @@ class Artifacts:
             made=made,
             findings=once(evidence),
             there=stored,
-            drawn=stored and is_drawn(made),
             install=install_line(made, index) if laid is not None else "",
             is_wheel=bool(install_line(made, index)),
             token=index.token,
@@ -120,32 +104,6 @@ class Artifacts:
         """What reads whole artifacts: two at a time, whoever asks."""
         return await run_sync(work, limiter=self._limiter)
 
-    async def anatomy(self, request: Request) -> Response:
-        """What is in a wheel, an archive or an image, drawn."""
-        self.site.need(request, "read")
-        made = await self._known(request)
-        picture = await self._heavy(partial(self._drawn, made))
-        return Response(picture, media_type="image/svg+xml", headers=PICTURE)
-
-    def _drawn(self, made: Artifact) -> str:
-
-        from rocwheel.wheels.picture import draw
-        from rocwheel.wheels.picture.anatomy import anatomy
-
-        if not is_drawn(made):
-            raise HTTPException(404, "files of this kind cannot be drawn")
-        with temporary_folder("page") as folder:
-            # the store knows files by their sha256, and an anatomy by their names
-            named = Path(folder) / Path(made.filename).name
-            try:
-                if named.name.endswith(IMAGE):
-                    unpack(self._file(made), named, filename=made.filename, wrapped=False)
-                else:
-                    named.symlink_to(self._file(made))
-                return draw.svg(replace(anatomy(named), packed=made.size))
-            except RocwrightError as error:
-                raise HTTPException(404, f"it cannot be drawn: {error.message}") from error
-
     async def file(self, request: Request) -> Response:
         """The file itself, as built; its bytes are checked before they are sent."""
         self.site.need(request, "read")
@@ -174,12 +132,6 @@ class Artifacts:
         except KeyError:
             raise HTTPException(404, GONE) from None
 
-    def _file(self, made: Artifact) -> Path:
-        try:
-            return self._store().verified(made.sha256)
-        except KeyError:
-            raise HTTPException(404, GONE) from None
-
     def _store(self) -> Store:
         return store_of(self.site.home)
 
@@ -196,12 +148,3 @@ class Artifacts:
 def _quoted(name: str) -> str:
     """A file's name as a header can hold it (RFC 6266)."""
     return f'="{name}"' if _PLAIN.fullmatch(name) else f"*=utf-8''{quote(name)}"
-
-
-def is_drawn(made: Artifact) -> bool:
-    """Whether its files can be seen: of wheels and archives, and of images that are not too large to unpack
-    for it."""
-    name = made.filename
-    if name.endswith(IMAGE):
-        return made.size <= MOST_IMAGE
-    return name.endswith((".whl", ".zip")) or is_tar(b"", name)

@@ -17,7 +17,6 @@ from rocwheel.wheels.devicecode.code_objects import check_targets
 from rocwheel.wheels.devicecode.fatbin import TAKEN_OUT, fat_binary
 from rocwheel.wheels.environment import inspect_environment
 from rocwheel.wheels.inspection import inspect, inspect_together
-from rocwheel.wheels.picture.anatomy import anatomy
 from rocwheel.wheels.runs_on import RunsOn, runs_on, runs_together
 from rocwheel.wheels.source import Held
 from rocwheel_samples.fatbin import pe_file, write_wheel
@@ -230,13 +229,6 @@ def test_an_index_offers_the_device_wheel_of_each_gpu_and_the_host_wheel_to_all(
     told = run("index", "list", wheels).output
     assert [line for line in told.splitlines() if line.startswith("x ") and "every GPU" in line], told
     assert "no GPU" not in told
-
-
-def test_a_picture_shows_the_code_of_archives(tmp_path: Path) -> None:
-    found = anatomy(device(tmp_path, "gfx1151"))
-    (archive,) = [one for one in found.files if one.path.endswith(".kpack")]
-    assert [part.what for part in archive.parts] == ["gfx1151", "other files"]
-    assert sum(part.size for part in archive.parts) == archive.size
 
 
 def test_archives_without_code_of_the_library_are_no_yes(tmp_path: Path) -> None:

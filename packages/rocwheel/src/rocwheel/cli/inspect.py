@@ -34,14 +34,6 @@ MOST_SHOWN = 10
 @click.option(
     "--judge", is_flag=True, help="Check the rest too: libraries, search paths, tags, RECORD, leftovers."
 )
-@click.option(
-    "--svg",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a drawing of the contents to this SVG file.",
-)
-@click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="The same as an HTML page, with tables."
-)
 @json_option
 @click.pass_context
 def command(
@@ -52,8 +44,6 @@ def command(
     kernels: bool,
     resources: bool,
     judge: bool,
-    svg: Path | None,
-    html: Path | None,
     as_json: bool,
 ) -> None:
     """List every piece of GPU code in PATHS, by target.
@@ -64,7 +54,7 @@ def command(
     error, the exit code is 12.
     """
     if len(paths) > 1:
-        _together(paths, targets, as_json, other=venv or kernels or resources or judge or svg or html)
+        _together(paths, targets, as_json, other=venv or kernels or resources or judge)
         return
     (path,) = paths
     if kernels:
@@ -88,25 +78,10 @@ def command(
 
             click.echo()
             print_findings(findings)
-    if svg or html:
-        _draw(path, findings, svg, html)
     if any(one.grade == "error" for one in findings):
         from rocwheel.errors import CheckError
 
         context.exit(CheckError.failure.exit_code)
-
-
-def _draw(path: Path, findings: list[Finding], svg: Path | None, html: Path | None) -> None:
-    from rocwheel.files.atomic import write_atomic
-    from rocwheel.wheels.picture import draw
-    from rocwheel.wheels.picture.anatomy import anatomy
-
-    found = anatomy(path)
-    drawn = {svg: draw.svg(found), html: draw.html(found, findings)}
-    for out, text in drawn.items():
-        if out is not None:
-            write_atomic(out, text)
-            click.echo(f"written: {out}", err=True)
 
 
 def _inspected(path: Path, venv: bool, *, heads: bool) -> Inspection:
