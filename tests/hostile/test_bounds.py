@@ -106,6 +106,14 @@ LINES = wheel_with("METADATA", b"", b"a:\n", 3 * MIB)
 ROWS = wheel_with("RECORD", b"", b"a,,\n", 24 * MIB)
 RECORD = wheel_with("RECORD", b"", b"small/__init__.py,,\n", 110 * MIB)
 
+TAGS = "-".join(".".join(f"{part}{number}" for number in range(300)) for part in "abc").encode()
+"""27 million combinations of tags, in 4 KB."""
+
+
+def text(name: str, content: bytes) -> Callable[[Path], Path]:
+    return wheel_with(name, content, b" ", len(content))
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "slim": lambda path: slim_wheel(path, out(path), WISH, known={"gfx1100"}, epoch=0),
     "split": lambda path: split_wheel(path, out(path), epoch=0),
@@ -287,6 +295,13 @@ CASES: dict[str, Case] = {
     "slim: long RECORD": Case(RECORD, READERS["slim"], "at most"),
     "lint: RECORD of rows": Case(ROWS, judge, ""),
     "canonicalize: RECORD of rows": Case(ROWS, lambda path: normalise(path, out(path), epoch=0), "RECORD"),
+    "lint: tags multiplied out": Case(text("WHEEL", WHEEL.replace(b"py3-none-any", TAGS)), judge, ""),
+    "lint: a version of digits": Case(text("METADATA", b"Name: small\nVersion: " + b"1" * 5000), judge, ""),
+    "install: a nested marker": Case(
+        text("METADATA", b"Name: small\nRequires-Dist: x; " + b"(" * 3000),
+        READERS["install"],
+        "cannot be read",
+    ),
     "gguf: arrays that nobody needs": Case(
         gguf(3000, 0, (array(number, 0, 4096, 1) for number in range(3000))), of_gguf, ""
     ),

@@ -87,6 +87,24 @@ def test_a_wheel_with_an_older_name_of_its_platform_is_taken(
     assert [pin.filename for pin in resolve(("old",), "3.13", "x86_64", store).wheels] == [name]
 
 
+def test_names_and_requirements_that_are_made_to_grow_are_passed_over(
+    index: Index, store: LocalStore
+) -> None:
+    """27 million combinations of tags in 4 KB, digits that Python does not convert, a nested marker."""
+    tags = "-".join(".".join(f"{part}{number}" for number in range(300)) for part in "abc")
+    nested = f"helper; {'(' * 1900}python_version > '3'{')' * 1900}"
+    index.files["maker"] = {
+        "maker-1.0-py3-none-any.whl": wheel("maker", "1.0"),
+        f"maker-1.1-{tags}.whl": b"",
+        f"maker-{'9' * 5000}-py3-none-any.whl": b"",
+        "maker-1.2-1/../../y-py3-none-any.whl": b"",
+        "maker-1.3-py3-none-any.whl": wheel("maker", "1.3", nested),
+        "maker-1.4-py3-none-any.whl": wheel("maker", "1.4", f"helper>={'1' * 5000}"),
+    }
+    pins = resolve(("maker",), "3.13", "x86_64", store).wheels
+    assert [pin.filename for pin in pins] == ["maker-1.0-py3-none-any.whl"]
+
+
 def test_a_project_left_to_others_must_still_have_a_version_that_fits(
     index: Index, store: LocalStore
 ) -> None:

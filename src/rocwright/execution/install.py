@@ -16,6 +16,7 @@ from rocwheel.folders.temporary import temporary_folder
 from rocwheel.processes import run as process
 from rocwheel.processes.python import python_module
 from rocwheel.wheels.archive import read_metadata
+from rocwheel.wheels.names import read_requirement
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
@@ -107,7 +108,7 @@ def read_wheel(path: Path) -> Wheel:
     """Return what a wheel says of itself. Raises CheckError or InputError if it says nothing of the kind."""
     headers = BytesParser().parsebytes(read_metadata(path))
     try:
-        needs = tuple(Requirement(str(need)) for need in headers.get_all("Requires-Dist", []))
+        needs = tuple(read_requirement(str(need)) for need in headers.get_all("Requires-Dist", []))
         return Wheel(path=path, name=str(headers["Name"]), version=str(headers["Version"]), needs=needs)
     except InvalidRequirement as error:
         raise CheckError(

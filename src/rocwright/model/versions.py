@@ -10,15 +10,20 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator
 
+from rocwheel.wheels.names import read_version
+
 
 def check_version(value: str) -> str:
     """Return a version as it is. Raises ValueError where it is none."""
     try:
-        Version(value)
+        read_version(value)
     except InvalidVersion as error:
         raise ValueError(f"{value!r} is not a version such as 0.21.0 (PEP 440)") from error
     return value
 
+
+_MOST_DIGITS = 400
+"""Digits of a number in a version that are read: Python converts no more than 4,300."""
 
 PythonVersion = Annotated[str, AfterValidator(check_version)]
 
@@ -48,17 +53,17 @@ def step_between(before: str, after: str) -> Step:
 def is_older(version: str, other: str) -> bool:
     """Whether a version stands before another: as PEP 440 says where both are such, else as packages do."""
     with contextlib.suppress(InvalidVersion):
-        return Version(version) < Version(other)
+        return read_version(version) < read_version(other)
     return package_order(version) < package_order(other)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of upstream's version: without epoch, revision, and what marks a build or pre-release."""
     with contextlib.suppress(InvalidVersion):
-        return Version(version).release
+        return read_version(version).release
     upstream = re.split(r"[+~]", version.partition(":")[2] or version)[0]
     upstream = upstream.rpartition("-")[0] or upstream
-    return tuple(int(digits) for digits in re.findall(r"\d+", upstream)[:4])
+    return tuple(int(digits[:_MOST_DIGITS]) for digits in re.findall(r"\d+", upstream)[:4])
 
 
 Order = tuple[int, tuple[tuple[tuple[int, ...], int], ...], tuple[tuple[tuple[int, ...], int], ...]]
@@ -72,13 +77,13 @@ def package_order(version: str) -> Order:
     upstream, dash, revision = rest.rpartition("-")
     if not dash:
         upstream, revision = rest, ""
-    return int(epoch), _pieces(upstream), _pieces(revision or "0")
+    return int(epoch[:_MOST_DIGITS]), _pieces(upstream), _pieces(revision or "0")
 
 
 def _pieces(text: str) -> tuple[tuple[tuple[int, ...], int], ...]:
     found = re.findall(r"(\D*)(\d*)", text)[:-1]
     # the end of a text stands before every sign but the tilde
-    return (*((_signs(signs), int(digits or 0)) for signs, digits in found), ((0,), 0))
+    return (*((_signs(signs), int(digits[:_MOST_DIGITS] or 0)) for signs, digits in found), ((0,), 0))
 
 
 def _signs(signs: str) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 
+from rocwheel.wheels.names import read_requirement
 from rocwright.catalog.load import Catalog
 from rocwright.provenance.bundled import Contents
 from rocwright.provenance.materials import Material
@@ -32,7 +33,7 @@ def wants(contents: Contents, lock: Lock, catalog: Catalog, materials: Sequence[
     asked = contents.metadata.all("Requires-Dist") if contents.metadata else ()
     for text in dict.fromkeys(asked):
         try:
-            wanted = Requirement(text)
+            wanted = read_requirement(text)
         except InvalidRequirement:
             continue
         component = _component_of(wanted.name, lock, catalog)

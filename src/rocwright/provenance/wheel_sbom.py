@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 
 from rocwheel.files.atomic import sha256_file
 from rocwheel.units import count
 from rocwheel.wheels.inspection import TargetCode
+from rocwheel.wheels.names import read_requirement
 from rocwright.provenance.cyclonedx import (
     Object,
     component,
@@ -121,8 +122,8 @@ def _requirements(texts: Iterable[str]) -> tuple[list[Object], list[str]]:
     found, unread = [], []
     for text in dict.fromkeys(texts):
         try:
-            wanted = Requirement(text)
-        except (InvalidRequirement, RecursionError):
+            wanted = read_requirement(text)
+        except InvalidRequirement:
             unread.append(text[:_LONGEST])
             continue
         found.append(

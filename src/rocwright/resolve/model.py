@@ -9,7 +9,6 @@ from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
     parse_sdist_filename,
-    parse_wheel_filename,
 )
 from pydantic import (
     AfterValidator,
@@ -21,6 +20,7 @@ from pydantic import (
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.model import Frozen, canonical_json
+from rocwheel.wheels.names import read_wheel_name
 from rocwright.catalog.place import PlaceKind
 from rocwright.catalog.remedy import Name, RemedyAction
 from rocwright.model.architecture import Architecture
@@ -41,7 +41,7 @@ def _check_time(value: str) -> str:
 
 def _check_python_file(pin: FilePin) -> FilePin:
     if isinstance(pin.origin, IndexOrigin):
-        parse = parse_wheel_filename if pin.filename.endswith(".whl") else parse_sdist_filename
+        parse = read_wheel_name if pin.filename.endswith(".whl") else parse_sdist_filename
         try:
             parse(pin.filename)
             check_version(pin.origin.version)

@@ -15,12 +15,13 @@ from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from rocwheel.errors import ConflictError, FetchError, InputError
+from rocwheel.wheels import names
 
 GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
 PLATFORMS = (*(f"manylinux{glibc}_{{machine}}" for glibc in GLIBC), "linux_{machine}")
@@ -88,7 +89,7 @@ class Interpreter:
         """Return whether a `Requires-Python` admits it. A value that is none admits every interpreter."""
         try:
             return SpecifierSet(requires_python or "").contains(f"{self.version}.0", prereleases=True)
-        except InvalidSpecifier:
+        except ValueError:  # no specifier, or one of too many digits
             return True
 
 
@@ -234,7 +235,7 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
     ) -> tuple[Version | None, tuple[int, ...]]:
         """Return the version of a file and its rank, the best least; no version for one that does not fit."""
         try:
-            version = Version(package.version or "")
+            version = names.read_version(package.version or "")
         except InvalidVersion:
             return None, ()
         if any_file:
@@ -244,7 +245,7 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
         if package.package_type != "wheel":
             return version, ()
         try:
-            _, _, build, tags = parse_wheel_filename(package.filename)
+            _, _, build, tags = names.read_wheel_name(package.filename)
         except InvalidWheelFilename:
             return None, ()
         ranks = [self._python.tags()[tag] for tag in tags if tag in self._python.tags()]
@@ -261,7 +262,7 @@ def _exactly(version: str) -> SpecifierSet:
 
 def _parsed(text: str) -> Requirement | None:
     try:
-        return Requirement(text)
+        return names.read_requirement(text)
     except InvalidRequirement:
         return None
 
@@ -291,7 +292,7 @@ def _conflict(
 def read_requirement(text: str) -> Requirement:
     """Return what a requirement says. Raises InputError for none, and for one that names an address."""
     try:
-        requirement = Requirement(text)
+        requirement = names.read_requirement(text)
         cause = "it names an address" if requirement.url else ""
     except InvalidRequirement as error:
         cause = str(error).splitlines()[0]

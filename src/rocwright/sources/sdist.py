@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
 from rocwheel.errors import FetchError
 from rocwheel.folders.temporary import temporary_folder
+from rocwheel.wheels.names import read_requirement
 from rocwright.sources.archive import unpack
 
 SUFFIX = ".tar.gz"
@@ -46,7 +47,7 @@ def read_sdist(path: Path, filename: str) -> Sdist:
             said = email.message_from_string((tree / "PKG-INFO").read_text(errors="replace"))
             requires = said.get_all("Requires-Dist", []) or _of_egg_info(tree)
             for one in requires:
-                Requirement(one)
+                read_requirement(one)
             return Sdist(
                 name=canonicalize_name(said["Name"] or ""),
                 version=said["Version"] or "",
@@ -66,7 +67,7 @@ def _build_requirements(path: Path) -> tuple[str, ...]:
     if not path.exists():
         return DEFAULT_BUILD
     system = tomllib.loads(path.read_text()).get("build-system", {})
-    found = tuple(str(Requirement(one)) for one in system.get("requires", DEFAULT_BUILD))
+    found = tuple(str(read_requirement(one)) for one in system.get("requires", DEFAULT_BUILD))
     return found if "build-backend" in system else tuple(dict.fromkeys([*found, *DEFAULT_BUILD]))
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from rocwheel.wheels.names import read_version
 from rocwright.resolve.settings import Take
 from rocwright.sources.index import Published
 from rocwright.watch.question import File, ImageTags, Listing, Project, Question, Refs, TagDay
@@ -67,7 +68,7 @@ def _taken(version: Version, has: Version, take: Take) -> bool:
 
 def _version(text: str) -> Version | None:
     try:
-        return Version(text)
+        return read_version(text)
     except InvalidVersion:
         return None
 
@@ -109,5 +110,5 @@ def _releases(files: Iterable[Published], python: str) -> Iterator[Candidate]:
 def _runs_on(required: str, python: str) -> bool:
     try:
         return not python or Version(python) in SpecifierSet(required)
-    except (InvalidSpecifier, InvalidVersion):
+    except ValueError:  # neither, or of too many digits
         return True

@@ -39,7 +39,23 @@ def test_a_file_name_is_taken_apart_and_put_together_again() -> None:
     assert name.file_name == written
 
 
-@each("wrong", ["x.zip", "x-1.0.whl", "x-one-py3-none-any.whl", "a b-1.0-py3-none-any.whl"])
+TAGS = "-".join(".".join(f"{part}{number}" for number in range(300)) for part in "abc")
+"""27 million combinations of tags, in 4 KB."""
+
+
+@each(
+    "wrong",
+    [
+        "x.zip",
+        "x-1.0.whl",
+        "x-one-py3-none-any.whl",
+        "a b-1.0-py3-none-any.whl",
+        "x-1.0-1/../../y-py3-none-any.whl",
+        "x-1.0-1\x1b[2J-py3-none-any.whl",
+        f"x-{'1' * 5000}-py3-none-any.whl",
+        f"x-1.0-{TAGS}.whl",
+    ],
+)
 def test_other_names_are_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="not a valid wheel filename"):
         parse_name(wrong)

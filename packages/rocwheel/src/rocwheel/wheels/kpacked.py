@@ -153,11 +153,13 @@ def _fits(need: Requirement, version: str) -> bool:
 
 
 def _requirements(texts: Iterable[str]) -> Iterator[Requirement]:
-    from packaging.requirements import InvalidRequirement, Requirement  # most wheels can do without
+    from packaging.requirements import InvalidRequirement  # most wheels can do without
+
+    from rocwheel.wheels.names import read_requirement
 
     for text in texts:
         try:
-            yield Requirement(text)
+            yield read_requirement(text)
         except InvalidRequirement:
             continue  # a wheel of before, or a word of its own; nothing is concluded from it
 

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from packaging.tags import Tag, parse_tag
-from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.tags import Tag
+from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.files.bounds import METADATA_LINES, RECORD_ROWS
+from rocwheel.wheels.names import read_tags, read_version, read_wheel_name
 
 RECORD = "RECORD"
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -52,7 +53,7 @@ class WheelName:
     @property
     def tags(self) -> frozenset[Tag]:
         """Each combination of the compressed tags."""
-        return parse_tag(f"{self.python}-{self.abi}-{self.platform}")
+        return read_tags([f"{self.python}-{self.abi}-{self.platform}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +139,7 @@ class Headers:
 def parse_name(file_name: str) -> WheelName:
     """The parts of a wheel's file name. Raises InputError for one that pip would not take."""
     try:
-        parse_wheel_filename(file_name)
+        read_wheel_name(file_name)
         parts = file_name.removesuffix(".whl").split("-")
     except (InvalidWheelFilename, InvalidVersion, InvalidName) as error:
         raise InputError(
@@ -172,7 +173,7 @@ def with_local(version: str, label: str) -> str:
     Source: PEP 440, local version identifiers. Raises InputError where that is no version.
     """
     try:
-        known = Version(version)
+        known = read_version(version)
         local = ".".join(part for part in (known.local, label) if part)
         return str(Version(f"{known.public}+{local}"))
     except InvalidVersion as error:
@@ -248,10 +249,12 @@ def name_problems(name: WheelName, folder: str, wheel: Headers, metadata: Header
     for where, told in ((folder, version), ("METADATA", metadata.get("Version"))):
         if not _same_version(told, name.version):
             problems.append(f"{where} has version {told or '(none)'}, the file name {name.version}")
-    tags = frozenset(tag for text in wheel.all("Tag") for tag in parse_tag(text))
-    if tags != name.tags:
-        differ = ", ".join(sorted(map(str, tags ^ name.tags)))
-        problems.append(f"WHEEL and the file name differ in the tags {differ}")
+    try:
+        if differ := read_tags(wheel.all("Tag")) ^ name.tags:
+            few = ", ".join(sorted(map(str, differ)))
+            problems.append(f"WHEEL and the file name differ in the tags {few}")
+    except ValueError as error:
+        problems.append(f"WHEEL cannot be compared with the file name: {error}")
     if wheel.get("Root-Is-Purelib").lower() not in ("true", "false"):
         problems.append("WHEEL does not say whether Root-Is-Purelib")
     if not wheel.get("Wheel-Version").startswith("1."):
@@ -271,7 +274,7 @@ def moved(path: str, folder: str, version: str) -> str:
 
 def _same_version(one: str, other: str) -> bool:
     try:
-        return Version(one) == Version(other.replace("_", "-"))
+        return read_version(one) == read_version(other.replace("_", "-"))
     except InvalidVersion:
         return one == other
 

@@ -14,8 +14,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.utils import InvalidWheelFilename, canonicalize_name
+from packaging.version import InvalidVersion
 
 from rocwheel.errors import CheckError, RocwheelError
 from rocwheel.files.bounds import METADATA, check_text
@@ -25,6 +25,7 @@ from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_c
 from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.members import HEAD
+from rocwheel.wheels.names import read_version, read_wheel_name
 from rocwheel.wheels.source import Budget, Held, Source
 
 WHOLE = 4 * 1024**2
@@ -136,7 +137,7 @@ def wheel_name(filename: str) -> tuple[str, str]:
     if not _FILENAME.fullmatch(filename):
         raise _misnamed(filename, "only letters, digits and . _ + ! ~ - are allowed")
     try:
-        project, version, _, _ = parse_wheel_filename(filename)
+        project, version, _, _ = read_wheel_name(filename)
     except (InvalidWheelFilename, InvalidVersion) as error:
         raise _misnamed(filename, str(error)) from error
     return str(project), str(version)
@@ -269,6 +270,6 @@ def _agree(fields: dict[str, str], project: str, version: str) -> None:
 @lru_cache(maxsize=4096)
 def _version(text: str) -> str:
     try:
-        return str(Version(text))
+        return str(read_version(text))
     except InvalidVersion:
         return ""
