@@ -116,12 +116,13 @@ class FarmCluster(Frozen):
 
 class Farm(Frozen):
     """`[farm]`: the address of the coordinator (`tls://host:8786`; nothing: each build has its own, on this
-    machine or in a `cluster`), the folder of the certificates that its machines share, and whether steps here
-    share single compiled objects with the machines that build in the same store."""
+    machine or in a `cluster`), the folder of the certificates that its machines share, and the folder of
+    compiled objects that machines share, to which only those write that `compiler_cache_writes` trusts."""
 
     scheduler: str = Field(default="", pattern=r"^((tcp|tls)://\S+)?$")
     certificates: str = ""
-    compiler_cache: bool = False
+    compiler_cache: str = ""
+    compiler_cache_writes: bool = False
     cluster: FarmCluster | None = None
 
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import FetchAction, Input, Resources, Step
 from rocwright.sandbox import sweep
 from rocwright.signing.keys import make_key, pem_of, signer_of
-from rocwright.store.model import Objects
 from rocwright.store.trust import Trust, TrustedKey, trust_file, write_trust
 
 RAN = tuple(f"echo {word} >> /build/ran" for word in ("one", "two", "three"))
@@ -313,7 +311,7 @@ def test_whose_objects_came_into_a_kept_tree_is_in_the_record_though_the_cache_i
     assert json.loads(note_of(workshop, step).read_text())["others"] == [key.keyid]
     drop(workshop.home, domain)
     record = workshop.run(step)
-    assert (record.resumed, record.objects) == (1, (Objects(keyid=key.keyid),))
+    assert (record.resumed, record.cache_signers) == (1, (key.keyid,))
 
 
 def test_it_starts_clean_where_a_key_had_a_part_in_the_tree_that_is_not_trusted_any_more(
@@ -325,17 +323,6 @@ def test_it_starts_clean_where_a_key_had_a_part_in_the_tree_that_is_not_trusted_
     note.write_text(json.dumps(json.loads(note.read_text()) | {"others": ["f" * 64]}))
     said = "starts clean: a key that is not trusted any more had signed some of the kept tree"
     assert starts_clean(workshop, step) == said
-
-
-def test_what_is_noted_of_a_tree_at_the_same_time_is_noted_whole(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    noting = kept_tree.Noting(workspace, kept_tree.begin("k", "c"), writes=True)
-    assert not noting.kept.cached
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: noting.taken({f"{number:02}"}), range(50)))
-        pool.submit(noting.note, ended=3).result()
-    noted = kept_tree.Kept.model_validate_json((tmp_path / kept_tree.NOTE).read_text())
-    assert (noted.ended, noted.cached, len(noted.others)) == (3, True, 50)
 
 
 def test_a_step_that_goes_on_and_fails_by_itself_starts_clean_the_next_time(workshop: Workshop) -> None:

@@ -20,7 +20,7 @@ from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
-from rocwright.store.model import RECORD_SCHEMA, Objects, Output, Record, Shard
+from rocwright.store.model import RECORD_SCHEMA, Output, Record, Shard
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_signatures_may_be_added_without_another_form(store: LocalStore, record:
     [
         ({}, 2),
         ({"shards": (Shard(key="a" * 64, step="s"),)}, 4),
-        ({"objects": (Objects(count=1),)}, 5),
+        ({"cache_signers": ("a",)}, 5),
     ],
 )
 def test_a_record_has_the_lowest_schema_that_says_all_of_it(
@@ -128,9 +128,9 @@ def test_a_record_has_the_lowest_schema_that_says_all_of_it(
     store.write_record(record.model_copy(update=said))
     found = json.loads(file_of(store, record).read_text())
     assert found["schema_version"] == schema
-    assert {"shards", "objects", "origin"} & set(found) == set(said)
+    assert {"shards", "cache_signers", "origin"} & set(found) == set(said)
     kept = store.record(record.key)
-    assert kept is not None and kept.objects == said.get("objects", ())
+    assert kept is not None and kept.cache_signers == said.get("cache_signers", ())
 
 
 # a newer rocwright's

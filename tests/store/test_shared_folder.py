@@ -13,9 +13,9 @@ from rocwheel.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.shared import FORMAT, SCHEMA
 from rocwright.store.shared_folder import UNFINISHED, SharedFolder
-from rocwright.store.shared_gc import OLD, clean
+from rocwright.store.shared_gc import YOUNG, clean
 
-LONG_AGO = time.time() - 2 * OLD
+LONG_AGO = time.time() - 2 * YOUNG
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def bucket(shared: Path) -> Bucket:
     return Bucket(shared.as_uri())
 
 
-@pytest.mark.parametrize("place", ["objects", "objects/ab", "blobs", "blobs/ab"])
+@pytest.mark.parametrize("place", ["blobs", "blobs/ab"])
 def test_a_clean_up_removes_nothing_behind_a_link(
     bucket: Bucket, shared: Path, documents: Path, place: str
 ) -> None:
@@ -56,11 +56,12 @@ def test_a_clean_up_removes_nothing_behind_a_link(
 
 
 def test_a_clean_up_removes_what_is_old(bucket: Bucket, shared: Path) -> None:
-    bucket.add("objects/ab/old", b"1")
-    bucket.add("objects/ab/new", b"2")
-    os.utime(shared / "objects/ab/old", (LONG_AGO, LONG_AGO))
+    old, new = f"blobs/aa/{'a' * 64}", f"blobs/bb/{'b' * 64}"
+    bucket.add(old, b"1")
+    bucket.add(new, b"2")
+    os.utime(shared / old, (LONG_AGO, LONG_AGO))
     assert clean(bucket).files == 1
-    assert [found.name for found in bucket.list("objects")] == ["objects/ab/new"]
+    assert [found.name for found in bucket.list("blobs")] == [new]
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link"])

@@ -21,7 +21,7 @@ from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record
 from rocwright.store.shared import word_name
-from rocwright.store.shared_gc import DAY, OLD, YOUNG, Keep, clean
+from rocwright.store.shared_gc import DAY, YOUNG, Keep, clean
 
 RACES = 100
 
@@ -56,17 +56,6 @@ def test_old_files_that_no_record_names_go_and_all_else_stays(
     assert clean(bucket).files == 1
     assert {one.name for one in bucket.list("blobs")} == {named, "blobs/bb/" + "b" * 64}
     assert [*bucket.list("leases")] == []
-
-
-def test_compiled_objects_go_after_a_month(bucket: Bucket, lab: Machine, tmp_path: Path) -> None:
-    lab.push(bucket, lab.make())
-    names = [f"objects/{'a' * 64}/00/{'0' * 20}/{one * 64}" for one in "ab"]
-    for name, seconds in zip(names, (OLD + 60, OLD - 60), strict=True):
-        bucket.add(name, b"compiled")
-        aged(tmp_path, bucket, name, seconds)
-    assert clean(bucket, dry_run=True).files == 1
-    assert clean(bucket).size == len(b"compiled")
-    assert [one.name for one in bucket.list("objects")] == names[1:]
 
 
 def test_a_record_that_cannot_be_read_keeps_everything(bucket: Bucket, lab: Machine, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rocwheel.errors import NetworkError, OutOfDiskError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Objects, Record, Shard
+from rocwright.store.model import Record, Shard
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
@@ -261,23 +261,20 @@ def test_a_build_with_shards_of_another_signer_counts_alone_but_not_among_those_
     assert taken is not None and taken.shards == (shard,)
 
 
-def test_a_build_with_objects_of_another_signer_counts_alone_but_not_among_those_that_agree(
+def test_a_build_with_a_cache_that_another_signer_filled_counts_alone_but_not_among_those_that_agree(
     bucket: Bucket, lab: Machine, mine: Machine, tmp_path: Path
 ) -> None:
     second = Machine(tmp_path / "second", "second")
     made = lab.make()
-    own = Objects(keyid=lab.key.keyid, count=3)
-    lab.store.write_record(made.model_copy(update={"objects": (Objects(count=7), own)}))
+    lab.store.write_record(made.model_copy(update={"cache_signers": (lab.key.keyid,)}))
     lab.push(bucket, made)
     second.make()
-    # it took none itself, and may have read what an earlier step took
-    taken = Objects(keyid=lab.key.keyid, count=0)
-    second.store.write_record(made.model_copy(update={"objects": (taken,)}))
+    second.store.write_record(made.model_copy(update={"cache_signers": (lab.key.keyid,)}))
     second.push(bucket, made)
     assert mine.behind(bucket, lab.key, second.key, agree=2).record(made.key) is None
     assert any(f"compiled by another signer ({lab.key.keyid[:12]})" in one for one in mine.said)
     found = mine.behind(bucket, second.key).record(made.key)
-    assert found is not None and found.objects == (taken,)
+    assert found is not None and found.cache_signers == (lab.key.keyid,)
     assert found.compiled_by_others() == (lab.key.keyid,)
 
 

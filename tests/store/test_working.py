@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -239,27 +237,3 @@ def test_it_opens_by_its_url_with_the_key_and_the_trust_of_this_machine(
     assert Home(home).store.is_dir()
     again = open_store(bucket.url).record(mine.key)
     assert again is not None and again.outputs == mine.outputs
-
-
-def test_compiled_objects_are_asked_for_with_less_patience_and_not_where_two_must_agree(
-    opens: Opens, machines: dict[str, Machine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, said = opens("two", "one"), machines["two"].said
-    theirs = opens("one").objects("a" * 64, said.append)
-    assert theirs is not None and theirs.put("0" * 20, b"compiled")
-    found = store.objects("a" * 64, said.append)
-    assert found is not None
-    taken = found.get("0" * 20)
-    assert taken is not None and (taken.data, taken.keyid) == (b"compiled", machines["one"].key.keyid)
-    # who listens there never answers
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        reach(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setattr("rocwright.store.working.SECONDS", 1.0)
-        lost = store.objects("a" * 64, said.append)
-        assert lost is not None
-        begun = time.monotonic()
-        assert lost.get("0" * 20) is None
-        assert 0.9 < time.monotonic() - begun < 5
-    assert ["did not answer" in one for one in said] == [True]
-    store.shared[0].agree = 2
-    assert store.objects("a" * 64, said.append) is None

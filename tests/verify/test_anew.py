@@ -19,7 +19,7 @@ from rocwright.records.opening import read_records
 from rocwright.resolve.files import read_lock, write_lock, write_request
 from rocwright.resolve.settings import Channel
 from rocwright.store.local import LocalStore
-from rocwright.store.model import CacheUse, Objects, Shard
+from rocwright.store.model import CacheUse, Shard
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf $OUT/alpha-1.0.tar.gz a"
 RECIPES = {
@@ -134,16 +134,15 @@ def test_how_a_thing_was_made_is_no_check_of_what_it_does() -> None:
     assert said_of("verify", "verified", [made]) == ""
 
 
-def test_objects_of_another_owner_are_told_signed_and_taken_by_no_channel_until_it_is_reproduced(
+def test_a_cache_filled_by_another_owner_are_told_signed_and_taken_by_no_channel_until_it_is_reproduced(
     rocwright: Command, home: Home, env: dict[str, str], tmp_path: Path
 ) -> None:
     run(rocwright, env, "build", "--no-compiler-cache")
     store = LocalStore(home.store)
     for record in store.records():
         if record.step == "alpha":
-            objects = (Objects(count=3), Objects(keyid="f" * 64, count=2))
             use = CacheUse(state="filled", domain=env["DOMAIN"])
-            store.write_record(record.model_copy(update={"objects": objects, "cache": use}))
+            store.write_record(record.model_copy(update={"cache_signers": ("f" * 64,), "cache": use}))
     run(rocwright, env, "verify")
     wanted = "anew: compiled by others in part: alpha: signed by ffffffffffff"
     assert lack(home, Channel(name="any", said="built")) == wanted

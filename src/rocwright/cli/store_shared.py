@@ -161,7 +161,6 @@ def usage_of(url: str, *, as_json: bool) -> None:
     if as_json:
         rows = {"steps": [asdict(one) for one in steps], "signers": [asdict(one) for one in signers]}
         told = {"files": len(found.blobs), "size": total, "unnamed": len(found.nobodys)}
-        told |= {"objects": len(found.objects), "objects_size": sum(one.size for one in found.objects)}
         print_json(rows | told | {"unnamed_size": nobodys, "unreadable": found.unreadable})
         return
     names = {one.keyid: one.name for one in read_trust(trust_file()).key}
@@ -176,9 +175,6 @@ def usage_of(url: str, *, as_json: bool) -> None:
         )
         click.echo()
     click.echo(f"{count(len(found.blobs), 'file')}, {size(total)} in {plain_url(url)}")
-    if found.objects:
-        compiled = sum(one.size for one in found.objects)
-        click.echo(f"{count(len(found.objects), 'compiled object')}, {size(compiled)}")
     if found.nobodys:
         click.echo(
             f"no record names {count(len(found.nobodys), 'file')}, {size(nobodys)}: rocwright store gc --of "

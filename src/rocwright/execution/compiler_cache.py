@@ -27,10 +27,14 @@ from rocwright.bases.roots import remove_tree
 from rocwright.config import config
 from rocwright.home import Home
 from rocwright.store.model import CacheUse
+from rocwright.store.trust import read_trust, trust_file
 from rocwright.untrusted import Untrusted
 
 MOST_FILES = 2_000_000
 """What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""
+
+SIGNER = "shared-cache"
+"""Stands among the ids of keys for whoever can write to the folder that machines share."""
 
 _USED = ".used"
 _OTHERS = ".others"
@@ -48,6 +52,12 @@ class Lent:
 
 
 NONE = Lent(None, CacheUse(state="none"))
+
+
+def trusted_signers() -> frozenset[str]:
+    """Return the ids of those whose objects may be in a compiler cache of this machine."""
+    shared = {SIGNER} if config().farm.compiler_cache else frozenset[str]()
+    return frozenset(read_trust(trust_file()).keyids) | shared
 
 
 @contextlib.contextmanager

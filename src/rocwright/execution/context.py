@@ -10,7 +10,7 @@ from rocwright.execution.kept_tree import Kept
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
-from rocwright.store.model import CacheUse, Objects, Output, Record, Shard, Store
+from rocwright.store.model import CacheUse, Output, Record, Shard, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,4 +60,4 @@ class ActionResult:
     commits: Mapping[str, str] | None = None
     resumed: int = 0
     shards: tuple[Shard, ...] = ()
-    objects: tuple[Objects, ...] = ()
+    cache_signers: tuple[str, ...] = ()

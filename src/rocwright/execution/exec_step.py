@@ -203,7 +203,7 @@ def _make(
         commits=dict(made.commits or {}),
         resumed=made.resumed,
         shards=made.shards,
-        objects=made.objects,
+        cache_signers=made.cache_signers,
     )
     if content_key != key:
         store.put_record(record.model_copy(update={"key": content_key}))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,10 +17,10 @@ from pydantic import ValidationError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.model import Frozen
 from rocwright import __version__, sandbox
+from rocwright.execution.compiler_cache import trusted_signers
 from rocwright.execution.workspace import Workspace
 from rocwright.model.step_environment import NOTE as OPENED
 from rocwright.model.steps import RunAction, Step
-from rocwright.store.trust import read_trust, trust_file
 
 NOTE = "kept.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -49,21 +48,14 @@ class Noting:
 
     def __init__(self, workspace: Workspace, kept: Kept, *, writes: bool) -> None:
         self._workspace, self._writes = workspace, writes
-        self._lock = threading.RLock()
         self.kept = kept
         self.note()
 
     def note(self, **found: object) -> None:
         """Note what is known of it now."""
-        with self._lock:
-            self.kept = self.kept.model_copy(update=found)
-            if self._writes:
-                write(self._workspace, self.kept)
-
-    def taken(self, others: Set[str]) -> None:
-        """Note that compiled objects come into it, and whose keys have signed them but this machine's."""
-        with self._lock:
-            self.note(cached=True, others=tuple(sorted(others | set(self.kept.others))))
+        self.kept = self.kept.model_copy(update=found)
+        if self._writes:
+            write(self._workspace, self.kept)
 
 
 def begin(key: str, content_key: str) -> Kept:
@@ -111,7 +103,7 @@ def find(
     why = _why_not(kept, begin(step.key, content_key), step.action.resume)
     if not why and kept.cached and not compiler_cache:
         why = "a compiler cache had a part in the kept tree"
-    if not why and not set(kept.others) <= read_trust(trust_file()).keyids:
+    if not why and not set(kept.others) <= trusted_signers():
         why = "a key that is not trusted any more had signed some of the kept tree"
     if not why and os.path.lexists(workspace.path / OPENED):
         why = "a shell was opened in the kept tree"

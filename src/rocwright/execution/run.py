@@ -29,15 +29,14 @@ from rocwright.catalog.folders import DATA
 from rocwright.config import CACHE_BYTES, config
 from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
 from rocwright.diagnosis.read_log import MOST_LINES
-from rocwright.execution import kept_tree, shard_caches
+from rocwright.execution import kept_tree, shard_caches, shared_cache
 from rocwright.execution.collect import LOG, cache_statistics, collect
-from rocwright.execution.compiler_cache import NONE, Lent, lend
+from rocwright.execution.compiler_cache import NONE, Lent, lend, trusted_signers
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.missing_packages import looked_up
-from rocwright.execution.objects.share import Sharing
 from rocwright.execution.progress import GOES_ON
 from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
@@ -46,7 +45,6 @@ from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Job, Mount, Outcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
-from rocwright.store.trust import read_trust, trust_file
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:
@@ -105,12 +103,12 @@ def lent_cache(context: Context) -> Iterator[Lent]:
     if step is None or not context.compiler_cache:
         yield NONE
     else:
-        trusted = read_trust(trust_file()).keyids
+        trusted = trusted_signers()
         with lend(context.home, step.domain or step.key, trusted, context.on_line) as cache:
             yield cache
 
 
-def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
+def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | None = None) -> Job:
     """The sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
     root_digest = context.inputs["root"][0].sha256
     root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
@@ -128,7 +126,7 @@ def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     if cache.folder is not None:
         mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))
-    mounts += shard_caches.mounts(context)
+    mounts += [*shard_caches.mounts(context), *([shared] if shared else [])]
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
     env = environment(action, numbers(_wanted(context)).env)
@@ -136,7 +134,9 @@ def prepare(action: RunAction, context: Context, cache: Lent) -> Job:
     env["CCACHE_MAXSIZE"] = _most(config().compiler_cache_size)
     if cache.folder is None:
         env["CCACHE_DISABLE"] = "1"
-    env |= shard_caches.env(context)
+    storages = [*shard_caches.storages(context), *([shared_cache.storage(shared)] if shared else [])]
+    if storages:
+        env[shard_caches.READS] = " ".join(storages)
     if context.server is not None:
         mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
     return Job(
@@ -169,15 +169,16 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
     else:
         done, all_ = context.kept.ended, len(action.commands)
         context.on_line(f"{GOES_ON}: {done} of its {all_} commands had ended")
-    with lent_cache(context) as cache, Sharing(context, cache).open() as sharing:
-        return _run(action, context, cache, sharing)
+    with lent_cache(context) as cache:
+        return _run(action, context, cache)
 
 
-def _run(action: RunAction, context: Context, cache: Lent, sharing: Sharing) -> ActionResult:
-    job = prepare(action, context, cache)
+def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
+    shared = shared_cache.shared_mount(context, cache)
+    signers = shared_cache.note_signers(context, cache, shared)
+    job, kept = prepare(action, context, cache, shared), context.kept
     engine = sandbox.pick(context.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {count(context.jobs, 'job')}")
-    job, kept = sharing.joined(engine, job), context.kept
     shard_caches.unpack(engine, job, context)
     if kept is None:
         install(engine, job, action, context)
@@ -189,7 +190,7 @@ def _run(action: RunAction, context: Context, cache: Lent, sharing: Sharing) -> 
     job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
     last: deque[str] = deque(maxlen=12)
     watch = Watch(partial(_where, context.step))
-    tree = _noting(context, cache, sharing)
+    tree = _noting(context, cache, signers)
 
     def note(line: str) -> None:
         text, number = begun(line, action.commands)
@@ -227,20 +228,18 @@ def _run(action: RunAction, context: Context, cache: Lent, sharing: Sharing) -> 
         cache=cache.use.model_copy(update={"state": "filled"}) if tree.kept.cached else cache.use,
         resumed=tree.kept.resumed,
         shards=shard_caches.named(context),
-        objects=sharing.objects(),
+        cache_signers=signers,
     )
 
 
-def _noting(context: Context, cache: Lent, sharing: Sharing) -> kept_tree.Noting:
+def _noting(context: Context, cache: Lent, signers: tuple[str, ...]) -> kept_tree.Noting:
     """The note of the tree, written where the step may go on in it."""
     step = context.step
     tree = context.kept or kept_tree.begin(step.key if step else "", context.content_key)
-    cached = tree.cached or cache.use.state == "filled" or bool(context.shards)
-    tree = tree.model_copy(update={"cached": cached, "others": sharing.others})
+    cached = tree.cached or cache.use.state == "filled" or bool(context.shards) or bool(signers)
+    tree = tree.model_copy(update={"cached": cached, "others": signers})
     writes = step is not None and isinstance(step.action, RunAction) and bool(step.action.resume)
-    noting = kept_tree.Noting(context.workspace, tree, writes=writes)
-    sharing.on_new = noting.taken
-    return noting
+    return kept_tree.Noting(context.workspace, tree, writes=writes)
 
 
 def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> RocwrightError:

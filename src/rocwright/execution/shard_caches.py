@@ -32,9 +32,9 @@ def mounts(context: Context) -> Iterator[Mount]:
             yield Mount(source=path, target=f"{_PACKED}/{record.key}.tar")
 
 
-def env(context: Context) -> dict[str, str]:
-    """What has ccache read them."""
-    return {READS: f"file:{_UNION}|read-only"} if context.shards else {}
+def storages(context: Context) -> list[str]:
+    """Return them as ccache's CCACHE_REMOTE_STORAGE names them."""
+    return [f"file:{_UNION}|read-only"] if context.shards else []
 
 
 def unpack(engine: sandbox.Engine, job: Job, context: Context) -> None:

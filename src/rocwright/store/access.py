@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from rocwheel.errors import InputError
 from rocwright.store.bucket import checked_url
-from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.shared import FOLDERS, FORMAT, KEYS
 
 Role = Literal["reader", "builder", "keeper"]
@@ -37,7 +36,7 @@ def rights(role: Role, keyid: str) -> Rights:
         return Rights(remove=("*",))
     words = {what: f"{folder}/*/{keyid}" for what, folder in FOLDERS.items()}
     return Rights(
-        add=("blobs/*", f"{OBJECTS}/*/{keyid}", words.pop("record"), f"keys/{keyid}", FORMAT),
+        add=("blobs/*", words.pop("record"), f"keys/{keyid}", FORMAT),
         replace=(*words.values(), KEYS),
         remove=("leases/*", "probe/*"),
     )

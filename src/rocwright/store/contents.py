@@ -13,7 +13,6 @@ from rocwright.signing.safe_json import parse_json
 from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
-from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.push import plain_name, read_mark
 from rocwright.store.shared import FOLDERS
 from rocwright.store.shared_folder import Listed
@@ -36,13 +35,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """All records, all files by sha256, the records that cannot be read, and compiled objects. `nobodys` are
+    """All records, all files by sha256, and the records that cannot be read. `nobodys` are
     the files that no record names."""
 
     records: tuple[Held, ...]
     blobs: Mapping[str, Blob]
     unreadable: tuple[str, ...]
-    objects: tuple[Listed, ...] = ()
     nobodys: tuple[Blob, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +66,6 @@ def read_contents(bucket: Bucket) -> Contents:
         records=tuple(one for one in read if isinstance(one, Held)),
         blobs={name: one for name, one in Blobs(bucket).found().items() if is_key(name)},
         unreadable=tuple(one for one in read if isinstance(one, str)),
-        objects=tuple(bucket.list(OBJECTS)),
     )
 
 

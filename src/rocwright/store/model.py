@@ -26,8 +26,8 @@ RECORD_SCHEMA = 5
 
 OWN_SCHEMA = 2
 """How the record of a step that ran here is written; 3 is that of one that came from a shared store, 4 of one
-that read the compiler caches of shards, 5 of one that says what is in the tars that it packed, or that took
-objects of a shared compiler cache: each has the
+that read the compiler caches of shards, 5 of one that says what is in the tars that it packed, or that read
+a compiler cache which others filled: each has the
 lowest that says all of it."""
 
 
@@ -90,15 +90,6 @@ class Shard(Frozen):
     keyid: str = ""
 
 
-class Objects(Frozen):
-    """How many compiled objects that a key signed a step took from the shared compiler cache; "" is the key
-    of the machine that ran it. 0 where an earlier step of the trust domain or a shard had taken some, which
-    this one may have read."""
-
-    keyid: str = ""
-    count: int = 0
-
-
 class Origin(Frozen):
     """The shared store that a record came from, the id of the key that signed it, what its owner is called
     here, and when it was signed (UTC, ISO 8601)."""
@@ -119,8 +110,9 @@ class Record(Frozen):
     made this one needless to run. `cache` is None for a step that runs no commands, and where an older
     version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
-    the last attempt. `shards` and the signers of `objects` compiled a part of it. `ran_by` is the id of the
-    key of the machine that ran an equal step, where who signs this did not. `origin` is None where the
+    the last attempt. `shards` compiled a part of it, and `cache_signers` may have: objects of theirs had come
+    into its compiler cache. `ran_by` is the id of the key of the machine that ran an equal step, where who
+    signs this did not. `origin` is None where the
     step ran here. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
@@ -142,15 +134,15 @@ class Record(Frozen):
     commits: dict[str, str] = {}
     resumed: int = 0
     shards: tuple[Shard, ...] = ()
-    objects: tuple[Objects, ...] = ()
+    cache_signers: tuple[str, ...] = ()
     ran_by: str = ""
     origin: Origin | None = None
 
     def compiled_by_others(self, keyid: str = "") -> tuple[str, ...]:
-        """The ids of keys that signed shards or compiled objects that may have a part in this, other than
-        that of the machine that ran it. With the id of a key, those other than this one: what an equal step
-        gave on another machine is that one's."""
-        signers = {one.keyid for one in self.shards} | {one.keyid for one in self.objects}
+        """The ids of keys that signed shards or cached objects that may have a part in this, other than that
+        of the machine that ran it. With the id of a key, those other than this one: what an equal step gave
+        on another machine is that one's."""
+        signers = {one.keyid for one in self.shards} | set(self.cache_signers)
         own = {"", keyid}
         if keyid:
             signers.add(self.ran_by)

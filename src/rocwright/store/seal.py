@@ -18,7 +18,7 @@ from rocwright.store.model import OWN_SCHEMA, RECORD_SCHEMA, Record
 SIGNATURES = "signatures"
 """The field of a record's file that the sha256 is not over."""
 
-_SINCE = {"ran_by": 5, "objects": 5, "shards": 4, "origin": 3}
+_SINCE = {"ran_by": 5, "cache_signers": 5, "shards": 4, "origin": 3}
 """Fields that a record has only where they say something, and the schema that has them."""
 
 _CONTENT = 5

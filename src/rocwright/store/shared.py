@@ -2,7 +2,7 @@
 
 `format.json`, `keys.json`, `blobs/ab/SHA` (`store.blobs`), `records/ab/KEY/SIGNER`, and likewise `steps` (the
 definitions of steps), `locks`, `wanted` (what is to be verified on a machine with a card) and `evidence`
-(what was found there); `objects` are compiled objects (`store.objects`).
+(what was found there).
 Files are named by their sha256; all else is signed, each signer's under the id of the key. Nothing is written
 over but a signer's own definition, lock, wish and evidence by a newer one, and the list of keys.
 """

@@ -1,5 +1,5 @@
 """Cleaning up a shared store: old records of one's own, then the files that no record names, once they are
-old enough to be nobody's work, and old compiled objects."""
+old enough to be nobody's work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.contents import Contents, Held, read_contents
-from rocwright.store.objects import FOLDER as OBJECTS
 from rocwright.store.shared import FOLDERS, word_name
 from rocwright.store.signed import LARGEST, RefusedError, word_of
 from rocwright.store.turns import turn
@@ -37,10 +36,6 @@ class Keep:
     keys: frozenset[str]
 
 
-OLD = 30 * DAY
-"""Seconds after which a compiled object goes: whoever needs it compiles it again."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaned:
     """What went, or would go: records, files and bytes; and records that nobody here can read, because of
@@ -59,8 +54,8 @@ def clean(
     dry_run: bool = False,
     on_file: Callable[[int], None] = lambda size: None,
 ) -> Cleaned:
-    """Remove the records that `keep` does not keep, none without it, the files that no record names and
-    that have been there for two days, and compiled objects that have been there for 30.
+    """Remove the records that `keep` does not keep, none without it, and the files that no record names
+    and that have been there for two days.
 
     Raises InputError where somebody pushes or builds there, or where there is no store; NetworkError.
     """
@@ -76,19 +71,17 @@ def clean(
         blobs = [
             one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
         ]
-        objects = [one for one in bucket.list(OBJECTS) if now - one.written > OLD]
-        going = [(one.names, one.size) for one in blobs] + [((one.name,), one.size) for one in objects]
         if not dry_run:
             # a record goes before its files: nobody is told of a file that is not there
             for name in [*(one.path for one in gone), *definitions]:
                 held.renew()
                 bucket.remove(name)
-            for names, size in going:
-                for name in names:
+            for blob in blobs:
+                for name in blob.names:
                     held.renew()
                     bucket.remove(name)
-                on_file(size)
-    return Cleaned(files=len(going), size=sum(size for _, size in going), records=len(gone))
+                on_file(blob.size)
+    return Cleaned(files=len(blobs), size=sum(blob.size for blob in blobs), records=len(gone))
 
 
 def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float) -> list[Held]:

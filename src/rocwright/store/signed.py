@@ -37,7 +37,7 @@ LARGE = 16 * 1024
 GZIP = b"\x1f\x8b"
 """How packed data begins (RFC 1952); an envelope begins with a brace."""
 
-What = Literal["record", "step", "lock", "wanted", "evidence", "object"]
+What = Literal["record", "step", "lock", "wanted", "evidence"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 
 

@@ -15,11 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import InputError
-from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, in_store, is_key
-from rocwright.store.objects import SECONDS, DomainObjects
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.sharing import SharingStore
@@ -126,15 +124,6 @@ class WorkingStore(SharingStore):
         """Say something of a name, signed, instead of what was said of it before. Raises NetworkError."""
         said = envelope_of(what, name, content, self._signer)
         self._pusher.bucket.replace(word_name(what, name, self.keyid), said)
-
-    def objects(self, domain: str, note: Callable[[str], None]) -> DomainObjects | None:
-        """The compiled objects of a trust domain that machines which build here share; None where one key's
-        word is not enough."""
-        shared = self.shared[0]
-        if shared.agree > 1:
-            return None
-        bucket = Bucket(self.url, seconds=SECONDS, tries=0)
-        return DomainObjects(bucket=bucket, domain=domain, keys=shared.keys, signer=self._signer, note=note)
 
     def leased(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
         """While nobody else runs what has this key; `on_wait`, which may raise, is called where somebody

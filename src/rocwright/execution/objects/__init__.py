@@ -1,1 +1,0 @@
-"""The shared compiler cache of a step: a socket in its sandbox, and what answers there."""
