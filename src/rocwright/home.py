@@ -154,11 +154,6 @@ class Home(home.Home):
         return self.path / "tokens.json"
 
     @property
-    def old_evidence(self) -> Path:
-        """Findings of before there were records, which took them over."""
-        return self.path / "evidence"
-
-    @property
     def apt(self) -> Path:
         """Private apt folders, one a suite."""
         return self.path / "apt"
@@ -171,11 +166,6 @@ class Home(home.Home):
     def compiler_cache(self, domain: str) -> Path:
         """ccache's folder for the steps of a trust domain, kept outside every sandbox's life."""
         return self.compiler_caches / domain
-
-    @property
-    def old_compiler_cache(self) -> Path:
-        """The folder that all steps shared once: nothing of it is used, `clean` removes it."""
-        return self.path / "ccache"
 
     @property
     def job_memory(self) -> Path:

@@ -255,20 +255,6 @@ def test_compiler_caches_that_no_step_used_of_late_go_unless_one_uses_them(home:
         assert (old.exists(), busy.exists(), new.exists()) == (False, True, True)
 
 
-def test_the_compiler_cache_that_all_steps_shared_once_goes_whatever_its_age(
-    home: Home, tmp_path: Path
-) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "file").write_text("x")
-    home.old_compiler_cache.mkdir(parents=True)
-    (home.old_compiler_cache / "ccache.conf").write_text("prefix_command = /ccache/evil")
-    (home.old_compiler_cache / "0").symlink_to(outside)
-    assert run("compiler-cache", "--yes")[0] == 0
-    assert not home.old_compiler_cache.exists()
-    assert (outside / "file").exists()
-
-
 def test_another_programs_cache_is_emptied_by_its_command_and_only_when_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home
 ) -> None:

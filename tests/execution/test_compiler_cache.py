@@ -38,15 +38,6 @@ def test_a_domain_is_empty_first_and_filled_from_then_on(home: Home) -> None:
     assert states == [("empty", A), ("filled", A), ("empty", B)]
 
 
-def test_nothing_of_the_folder_that_all_once_shared_is_used(home: Home) -> None:
-    (home.old_compiler_cache / A).mkdir(parents=True)
-    (home.old_compiler_cache / A / "forged").write_text("x")
-    with lend(home, A) as cache:
-        assert cache.use.state == "empty"
-        assert cache.folder is not None
-        assert not cache.folder.is_relative_to(home.old_compiler_cache)
-
-
 def test_the_domains_used_longest_ago_go_when_all_take_too_much(home: Home) -> None:
     most = CACHE_BYTES
     use(home, B, most // 2)

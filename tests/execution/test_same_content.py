@@ -54,8 +54,8 @@ def put(workshop: Workshop, step: Step, name: str, path: Path, content: str) -> 
     return step
 
 
-def tree(workshop: Workshop, name: str, level: int, *, old: bool = False, text: str = "text\n") -> Step:
-    """A tree step of a machine; `old` has the record of an older rocwright."""
+def tree(workshop: Workshop, name: str, level: int, *, bare: bool = False, text: str = "text\n") -> Step:
+    """A tree step of a machine; the record of a `bare` one says no content."""
     step = Step(name=f"tree/{name}", component=name, action=TreeAction(subdir=name))
     folder = write_tree(workshop.folder / f"tree-{name}", {"file": text})
     path = workshop.folder / f"{name}.tar.zst"
@@ -63,7 +63,7 @@ def tree(workshop: Workshop, name: str, level: int, *, old: bool = False, text: 
         patch.setattr(packed, "LEVEL", level)
         content = pack(folder, path, epoch=EPOCH)
     remove_tree(folder)
-    return put(workshop, step, "tree", path, "" if old else content)
+    return put(workshop, step, "tree", path, "" if bare else content)
 
 
 def sha256(workshop: Workshop, step: Step) -> str:
@@ -185,7 +185,7 @@ def test_the_files_of_one_key_are_in_one_order(workshop: Workshop) -> None:
 
 def test_the_key_of_a_step_does_not_know_of_contents(workshop: Workshop) -> None:
     assert (
-        build(workshop, tree(workshop, "one", 3, old=True)).key == build(workshop, workshop.tree("one")).key
+        build(workshop, tree(workshop, "one", 3, bare=True)).key == build(workshop, workshop.tree("one")).key
     )
 
 

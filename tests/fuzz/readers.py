@@ -56,7 +56,7 @@ def unpack_archive(data: bytes) -> None:
 def read_locks(data: bytes) -> None:
     """Read a lock, plan it, and write it again: the same lock."""
     with _file(_changed(data[1:]) if data[:1] == b"\0" else data, "rocwright.lock") as path:
-        lock = read_lock(path)
+        lock = read_lock(path, edited=True)
         path.write_text(lock_text(lock))
         assert read_lock(path) == lock
         make_plan(lock, builtin_catalog())
@@ -100,9 +100,7 @@ def read_records(data: bytes) -> None:
     key = small_plan().steps[0].key
     with contextlib.suppress(DamagedRecordError, UnknownRecordError):
         record = unseal(data, key)
-        again = unseal(seal(record), key)
-        # the schema goes by what is in it
-        assert again == record.model_copy(update={"schema_version": again.schema_version})
+        assert unseal(seal(record), key) == record
     with contextlib.suppress(RefusedError):
         assert word_of(data, "record", key, [SIGNER.public_key]).content == _content()
 

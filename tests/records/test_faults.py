@@ -14,15 +14,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.records.test_records import run as a_run
 
 from rocwheel.errors import InputError, InternalError, NetworkError, RocwrightError
 from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import ended, faults, opening
-from rocwright.records.model import Finding, Run, Sample, StepRun, Which
+from rocwright.records.model import Finding, Outcome, Run, Sample, StepRun, Which
 from rocwright.records.opening import open_records, read_records
 from rocwright.records.place import place
+from rocwright.records.spool import spool
 from rocwright.resolve.model import Request
 
 pytestmark = pytest.mark.timing
@@ -305,62 +307,27 @@ def test_several_builds_and_a_reader_at_once_lose_nothing(home: Home) -> None:
         assert {one.seconds for one in records.times()} == {7}
 
 
-def test_runs_of_before_there_was_a_database_are_taken_over_once(home: Home) -> None:
+def test_runs_kept_as_files_are_taken_over_once(home: Home) -> None:
+    found = Finding(component="torch", check="smoke", name="mm", ok=True, device="RX 580", sha256="a" * 64)
     for number in (1, 2):
-        folder = home.runs / f"20250101T00000{number}Z-x"
-        folder.mkdir(parents=True)
-        step = {
-            "name": "torch",
-            "key": "k",
-            "outcome": "built",
-            "seconds": 5.0,
-            "log": "torch.log",
-            "jobs": 2,
-        }
-        old = {
-            "id": folder.name,
-            "command": "build",
-            "started": f"2025-01-0{number}T00:00:00Z",
-            "seconds": 9.0,
-        }
-        old |= {
-            "stack": "s",
-            "gpu": ["gfx803"],
-            "base": "b",
-            "outcome": "built",
-            "cached": 3,
-            "steps": [step],
-        }
-        (folder / "run.json").write_text(json.dumps(old))
-    ident = "20250103T000000Z-x"
-    verified = {**old, "id": ident, "command": "verify", "outcome": "verified"}
-    found = {"component": "torch", "check": "smoke", "name": "mm", "ok": True, "device": "RX 580"}
-    for path, data in (
-        (home.runs / ident / "run.json", verified),
-        (home.path / "evidence" / ("a" * 64) / f"{ident}.json", [found | {"sha256": "a" * 64}]),
-        (home.runs / "20250104T000000Z-x" / "run.json", "cut sh"),
-    ):
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(data))
+        spool(home, Outcome(run=a_run(number), findings=(found,)))
+    cut = home.runs / "run-3" / "run.json"
+    cut.parent.mkdir()
+    cut.write_text("cut sh")
     for _ in range(2):
         with read_records(home) as records:
-            assert [one.id[:8] for one in records.runs()] == ["20250103", "20250101", "20250101"]
-            (cell,) = records.matrix()
-            assert {word: seen.device for word, seen in cell.seen.items()} == {
-                "built": "",
-                "ran on a GPU": "RX 580",
-            }
-            assert records.findings(sha256="a" * 64)[0].device == "RX 580"
-            assert [one.seconds for one in records.times()] == [5]
+            assert [one.id for one in records.runs()] == ["run-2", "run-1"]
+            assert [one.device for one in records.findings(sha256="a" * 64)] == ["RX 580", "RX 580"]
+            assert [one.seconds for one in records.times()] == [2]
 
 
 def test_a_new_database_takes_the_files_over_again(
     home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    test_runs_of_before_there_was_a_database_are_taken_over_once(home)
+    test_runs_kept_as_files_are_taken_over_once(home)
     monkeypatch.setenv("ROCWRIGHT_RECORDS", str(tmp_path / "elsewhere.sqlite"))
     with read_records(home) as records:
-        assert records.count() == 3
+        assert records.count() == 2
 
 
 def test_a_server_that_is_not_there_and_a_place_that_is_none_are_told(
@@ -395,7 +362,7 @@ def history(*words: str) -> Result:
 def test_history_is_filtered_and_shows_one_run_in_full(home: Home) -> None:
     assert "nothing has been built" in history().stdout
     run, _ = build(home)
-    error = {"class": "compile", "what": "it broke", "issue": "cmake-minimum"}
+    error = {"class": "compile", "message": "it broke", "issue": "cmake-minimum"}
     with UnderWay("build", REQUEST, home, pytest.fail) as under_way:
         under_way.note(STEP.model_copy(update={"outcome": "failed", "error": error}))
         failed = under_way.ended("failed")

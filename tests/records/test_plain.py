@@ -86,7 +86,13 @@ def test_both_ways_of_writing_leave_the_same(home: Home, tmp_path: Path) -> None
     plain = open_plain(home, make=True)
     assert plain is not None
     step = StepRun(
-        name="torch", key="k", outcome="built", log="torch.log", seconds=3, error={"what": "é"}, needs=("a",)
+        name="torch",
+        key="k",
+        outcome="built",
+        log="torch.log",
+        seconds=3,
+        error={"cause": "é"},
+        needs=("a",),
     )
     made = [Artifact(component="torch", step="torch", filename="t.whl", sha256="a" * 64, size=3)]
     samples = [Sample(step="torch", at=1.5, memory=3, processes=2)]

@@ -35,7 +35,9 @@ def run(
     number: int, outcome: str = "built", *, stack: str = "vllm", gpu: str = "gfx1151", **more: object
 ) -> Run:
     """A run of one step, whose day is its number."""
-    error = {"class": "compile", "what": "it broke", "issue": "cmake-minimum"} if outcome == "failed" else {}
+    error = (
+        {"class": "compile", "message": "it broke", "issue": "cmake-minimum"} if outcome == "failed" else {}
+    )
     step = StepRun(
         name="torch", key="k", component="torch", kind="run", outcome=outcome, seconds=number, error=error,
         peak_memory=number * 2**30, compiler_cache={"hit": 3, "miss": 1}, needs=("tree/torch",),

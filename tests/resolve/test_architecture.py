@@ -51,17 +51,10 @@ def here(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
     monkeypatch.setattr("platform.machine", lambda: machine)
 
 
-# what was asked for before there was a choice
+# x86_64 is what is meant where nothing is said
 
 
-def test_x86_64_is_said_nowhere_so_that_what_was_kept_is_as_it_was() -> None:
-    said = (
-        '{"stack":"llama-vulkan","gpu":["gfx1151"],"base":"debian:sid",'
-        '"provider":"","extra":[],"versions":{}}'
-    )
-    assert LLAMA.model_dump_json() == said
-    assert Request.model_validate_json(said) == LLAMA
-    assert "architecture" not in LLAMA.model_dump()
+def test_x86_64_is_in_no_name_of_a_request() -> None:
     assert "--arch" not in LLAMA.words
     assert LLAMA.variant == ""
     assert LLAMA.name == "llama-vulkan_gfx1151_debian-sid"

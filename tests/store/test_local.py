@@ -344,13 +344,14 @@ def test_a_store_whose_making_was_killed_is_made_whole(tmp_path: Path) -> None:
     assert LocalStore(tmp_path / "store").verified(sha256)
 
 
-def test_a_store_of_a_newer_schema_is_refused_and_left_alone(store: LocalStore) -> None:
+@pytest.mark.parametrize("schema", [1, 99])
+def test_a_store_of_another_schema_is_refused_and_left_alone(store: LocalStore, schema: int) -> None:
     marker = store.path / "format.json"
-    marker.write_text(json.dumps({"schema": 99}))
-    with pytest.raises(InputError, match="schema 99") as caught:
+    marker.write_text(json.dumps({"schema": schema}))
+    with pytest.raises(InputError, match=f"schema {schema}") as caught:
         LocalStore(store.path)
-    assert "upgrade rocwright" in caught.value.next_step
-    assert marker.read_text() == '{"schema": 99}'
+    assert caught.value.next_step.endswith(f"mv {store.path} {store.path}.{schema}")
+    assert json.loads(marker.read_text()) == {"schema": schema}
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", '{"schema": "x"}', "null"])

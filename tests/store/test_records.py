@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.making import digest, put_output, record_of, small_plan
+from tests.making import digest, put_output, small_plan
 
 from rocwheel.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.bases.roots import remove_tree
-from rocwright.home import Home
 from rocwright.plan.decide import State, decide
 from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
-from rocwright.store.model import RECORD_SCHEMA, Output, Record, Shard
+from rocwright.store.model import RECORD_SCHEMA, Output, Record
 
 
 @pytest.fixture
@@ -43,15 +39,6 @@ def change(path: Path, **changes: object) -> None:
 
 def aside(store: LocalStore) -> list[str]:
     return [path.name.split("-")[0] for path in (store.path / "damaged").iterdir()]
-
-
-def as_before(store: LocalStore) -> None:
-    """Make a store what an older rocwright left: records without a sha256."""
-    for path in (store.path / "records").glob("??/*.json"):
-        said = json.loads(path.read_text())
-        del said["sha256"]
-        path.write_text(json.dumps(said | {"schema_version": 1}, indent=1) + "\n")
-    (store.path / "format.json").write_text('{"schema": 1}\n')
 
 
 def test_an_output_that_was_exchanged_in_a_record_is_found_by_verify(
@@ -114,25 +101,6 @@ def test_signatures_may_be_added_without_another_form(store: LocalStore, record:
     assert store.record(record.key) == record
 
 
-@pytest.mark.parametrize(
-    ("said", "schema"),
-    [
-        ({}, 2),
-        ({"shards": (Shard(key="a" * 64, step="s"),)}, 4),
-        ({"cache_signers": ("a",)}, 5),
-    ],
-)
-def test_a_record_has_the_lowest_schema_that_says_all_of_it(
-    store: LocalStore, record: Record, said: dict[str, Any], schema: int
-) -> None:
-    store.write_record(record.model_copy(update=said))
-    found = json.loads(file_of(store, record).read_text())
-    assert found["schema_version"] == schema
-    assert {"shards", "cache_signers", "origin"} & set(found) == set(said)
-    kept = store.record(record.key)
-    assert kept is not None and kept.cache_signers == said.get("cache_signers", ())
-
-
 # a newer rocwright's
 
 
@@ -165,68 +133,9 @@ def test_a_clean_up_removes_no_file_that_a_newer_record_may_need(store: LocalSto
     assert path.exists()
 
 
-# records of before
-
-
-def test_records_of_before_get_their_sha256_once(store: LocalStore, record: Record, home: Home) -> None:
-    as_before(store)
-    again = LocalStore(home.store)
-    assert again.record(record.key) == record
-    assert json.loads((store.path / "format.json").read_text()) == {"schema": 2}
-    assert check_whole(again).records == ()
-
-
-def test_a_record_of_before_whose_file_is_damaged_or_gone_gets_none(
-    store: LocalStore, record: Record, tmp_path: Path, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tree, gone = small_plan().steps[-2], small_plan().steps[0]
-    damaged = put_output(store, tree, "tree", b"a tree", tmp_path)
-    store.put_record(record_of(gone, Output(name="x", filename="x", sha256=digest("gone"), size=1)))
-    as_before(store)
-    path = store.verified(damaged.sha256)
-    path.chmod(0o644)
-    path.write_bytes(b"a tref")
-    again = LocalStore(home.store)
-    assert [one.key for one in again.records()] == [record.key]
-    assert sorted(aside(store)) == sorted([tree.key, gone.key, damaged.sha256])
-    assert "3 records of an older rocwright" in capsys.readouterr().err
-
-
-def test_after_that_a_record_without_a_sha256_is_damaged(
-    store: LocalStore, record: Record, home: Home
-) -> None:
-    as_before(store)
-    LocalStore(home.store)
-    file_of(store, record).write_text(record.model_dump_json())
-    assert LocalStore(home.store).record(record.key) is None
-
-
-def test_a_kill_in_the_middle_is_gone_on_with(store: LocalStore, record: Record, home: Home) -> None:
-    as_before(store)
-    store.write_record(record)
-    assert LocalStore(home.store).record(record.key) == record
-
-
-def test_who_opens_it_waits_for_who_catches_up(store: LocalStore, record: Record, home: Home) -> None:
-    as_before(store)
-    with ThreadPoolExecutor(1) as pool:
-        with store.lock("migrate"):
-            opened = pool.submit(LocalStore, home.store)
-            time.sleep(0.3)
-            assert not opened.done()
-            assert json.loads((store.path / "format.json").read_text()) == {"schema": 1}
-        assert opened.result(60).record(record.key) == record
-
-
 def test_a_store_of_now_is_opened_without_a_lock(store: LocalStore) -> None:
     LocalStore(store.path)
     assert list((store.path / "locks").iterdir()) == []
-
-
-def test_a_new_store_has_nothing_to_catch_up_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = LocalStore(tmp_path / "new")
-    assert LocalStore(store.path).records() == []
-    assert capsys.readouterr().err == ""
 
 
 @each("name", ["../x", "a/b", "/etc/passwd", "..", "", "a\nb", "\x1b[2J"])

@@ -110,19 +110,19 @@ def test_other_content_is_not_reproducible_and_not_agreed_on(
 def test_who_says_no_content_is_compared_by_bytes(
     bucket: Bucket, one: Machine, two: Machine, mine: Machine, tmp_path: Path
 ) -> None:
-    """An older rocwright's record agrees with a newer one's of the same bytes, and brings others along."""
-    old, new = pack(one, 3, says=""), pack(two, 3)
-    one.push(bucket, old)
-    two.push(bucket, new)
-    assert mine.behind(bucket, one.key, two.key, agree=2).record(old.key) is not None
+    """A record without contents agrees with one of the same bytes, and brings others along."""
+    bare, full = pack(one, 3, says=""), pack(two, 3)
+    one.push(bucket, bare)
+    two.push(bucket, full)
+    assert mine.behind(bucket, one.key, two.key, agree=2).record(bare.key) is not None
     third = Machine(tmp_path / "third", "third")
     third.push(bucket, pack(third, 19))
-    # the old record and the third cannot be compared; the second is like both
-    found = mine.behind(bucket, one.key, third.key, two.key, agree=3).record(old.key)
+    # the bare record and the third cannot be compared; the second is like both
+    found = mine.behind(bucket, one.key, third.key, two.key, agree=3).record(bare.key)
     assert found is not None
-    assert found.outputs == new.outputs
+    assert found.outputs == full.outputs
     assert mine.said == []
-    assert mine.behind(bucket, one.key, third.key).record(old.key) is None
+    assert mine.behind(bucket, one.key, third.key).record(bare.key) is None
     assert "not reproducible" in mine.said[0]
 
 
@@ -250,7 +250,7 @@ def test_another_tree_since_is_told(bucket: Bucket, one: Machine) -> None:
     assert "other bytes were pushed before" in one.pusher(bucket).records([again.key]).left_out[0]
 
 
-def test_what_an_older_rocwright_pushed_is_compared_by_bytes(bucket: Bucket, one: Machine) -> None:
+def test_what_was_pushed_without_a_content_is_compared_by_bytes(bucket: Bucket, one: Machine) -> None:
     one.push(bucket, pack(one, 3, says=""))
     assert one.pusher(bucket).records([pack(one, 3).key]).left_out == ()
     assert "other bytes" in one.pusher(bucket).records([pack(one, 19).key]).left_out[0]

@@ -33,7 +33,7 @@ def test_every_answer_has_the_headers_of_safety(served: Served) -> None:
 
 
 def test_names_and_logs_are_never_markup(served: Served, records: Records, home: Home) -> None:
-    step = a_step(name=EVIL, outcome="failed", error={"class": "compile", "what": EVIL, "detail": EVIL})
+    step = a_step(name=EVIL, outcome="failed", error={"class": "compile", "message": EVIL, "detail": EVIL})
     run = a_run(stack=EVIL, gpu=(EVIL,), base=EVIL, outcome="failed", steps=(step,), origin=EVIL, device=EVIL)
     found = Finding(component=EVIL, check=EVIL, name=EVIL, ok=False, detail=EVIL, device=EVIL)
     made = Artifact(component=EVIL, step=EVIL, filename=EVIL, sha256="0" * 64, size=1)
@@ -88,7 +88,7 @@ def test_a_log_named_by_a_hostile_record_stays_in_its_folder(
 def test_secrets_are_masked_in_logs_and_errors(home: Home, records: Records) -> None:
     served = serve_site(home, records, hidden=("hunter2-hunter2",))
     lines = "export MY_TOKEN=abc123\nfetch https://me:pass123@host/x\nit says hunter2-hunter2 aloud\n"
-    run = a_run(outcome="failed", steps=(a_step(outcome="failed", error={"what": "x", "detail": lines}),))
+    run = a_run(outcome="failed", steps=(a_step(outcome="failed", error={"message": "x", "detail": lines}),))
     records.put(run)
     write_log(home, run, lines)
     for path in (f"/runs/{run.id}", f"/runs/{run.id}/log/alpha"):
@@ -196,7 +196,7 @@ def test_pages_of_runs_follow_each_other(served: Served, records: Records) -> No
 def test_a_run_says_what_broke_and_what_mends_it(served: Served, records: Records, home: Home) -> None:
     error = {
         "class": "compile",
-        "what": "it does not configure",
+        "message": "it does not configure",
         "cause": "too old",
         "issue": "cmake-minimum",
     }

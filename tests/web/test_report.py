@@ -58,7 +58,7 @@ def fill(records: Records, cells: int = 1) -> None:
         name = f"gfx{number:04}"
         step = a_step()
         if number % 3 == 2:
-            error = {"class": "compile", "issue": "cmake-minimum", "what": EVIL}
+            error = {"class": "compile", "issue": "cmake-minimum", "message": EVIL}
             step = a_step(outcome="failed", error=error)
         run = a_run(f"run-{number:05}", gpu=(name,), outcome=step.outcome, steps=(step,), said="built")
         run = with_failure(run)
@@ -144,7 +144,7 @@ def test_any_record_gives_pages_in_which_it_is_only_text(
     records: Records, home: Home, words: list[str], numbers: list[int]
 ) -> None:
     stack, gpu, base, name, channel, device, why, file = words
-    error = {"class": name, "what": why, "cause": why, "issue": name}
+    error = {"class": name, "message": why, "cause": why, "issue": name}
     steps = (
         a_step(
             name=name, outcome="failed", error=error, needs=(name, why), seconds=numbers[0], component=name

@@ -28,7 +28,7 @@ AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def put(records: Records, hour: int, gpu: str, version: str, *, ok: bool = True, **more: object) -> Run:
-    error = {"class": "compile", "issue": "cmake-minimum", "what": "it does not configure"}
+    error = {"class": "compile", "issue": "cmake-minimum", "message": "it does not configure"}
     step = a_step() if ok else a_step(outcome="failed", error=error)
     said = {"outcome": step.outcome, "steps": (step,), "gpu": (gpu,), "versions": {"alpha": version}}
     said |= {"started": f"2026-01-01T{hour:02}:00:00Z", "said": "built" if ok else "", "lock": version * 8}

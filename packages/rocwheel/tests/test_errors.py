@@ -13,7 +13,6 @@ from rocwheel.errors import (
     OutOfDiskError,
     RocwheelError,
     as_known,
-    current_names,
     from_dict,
 )
 from rocwheel_samples.tables import each
@@ -44,22 +43,6 @@ def test_an_error_comes_back_from_another_process_as_it_was(failure: FailureClas
     told = error.as_dict()
     assert data.items() <= told.items()
     assert from_dict(told).as_dict() == told
-
-
-def test_an_error_that_was_kept_under_the_names_of_before_still_reads() -> None:
-    old = {
-        "class": "compile",
-        "what": "w",
-        "again": "yes",
-        "known": "k",
-        "issue": "i",
-        "no_heal": "n",
-        "mend": "m",
-    }
-    error = from_dict(old)
-    assert (error.message, error.retryable, error.issue, error.known_issue) == ("w", True, "i", "k")
-    assert current_names(old)["remedy_unavailable"] == "n"
-    assert error.remedy == "m"
 
 
 @each("data", [{}, {"class": "unheard of"}, {"message": "x"}])

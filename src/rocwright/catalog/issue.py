@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rocwheel.errors import FailureClass
 from rocwheel.model import Frozen
-from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.literals import literals
@@ -154,7 +153,7 @@ class Filled(Frozen):
     wide: bool = False
 
 
-class Issue(WithOldKeys, Signature):
+class Issue(Signature):
     """A known failure: what it `means`, its likely `cause`, the `remedy` in words, and `remedies` that a
     machine can take, the likeliest first.
 
@@ -168,8 +167,6 @@ class Issue(WithOldKeys, Signature):
     each names another thing; an issue of one thing goes before it. `quotes` are lines that a program printed:
     a pattern must match each. `confidence` is how sure the facts are, by the words of the catalog.
     """
-
-    OLD_KEYS = {"mend": "remedies"}
 
     means: Text
     cause: Text

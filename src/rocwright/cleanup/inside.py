@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.model import Kind, Piece, Reclaimable, oldest
 from rocwright.execution import compiler_cache
 from rocwright.execution.workspace import Workspace
@@ -127,10 +126,8 @@ def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimabl
 
 
 def find_cache(kind: Kind, home: Home, days: float) -> Reclaimable:
-    """The compiler caches: trust domains that no step used since, and the folder of before there were any."""
-    old = home.old_compiler_cache
+    """The compiler caches: trust domains that no step used since."""
     used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
-    used |= {old: old.lstat().st_mtime} if old.is_dir() else {}
     pieces = tuple(
         Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=at)
         for folder, at in used.items()
@@ -142,16 +139,8 @@ def find_cache(kind: Kind, home: Home, days: float) -> Reclaimable:
         size=sum(one.size for one in pieces),
         count=len(pieces),
         used=max(used.values(), default=0),
-        pieces=tuple(one for one in pieces if one.used < oldest(days) or one.name == str(old)),
+        pieces=tuple(one for one in pieces if one.used < oldest(days)),
     )
-
-
-def remove_cache(home: Home, folder: Path) -> None:
-    """Remove what `find_cache` found; a trust domain that a step uses by now stays."""
-    if folder == home.old_compiler_cache:
-        remove_tree(folder)
-    else:
-        compiler_cache.drop(home, folder)
 
 
 def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Reclaimable:

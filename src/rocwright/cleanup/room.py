@@ -16,6 +16,7 @@ from rocwright.cleanup import inside
 from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds
 from rocwright.cleanup.outside import find_images, find_tool
 from rocwright.cleanup.runtimes import find_runtimes, place_of, remove_runtime
+from rocwright.execution import compiler_cache
 from rocwright.home import Home
 from rocwright.store.gc import Rubbish, remove, under_way
 from rocwright.store.model import Output, Store
@@ -114,7 +115,7 @@ def clear(
     ]
     for piece in by_kind.get("compiler-cache", ()):
         say(f"clean: {piece.name}")
-        inside.remove_cache(home, Path(piece.name))
+        compiler_cache.drop(home, Path(piece.name))
     done: list[process.Finished] = []
     for _, command in commands:
         say(f"clean: {' '.join(command)}")

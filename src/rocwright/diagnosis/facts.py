@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rocwheel.model import Frozen
-from rocwheel.toml.old_keys import WithOldKeys
 from rocwheel.toml.read import Reader, parse
 from rocwright.catalog.folders import HOST, catalog_folders
 from rocwright.model.sizes import Size
@@ -21,14 +20,12 @@ Grade = Literal["ok", "note", "warning", "error"]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Concern(WithOldKeys):
+class Concern(Frozen):
     """Why something matters, to which stacks (globs; with "!" before it, not these), and what helps.
 
     `remedy` is a command with places to fill in such as {user}; a `safe` one harms nothing and can be taken
     back, so that `--fix` offers to run it.
     """
-
-    OLD_KEYS = {"mend": "remedy"}
 
     why: Text
     stacks: tuple[str, ...] = ("*",)

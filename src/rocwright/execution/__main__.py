@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import warnings
 
-from rocwheel.errors import OldKeyWarning
 from rocwheel.processes import startup
 from rocwheel.processes.parent import die_with_parent
 
@@ -22,8 +20,6 @@ def main(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     die_with_parent()
     startup.settle()
-    # whoever started the build is told by it; this goes into the log of the step
-    warnings.simplefilter("ignore", OldKeyWarning)
     try:
         from rocwright.execution.step_process import Asked, run
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from rocwheel.errors import current_names
 from rocwheel.model import Frozen
 
 State = Literal["queued", "running", "ended"]
@@ -76,7 +75,7 @@ class StepRun(Frozen):
     outcome: str
     seconds: float = 0
     log: str = ""
-    error: Annotated[dict[str, str], AfterValidator(current_names)] = {}
+    error: dict[str, str] = {}
     engine: str = ""
     jobs: int = 0
     memory: int | None = None

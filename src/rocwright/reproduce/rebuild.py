@@ -26,7 +26,6 @@ from rocwright.records.model import Finding, now
 from rocwright.reproduce.differ import differences
 from rocwright.resolve.model import Request
 from rocwright.store.model import Output, Record, Store
-from rocwright.store.packed import content_of
 
 T = TypeVar("T")
 
@@ -265,9 +264,6 @@ def _compared(step: Step, one: Output, two: Output, first: Store, second: Store)
     packed_otherwise = False
     if one.sha256 != two.sha256:
         files = first.verified(one.sha256), second.verified(two.sha256)
-        if two.content and not one.content:
-            # an older rocwright made the first
-            one = one.model_copy(update={"content": content_of(files[0])})
         packed_otherwise = one.is_same(two)
         says = () if packed_otherwise else tuple(differences(*files, one.filename))
     return Compared(

@@ -122,21 +122,14 @@ def change_request(path: Path, changes: Mapping[str, object]) -> None:
 def read_lock(path: Path, request: Request | None = None, *, edited: bool = False) -> Lock:
     """The lock, which must fit the request. It may have been `edited` by hand where that is wanted.
 
-    Raises InputError for a newer schema, a damaged file, another request. A lock of before there was a sha256
-    in it is read as it is.
+    Raises InputError for another schema, a damaged file, another request.
     """
     data = read_toml(path)
     schema = data.get("schema")
-    if isinstance(schema, int) and schema > LOCK_SCHEMA:
+    if isinstance(schema, int) and schema != LOCK_SCHEMA:
         raise InputError(
-            f"{path} has the schema {schema}; this rocwright knows up to {LOCK_SCHEMA}",
-            cause="a newer rocwright wrote it",
-            next_step="upgrade rocwright, or lock again with this one: rocwright lock",
-        )
-    if isinstance(schema, int) and schema < LOCK_SCHEMA:
-        raise InputError(
-            f"{path} has the schema {schema}; this rocwright writes {LOCK_SCHEMA}",
-            cause="an older rocwright wrote it",
+            f"{path} has the schema {schema}; this rocwright reads schema {LOCK_SCHEMA}",
+            cause="another version of rocwright wrote it",
             next_step="rocwright lock",
         )
     lock = parse(Lock, {name: value for name, value in data.items() if name != SUM}, path)
@@ -158,14 +151,12 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
 
 def _check_sum(data: Mapping[str, object], path: Path) -> None:
     """Raise InputError where a lock's sha256 is not of what it says."""
-    if SUM not in data:
-        return
     try:
         opened(data)
     except (ValueError, TypeError) as error:
         raise InputError(
             f"{path} was changed after it was written",
-            cause="edited by hand or damaged: its content does not match the sha256 in it",
+            cause=f"edited by hand or damaged: {error}",
             next_step="rocwright lock writes it again; rocwright lock --accept keeps the edit",
         ) from error
 

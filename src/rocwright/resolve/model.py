@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from packaging.utils import (
     InvalidSdistFilename,
@@ -13,8 +13,6 @@ from packaging.utils import (
 from pydantic import (
     AfterValidator,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -29,7 +27,7 @@ from rocwright.model.versions import PythonVersion, check_version
 from rocwright.resolve.row import row_name
 
 LOCK_SCHEMA = 2
-"""Raised when a lock's form changes; an older one is made anew by `rocwright lock`."""
+"""Raised when a lock's form changes: `rocwright lock` replaces a lock of another form."""
 
 CREATED = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -61,8 +59,7 @@ class Request(Frozen):
 
     `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
     components: a version, or "@" and a commit. `accept_missing` are libraries of ROCm that may be left
-    without code for the GPUs. Where none is named, `architecture` is that of this machine in a project file
-    and on a command line, and x86_64 in what was kept before there was a choice.
+    without code for the GPUs. A project file or command line without `architecture` means this machine's.
     """
 
     stack: str
@@ -73,17 +70,6 @@ class Request(Frozen):
     versions: dict[str, str] = {}
     accept_missing: tuple[str, ...] = ()
     architecture: Architecture = Architecture.X86_64
-
-    @model_serializer(mode="wrap")
-    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """x86_64, and no library missing, is not said: what was asked for before there was a choice keeps its
-        text and digest."""
-        said: dict[str, Any] = handler(self)
-        if self.architecture is Architecture.X86_64:
-            said.pop("architecture", None)
-        if not self.accept_missing:
-            said.pop("accept_missing", None)
-        return said
 
     @property
     def other_architecture(self) -> str:
@@ -268,16 +254,6 @@ class Lock(Frozen):
     components: tuple[LockedComponent, ...]
     remedies: tuple[Remedy, ...] = ()
     on: Lock | None = None
-
-    @model_serializer(mode="wrap")
-    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A lock without wheels for checks, or on no other, has the text and the digest that it had before
-        there were any."""
-        said: dict[str, Any] = handler(self)
-        for name in ("python_run", "on"):
-            if getattr(self, name) is None:
-                said.pop(name, None)
-        return said
 
     @property
     def in_force(self) -> tuple[Remedy, ...]:

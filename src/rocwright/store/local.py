@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -54,7 +55,7 @@ class LocalStore:
             with disk_errors(self.path):
                 for name in FOLDERS:
                     (self.path / name).mkdir(parents=True, exist_ok=True)
-                self._mark()
+                write_atomic(marker, json.dumps({"schema": STORE_SCHEMA}) + "\n")
             return
         try:
             schema = int(json.loads(marker.read_text())["schema"])
@@ -64,22 +65,13 @@ class LocalStore:
                 cause=str(error),
                 next_step="name another folder in ROCWRIGHT_HOME, or remove this one",
             ) from error
-        if schema > STORE_SCHEMA:
+        if schema != STORE_SCHEMA:
+            aside = shlex.quote(str(self.path))
             raise InputError(
-                f"the store at {self.path} has schema {schema}; this rocwright knows up to {STORE_SCHEMA}",
-                cause="a newer rocwright made it",
-                next_step="upgrade rocwright, or set ROCWRIGHT_HOME to another folder",
+                f"the store at {self.path} has schema {schema}; this rocwright reads schema {STORE_SCHEMA}",
+                cause="another version of rocwright made it",
+                next_step=f"use that version, or move the store aside: mv {aside} {aside}.{schema}",
             )
-        if schema < STORE_SCHEMA:
-            from rocwright.store.migrate import seal_records
-
-            with self.lock("migrate"), disk_errors(self.path):
-                if int(json.loads(marker.read_text())["schema"]) < STORE_SCHEMA:
-                    seal_records(self)
-                    self._mark()
-
-    def _mark(self) -> None:
-        write_atomic(self._layout.mark, json.dumps({"schema": STORE_SCHEMA}) + "\n")
 
     # files
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import BufferedReader
-from operator import not_
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
@@ -18,18 +17,10 @@ from rocwheel.model import Frozen
 from rocwright.store.signed import Word
 
 STORE_SCHEMA = 2
-"""How a store is laid out. In 1 records had no sha256; such a store is brought up to date when it is opened.
-"""
+"""The layout of a store; a store of another layout is refused."""
 
 RECORD_SCHEMA = 5
-"""How a record is written at most. One with a higher number is a newer rocwright's, and left alone."""
-
-OWN_SCHEMA = 2
-"""How the record of a step that ran here is written; 3 is that of one that came from a shared store, 4 of one
-that read the compiler caches of shards, 5 of one that says what is in the tars that it packed, or that read
-a compiler cache which others filled: each has the
-lowest that says all of it."""
-
+"""The form of a record. One with a higher number is a newer rocwright's, and left alone."""
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -50,14 +41,14 @@ class Output(Frozen):
     """One thing that a step made: its name in the step, its file name, hex sha256 and size in bytes.
 
     `content` is the hex sha256 of the tar in a file that rocwright packed, uncompressed: versions of libzstd
-    write one tar in different bytes. It is "" for any other file, and where an older rocwright packed it.
+    write one tar in different bytes. It is "" for any other file.
     """
 
     name: str
     filename: Annotated[str, AfterValidator(_one_name)]
     sha256: str
     size: int
-    content: str = Field(default="", pattern=r"^([0-9a-f]{64})?$", exclude_if=not_)
+    content: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
 
     @property
     def known_by(self) -> str:
@@ -107,8 +98,8 @@ class Record(Frozen):
     """Which outputs a key gave, and how: never part of any key.
 
     `content_key` is the key over what the inputs are known by; `reused` names the key whose identical inputs
-    made this one needless to run. `cache` is None for a step that runs no commands, and where an older
-    version made the record. `commits` are a tree's git commits (message to id, the oldest first). `resumed`
+    made this one needless to run. `cache` is None for a step that runs no commands. `commits` are a tree's
+    git commits (message to id, the oldest first). `resumed`
     is how often it went on in the tree of an attempt that was cut short: `started` and `seconds` are those of
     the last attempt. `shards` compiled a part of it, and `cache_signers` may have: objects of theirs had come
     into its compiler cache. `ran_by` is the id of the key of the machine that ran an equal step, where who
@@ -116,7 +107,7 @@ class Record(Frozen):
     step ran here. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
-    schema_version: int = OWN_SCHEMA
+    schema_version: int = RECORD_SCHEMA
     key: str
     content_key: str
     step: str

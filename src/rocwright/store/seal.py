@@ -6,23 +6,16 @@ It does not stop a person who can write to the store: whoever changes a record c
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import Any
 
 from pydantic import ValidationError
 
 from rocwheel.model import opened, sealed
-from rocwright.store.model import OWN_SCHEMA, RECORD_SCHEMA, Record
+from rocwright.store.model import RECORD_SCHEMA, Record
 
 SIGNATURES = "signatures"
 """The field of a record's file that the sha256 is not over."""
-
-_SINCE = {"ran_by": 5, "cache_signers": 5, "shards": 4, "origin": 3}
-"""Fields that a record has only where they say something, and the schema that has them."""
-
-_CONTENT = 5
-"""The schema in which an output may say what its content is."""
 
 
 class DamagedRecordError(ValueError):
@@ -39,12 +32,7 @@ class UnknownRecordError(ValueError):
 
 def seal(record: Record) -> bytes:
     """The file of a record."""
-    needs = [schema for name, schema in _SINCE.items() if getattr(record, name)]
-    needs += [_CONTENT for output in record.outputs if output.content]
-    schema = max(needs, default=OWN_SCHEMA)
-    left_out = {name for name in _SINCE if not getattr(record, name)}
-    said = sealed(record.model_dump(mode="json", exclude=left_out) | {"schema_version": schema})
-    return json.dumps(said, indent=1, ensure_ascii=True).encode() + b"\n"
+    return json.dumps(sealed(record.model_dump(mode="json")), indent=1, ensure_ascii=True).encode() + b"\n"
 
 
 def unseal(data: bytes, key: str) -> Record:
@@ -67,16 +55,11 @@ def unseal(data: bytes, key: str) -> Record:
 
 def _is_ours(found: dict[str, Any]) -> bool:
     """Whether nothing but the number of its schema is damaged."""
-    for schema in range(1, RECORD_SCHEMA + 1):
-        with contextlib.suppress(ValueError):
-            opened(found | {"schema_version": schema})
-            return True
-    return False
-
-
-def unsealed(data: bytes, key: str) -> Record:
-    """A record as its file said it before records had a sha256. Raises as `unseal` does."""
-    return _record(_object(data), key)
+    try:
+        opened(found | {"schema_version": RECORD_SCHEMA})
+    except ValueError:
+        return False
+    return True
 
 
 def _object(data: bytes) -> dict[str, Any]:

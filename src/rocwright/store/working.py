@@ -68,7 +68,6 @@ class WorkingStore(SharingStore):
             record = record.model_copy(
                 update={
                     "origin": None,
-                    "schema_version": 2,
                     "notes": (*record.notes, said),
                     "ran_by": record.ran_by or record.origin.keyid,
                 }

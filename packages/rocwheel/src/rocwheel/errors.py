@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -48,10 +47,6 @@ _EXIT_CODES = {
     FailureClass.INTERNAL: 70,
     FailureClass.INTERRUPTED: 130,
 }
-
-
-class OldKeyWarning(FutureWarning):
-    """A file of the user's has a key that is called otherwise today."""
 
 
 class RocwheelError(Exception):
@@ -191,23 +186,8 @@ _BY_CLASS: dict[str, type[RocwheelError]] = {
 }
 
 
-_RENAMED = {
-    "what": "message",
-    "again": "retryable",
-    "known": "known_issue",
-    "no_heal": "remedy_unavailable",
-    "mend": "remedy",
-}
-
-
-def current_names(data: Mapping[str, str]) -> dict[str, str]:
-    """What `as_dict` wrote, with the names of today: records and reports of before have older ones."""
-    return {_RENAMED.get(name, name): value for name, value in data.items()}
-
-
 def from_dict(data: dict[str, str]) -> RocwheelError:
     """The error that `as_dict` wrote, in the reading process."""
-    data = current_names(data)
     kind = _BY_CLASS.get(data.get("class", ""), InternalError)
     error = kind(
         data.get("message", "unknown failure"),

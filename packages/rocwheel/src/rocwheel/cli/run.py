@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -24,7 +22,6 @@ def run(
     """
     debug = "--debug" in sys.argv
     settle()
-    _warn_in_a_line()
     # around the command's own context, so that errors are printed by it too
     with click.Context(command, color=None if colours() else False).scope(cleanup=False):
         try:
@@ -51,18 +48,3 @@ def run(
             if debug:
                 raise
             sys.exit(failed(error))
-
-
-def _warn_in_a_line() -> None:
-    """Tell of old keys in a line each, without the place in this program that read them."""
-    show = warnings.showwarning
-
-    def shown(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
-        from rocwheel.errors import OldKeyWarning  # here, for --help needs none of it
-
-        if issubclass(category, OldKeyWarning):
-            click.echo(f"warning: {message}", err=True)
-        else:
-            show(message, category, *more, **named)
-
-    warnings.showwarning = shown

@@ -18,7 +18,6 @@ from rocwheel.toml.folders import holder as holder
 from rocwheel.toml.folders import layers
 from rocwheel.toml.folders import read_toml as read_toml
 from rocwheel.toml.lines import line_in
-from rocwheel.toml.old_keys import tell_old_keys
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -93,7 +92,7 @@ class Reader:
     def model(self, model: type[Model], data: object, path: Path, place: str = "") -> Model | None:
         """`data` as a model; None where it is at fault."""
         try:
-            return _validated(model, data, path)
+            return model.model_validate(data)
         except ValidationError as error:
             if self.faults is None:
                 raise refused(model, error, path) from error
@@ -133,18 +132,9 @@ class Reader:
 def parse(model: type[Model], data: object, path: Path) -> Model:
     """`data` as a model. Raises InputError that names every place that is wrong."""
     try:
-        return _validated(model, data, path)
+        return model.model_validate(data)
     except ValidationError as error:
         raise refused(model, error, path) from error
-
-
-def _validated(model: type[Model], data: object, path: Path) -> Model:
-    """`data` as a model; of keys that had another name it is said what they are called now."""
-    old: dict[str, str] = {}
-    found = model.model_validate(data, context=old)
-    if old:
-        tell_old_keys(path, old)
-    return found
 
 
 def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
