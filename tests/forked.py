@@ -71,7 +71,6 @@ LEFT_OUT = (
     "rocwright.__main__",
     "rocwright.catalog.data",
     "rocwright.farm.dask",
-    "rocwright.records.migrations",
 )
 
 

@@ -146,7 +146,7 @@ def test_an_index_that_is_slow_or_down_is_told_and_the_next_cycle_goes_on(
     assert row.turn().state == "unchanged"
 
 
-def test_records_that_are_locked_or_full_or_of_a_newer_version_lose_nothing(
+def test_records_that_are_locked_or_full_or_of_another_version_lose_nothing(
     row: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -165,7 +165,7 @@ def test_records_that_are_locked_or_full_or_of_a_newer_version_lose_nothing(
         newer = row.turn()
         other.execute("UPDATE alembic_version SET version_num = ?", (version,))
     assert (locked.promoted, newer.state, row.nightly) == ((), "not tried", "1.0.0")
-    assert "written by a newer rocwright" in newer.why
+    assert "written by another version of rocwright" in newer.why
     with monkeypatch.context() as patched:
         patched.setattr(Records, "promote", full)
         held = row.turn()

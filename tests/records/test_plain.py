@@ -130,7 +130,7 @@ def test_what_needs_more_first_is_left_to_what_does_it(home: Home) -> None:
     (home.runs / "x").mkdir(parents=True, exist_ok=True)
     (home.runs / "x" / "run.json").write_text("{}")
     assert open_plain(home) is None
-    # an older version must be brought up to date
+    # another version is refused
     open_records(home).close()
     with sqlite3.connect(home.records) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")

@@ -18,8 +18,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from rocwheel.errors import InputError, RocwrightError
 from rocwright.records import faults
 from rocwright.records.faults import AGAIN, TRIES, code_of, explained, read_only
-from rocwright.records.plain import VERSIONS
-from rocwright.records.upgrade import bring_up_to_date, make_tables
+from rocwright.records.plain import VERSION
+from rocwright.records.tables import create, make_tables
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ _NO_TABLE = {"42P01"}
 class Database:
     """An open database: many may read, one writes at a time; each of its blocks is one transaction.
 
-    What goes wrong is raised in words: OutOfDiskError, InputError (no right to write, a newer version),
+    What goes wrong is raised in words: OutOfDiskError, InputError (no right to write, another version),
     NetworkError (a server that does not answer), InternalError (damaged, or locked for too long).
     """
 
@@ -93,21 +93,20 @@ class Database:
 
 
 def open_database(place: str | Path) -> Database:
-    """The database at a URL or in a file, made or brought up to date where that is needed."""
+    """The database at a URL or in a file, made if there is none. Raises InputError for another schema."""
     database = _sqlite(Path(place)) if isinstance(place, Path) else _server(place)
     try:
         version = database.version()
-        if version == VERSIONS[-1]:
-            return database
-        if version and version not in VERSIONS:
+        if version and version != VERSION:
             raise InputError(
-                f"the records at {database.place} were written by a newer rocwright",
-                cause=f"their schema has version {version}, this rocwright knows {VERSIONS[-1]}",
-                next_step="use that rocwright, or set ROCWRIGHT_RECORDS to another file for this one",
+                f"the records at {database.place} were written by another version of rocwright",
+                cause=f"their schema has version {version}, this rocwright reads {VERSION}",
+                next_step="use that version, move the records aside, or set ROCWRIGHT_RECORDS",
             )
-        if database.read_only:
-            raise read_only(database.place, "their schema is older, and cannot be upgraded")
-        bring_up_to_date(database.engine, database.place, database.write)
+        if not version:
+            if database.read_only:
+                raise read_only(database.place, "it has no tables yet")
+            create(database.engine, database.place, database.write)
     except BaseException:
         database.close()
         raise

@@ -1,4 +1,4 @@
-"""The records, opened: brought up to date, with what waited as files, and runs of ended processes ended."""
+"""The records, opened: with what waited as files, and runs of ended processes ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def open_records(home: Home) -> Records:
-    """The records, to be read and written; made where there are none, brought up to date where they are old.
+    """The records, to be read and written; made where there are none.
 
     Runs that were kept as files are taken over, and runs whose process is gone are ended.
     """

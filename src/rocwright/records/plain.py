@@ -1,7 +1,7 @@
 """The records' file as a build has it: opened, asked and written without SQLAlchemy.
 
-Only what is new, or is whole, of the newest version and has nothing to be taken over or ended first, is
-opened so; for all else there is `place.open_records`, which does all of that and says what is wrong.
+Only what is new, or is whole, of this version and has nothing to be taken over or ended first, is opened
+so; for all else there is `place.open_records`, which does all of that and says what is wrong.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from rocwright.records.write import Connection, put, run_plain
 
 T = TypeVar("T")
 
-VERSIONS = ("0001", "0002")
-"""Every version of the schema, the oldest first."""
+VERSION = "0002"
+"""The version of the schema, in Alembic's own table: the first migration can begin from there."""
 
 TABLES = Path(__file__).with_name("schema.sql")
 """What schema.py says, for SQLite."""
@@ -160,13 +160,13 @@ def _make(path: Path) -> None:
 def _make_tables(file: Plain) -> None:
     for statement in TABLES.read_text().split(";\n"):
         file.exec_driver_sql(statement)
-    file.exec_driver_sql("INSERT INTO alembic_version VALUES (:version)", {"version": VERSIONS[-1]})
+    file.exec_driver_sql("INSERT INTO alembic_version VALUES (:version)", {"version": VERSION})
     file.exec_driver_sql("INSERT INTO about VALUES (:name, 0, 0)", {"name": uuid.uuid4().hex})
 
 
 def _ready(file: Plain, home: Home) -> bool:
     version = file.exec_driver_sql('SELECT "version_num" FROM "alembic_version"').fetchone()
-    if version != (VERSIONS[-1],):
+    if version != (VERSION,):
         return False
     (name,) = file.exec_driver_sql('SELECT "name" FROM "about"').fetchone()
     marker = home.runs / TAKEN

@@ -1,4 +1,4 @@
-"""The tables. A change of them is a new file in `migrations/versions`, and a new last VERSION (plain.py)."""
+"""The tables. A change of them changes `schema.sql` too, and VERSION in plain.py."""
 
 from __future__ import annotations
 

@@ -163,13 +163,7 @@ def _damaged(path: Path) -> sqlite3.Connection:
 
 
 def _save(old: sqlite3.Connection, new: sqlite3.Connection, table: str, columns: list[str]) -> int:
-    """Copy what can be read of a table, from its begin and from its end towards what is damaged.
-
-    A file of an older version has not all the columns.
-    """
-    with contextlib.suppress(sqlite3.DatabaseError):
-        had = {row[1] for row in old.execute(f'PRAGMA table_info("{table}")')}
-        columns = [name for name in columns if name in had] or columns
+    """Copy what can be read of a table, from its begin and from its end towards what is damaged."""
     names = ", ".join(f'"{name}"' for name in columns)
     marks = ", ".join("?" * len(columns))
     put = f'INSERT OR IGNORE INTO "{table}" ({names}) VALUES ({marks})'  # noqa: S608 - names of the schema

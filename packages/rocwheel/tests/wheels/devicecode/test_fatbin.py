@@ -86,43 +86,15 @@ def test_a_dll_whose_section_lies_outside_is_refused() -> None:
         read(dll(b"")[:-512])
 
 
-def note(target: tuple[int, int, int]) -> bytes:
-    name, vendor, arch = b"AMD\0", b"AMD\0", b"AMDGPU\0\0"
-    body = struct.pack("<HHIII", len(vendor), 7, *target) + vendor + arch
-    return struct.pack("<III", len(name), len(body), 3) + name + body
+def test_a_bundle_of_other_toolchains_is_listed_by_its_names() -> None:
+    code = {"hcc-amdgcn-amd-amdhsa--gfx803": gpu_elf(0x2A), "hip-amdgcn-amd-amdhsa-gfx906": gpu_elf(0x2F)}
+    found = read(plain_bundle([*code.items()]))
+    assert [one.target for one in found.bundles[0].code] == ["gfx803", "gfx906"]
 
 
-def of_version_2(notes: bytes) -> bytes:
-    content = bytearray(host_elf(notes, name=b".note", kind=7))
-    content[7:9] = bytes([64, 0])
-    content[18:20] = (224).to_bytes(2, "little")
-    return bytes(content)
-
-
-@each(("isa", "target"), [((8, 0, 3), "gfx803"), ((9, 0, 10), "gfx90a"), ((10, 1, 2), "gfx1012")])
-def test_code_of_version_2_names_its_gpu_in_a_note(isa: tuple[int, int, int], target: str) -> None:
-    lone = read(of_version_2(note(isa))).lone
-    assert lone is not None
-    assert (lone.target, lone.abi) == (target, 2)
-
-
-def test_a_note_that_is_cut_behind_the_gpu_still_names_it() -> None:
-    lone = read(of_version_2(note((8, 0, 3))[:-12])).lone
-    assert lone is not None
-    assert lone.target == "gfx803"
-
-
-@each("notes", [b"x" * 40, note((8, 0, 3))[:-13], note((8, 0, 3)).replace(b"AMD\0", b"AMD ", 1)])
-def test_code_of_version_2_without_a_note_is_refused(notes: bytes) -> None:
-    with pytest.raises(CheckError, match="no note names its GPU"):
-        read(of_version_2(notes))
-
-
-def test_a_bundle_of_the_oldest_toolchains_is_listed_by_its_names() -> None:
-    old = gpu_elf(0, abi=0)
-    names = ["hcc-amdgcn-amd-amdhsa--gfx803", "hip-amdgcn-amd-amdhsa-gfx906"]
-    found = read(plain_bundle([(name, old) for name in names]))
-    assert [(one.target, one.header) for one in found.bundles[0].code] == [("gfx803", None), ("gfx906", None)]
+def test_a_bundle_of_code_object_version_2_is_refused() -> None:
+    with pytest.raises(CheckError, match="code object version 2"):
+        read(plain_bundle([("hip-amdgcn-amd-amdhsa--gfx803", gpu_elf(0, abi=0))]))
 
 
 def test_a_big_endian_or_narrow_library_holds_no_code(tmp_path: Path) -> None:

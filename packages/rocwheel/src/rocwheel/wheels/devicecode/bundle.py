@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, MOST_KEPT, GpuHeader, gpu_header, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, MOST_KEPT, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
 from rocwheel.wheels.source import Source
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     """One code object of a bundle. `target` is empty for the host's entry.
 
     `offset` and `size` are in bytes of the bundle, unpacked. `header` is what the code object says of itself;
-    None for the host's entry, for what is not machine code, and for code of the oldest toolchains.
+    None for the host's entry and for what is not machine code.
     """
 
     id: str
@@ -225,8 +225,6 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
     """What the code object says, if anything. Raises CheckError where the entry says another thing."""
     if "-spirv64-" in entry.id:
         return None  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
-    if is_unnamed(head):
-        return None
     header = gpu_header(head, f"{subject} ({entry.id})")
     if (header.target, header.features) != (entry.target, entry.features):
         inside = ":".join((header.target, *header.features))

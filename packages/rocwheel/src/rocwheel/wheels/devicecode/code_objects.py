@@ -27,7 +27,7 @@ class CodeObject:
     `path` is the file that holds it, seen from the wheel, archive or folder; `index` counts that file's
     bundles from 0 and is None for a file that is itself one code object. `features` are sorted:
     ("sramecc+", "xnack-"). `size` is in bytes, unpacked. `abi` is the code object version, 0 where that is
-    not told (SPIR-V, entries of the oldest toolchains); `generic_version` that of a generic target, 0 of
+    not told (SPIR-V); `generic_version` that of a generic target, 0 of
     others. `sha256` is empty where it was not asked for. Of a kpack archive, `library` names the one that the
     code is of (`lib/x.so#0`), and `index` counts the libraries. `section` names where in a library code lies
     that is embedded; `index` goes on counting for its bundles, and is None for a code object alone.

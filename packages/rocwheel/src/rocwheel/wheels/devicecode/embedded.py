@@ -18,7 +18,7 @@ from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.bundles import Ahead, read_one
-from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, gpu_of_notes, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
 from rocwheel.wheels.source import Source
@@ -172,12 +172,7 @@ def _code_object(source: Source, at: int, end: int, section: str, head: bytes) -
     if len(head) < HEADER_SIZE or int.from_bytes(head[18:20], "little") != 224:
         return None, at + 1
     size = _elf_size(source, at, head, end)
-    window = source.window(at, size)
-    if is_unnamed(head):
-        code = GpuHeader(target=gpu_of_notes(window), features=(), generic_version=0, abi=2)
-    else:
-        code = gpu_header(head, source.subject)
-    return Embedded(section=section, offset=at, size=size, code=code), at + size
+    return Embedded(section=section, offset=at, size=size, code=gpu_header(head, source.subject)), at + size
 
 
 def _elf_size(source: Source, at: int, head: bytes, end: int) -> int:

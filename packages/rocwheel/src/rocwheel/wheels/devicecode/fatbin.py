@@ -23,9 +23,7 @@ from rocwheel.wheels.devicecode.gpu import (
     HEADER_SIZE,
     GpuHeader,
     gpu_header,
-    gpu_of_notes,
     is_gpu_elf,
-    is_unnamed,
 )
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.elf import Elf, Pointer
@@ -150,8 +148,6 @@ def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> 
 
 def _read(source: Source, reading: _Reading) -> FatBinary | None:
     head = source.read_at(0, min(source.size, HEADER_SIZE))
-    if is_unnamed(head):
-        return FatBinary(size=source.size, lone=_of_version_2(source))
     if is_gpu_elf(head):
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
     if is_bundle(head):
@@ -236,10 +232,6 @@ def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], reading: _
         for bundle in read_bundles(source, begin, begin + size, **reading._asdict())
     )
     return FatBinary(size=source.size, spans=spans, bundles=tuple(bundles))
-
-
-def _of_version_2(source: Source) -> GpuHeader:
-    return GpuHeader(target=gpu_of_notes(source), features=(), generic_version=0, abi=2)
 
 
 def _host_file(source: Source, head: bytes) -> Elf | Pe | None:

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 from rocwheel.errors import CheckError, InputError
 from rocwheel.toml.folders import data_folders, layers, read_toml
-from rocwheel.wheels.devicecode.notes import NOTES, notes
-from rocwheel.wheels.elf import MAGIC, Elf
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.elf import MAGIC
 
 HEADER_SIZE = 64
 MOST_KEPT = 256
@@ -20,8 +18,6 @@ MOST_KEPT = 256
 
 _CLASS64, _LITTLE, _OSABI_AMDGPU_HSA, _EM_AMDGPU = 2, 1, 64, 224
 _MACH = 0xFF
-_ISA_VERSION = 3
-_LARGEST_NOTES = 1024 * 1024
 _GENERIC_VERSION_SHIFT = 24
 
 # e_ident[EI_ABIVERSION]: 1 is code object version 3, 2 is 4, and so on (LLVM AMDGPUUsage, "Header").
@@ -77,26 +73,6 @@ def is_gpu_elf(header: bytes) -> bool:
     return header.startswith(MAGIC) and header[18:20] == _EM_AMDGPU.to_bytes(2, "little")
 
 
-def is_unnamed(header: bytes) -> bool:
-    """Whether it is code object version 2, as compilers wrote until 2020: its header names no GPU."""
-    return is_gpu_elf(header) and header[7] == _OSABI_AMDGPU_HSA and header[8] < _ABI_V3
-
-
-def gpu_of_notes(source: Source) -> str:
-    """The GPU that a code object of version 2 names in a note. Raises CheckError where there is none.
-
-    Source: LLVM AMDGPUUsage, "Code Object V2 Note Records", NT_AMD_HSA_ISA_VERSION.
-    """
-    for section in Elf(source).sections:
-        if section.kind != NOTES or section.size > _LARGEST_NOTES:
-            continue
-        for note in notes(memoryview(source.read_at(section.offset, section.size))):
-            if (note.owner, note.kind) == (b"AMD\0", _ISA_VERSION) and len(note.content) >= 16:
-                major, minor, stepping = struct.unpack_from("<III", note.content, 4)
-                return f"gfx{major}{minor:x}{stepping:x}"
-    raise _wrong(source.subject, "it is code object version 2, and no note names its GPU")
-
-
 def gpu_header(header: bytes, subject: str) -> GpuHeader:
     """Read the first 64 bytes of an AMDGPU code object.
 
@@ -112,7 +88,7 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
         raise _wrong(subject, f"its OS ABI is {header[7]}, not AMDGPU HSA ({_OSABI_AMDGPU_HSA})")
     abi = header[8]
     if abi < _ABI_V3:
-        raise _wrong(subject, "it is code object version 2, whose header does not name the GPU")
+        raise _wrong(subject, "it is code object version 2, as compilers wrote before 2020")
     (flags,) = struct.unpack_from("<I", header, 48)
     mach = flags & _MACH
     target = machines().get(mach)

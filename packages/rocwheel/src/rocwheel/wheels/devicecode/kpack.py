@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from rocwheel.errors import CheckError
-from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
 from rocwheel.wheels.devicecode.unpacking import Unpacking
 from rocwheel.wheels.marks import KPACK
@@ -54,7 +54,7 @@ class Packed:
     """One code object: the library that it is of (`lib/x.so#0`), its target, and where it lies.
 
     `offset` and `packed_size` are in bytes of the archive, `size` counts its bytes unpacked. `header` is what
-    it says of itself: None until it is read, for SPIR-V, and for code of the oldest toolchains.
+    it says of itself: None until it is read, and for SPIR-V.
     """
 
     name: str
@@ -300,7 +300,7 @@ def _code(source: Source, scheme: Scheme, placed: Sequence[_Placed], heads: bool
                 code.finish(None)
         target, *features = target_id.split(":")
         told = None
-        if not (target.endswith(_SPIRV) or is_unnamed(head)):
+        if not target.endswith(_SPIRV):
             told = header = header or gpu_header(head, f"{source.subject} ({name}, {target_id})")
             if [header.target, *header.features] != [target, *features]:
                 inside = ":".join((header.target, *header.features))

@@ -18,7 +18,6 @@ from rocwheel.wheels.devicecode.gpu import (
     any_machine,
     gpu_header,
     is_gpu_elf,
-    is_unnamed,
     machines_of,
 )
 
@@ -108,7 +107,7 @@ def loose(path: str, head: bytes = b"") -> Loose | None:
 
 def _of_code(kind: Kind, head: bytes) -> Loose | None:
     """What the code object says that begins so; None where it names no known GPU."""
-    if len(head) < HEADER_SIZE or not is_gpu_elf(head) or is_unnamed(head):
+    if len(head) < HEADER_SIZE or not is_gpu_elf(head):
         return None
     try:
         header = gpu_header(head, kind.name)

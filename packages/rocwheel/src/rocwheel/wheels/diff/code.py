@@ -12,7 +12,7 @@ from typing import Any
 
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.code_objects import CodeObject, read_code
-from rocwheel.wheels.devicecode.gpu import is_gpu_elf, is_unnamed
+from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.devicecode.kernels import kernels_of
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.diff.model import CodeDifference, KernelChange, changes
@@ -120,8 +120,8 @@ def _named(of: Code | None, own: _Objects, other: _Objects) -> defaultdict[str, 
 
 
 def _add(found: _Kernels, code: bytes, subject: str) -> None:
-    """The kernels of one code object; SPIR-V and version 2 do not tell them in the way of today."""
-    if not is_gpu_elf(code) or is_unnamed(code):
+    """The kernels of one code object; SPIR-V does not name them."""
+    if not is_gpu_elf(code):
         found.silent += 1
         return
     file = CodeFile(code, subject)

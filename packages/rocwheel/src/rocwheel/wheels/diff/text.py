@@ -83,7 +83,7 @@ def _names(names: Names, shown: int) -> Iterator[str]:
 def _code(code: CodeDifference, shown: int) -> Iterator[str]:
     yield f"  {code.target}: code objects {code.before:,} -> {code.after:,}, {code.same:,} of them the same"
     if code.silent:
-        yield f"    {code.silent:,} code objects do not name their kernels (SPIR-V, or code object version 2)"
+        yield f"    {code.silent:,} code objects do not name their kernels (SPIR-V)"
     yield from _some([f"- {name}" for name in code.removed], shown, "    kernel ")
     yield from _some([f"+ {name}" for name in code.added], shown, "    kernel ")
     yield from _some([_kernel(change) for change in code.changed], shown, "    kernel ")

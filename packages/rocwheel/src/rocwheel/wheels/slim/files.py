@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import Code, Target, needed
-from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf, is_unnamed
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf
 from rocwheel.wheels.devicecode.kpack import Archive
 from rocwheel.wheels.slim.wish import Wish
 
@@ -70,7 +70,7 @@ def _what(path: str, head: bytes) -> _Kind | None:
 
         if found := loose(path):
             return _Kind(found.kind, Code(found.targets, found.features), found.needed)
-    if not is_gpu_elf(head) or is_unnamed(head) or len(head) < HEADER_SIZE:
+    if not is_gpu_elf(head) or len(head) < HEADER_SIZE:
         return None
     header = gpu_header(head, path)
     return _Kind(CODE, Code({header.target}, header.features), needed=True)
