@@ -110,12 +110,6 @@ def test_a_build_gives_every_artifact_under_its_name_and_digest(project: TinyPro
     )
 
 
-def test_wheels_lie_in_an_index_that_pip_reads(finished: TinyProject) -> None:
-    page = (finished.output / "simple/beta/index.html").read_text()
-    assert "beta-1.0-py3-none-any.whl#sha256=" in page
-    assert 'href="beta/"' in (finished.output / "simple/index.html").read_text()
-
-
 def test_a_second_build_has_nothing_to_do_and_gives_the_same(finished: TinyProject) -> None:
     done = built(finished)
     assert done.run.steps == ()

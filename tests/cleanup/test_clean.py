@@ -208,9 +208,9 @@ def test_logs_go_and_the_history_stays(home: Home) -> None:
     assert [path.name for path in run_folder.iterdir()] == ["run.json"]
 
 
-def test_an_index_that_is_open_stays(home: Home, store: LocalStore) -> None:
+def test_what_is_known_of_a_folder_of_wheels_stays_while_it_is_open(home: Home, store: LocalStore) -> None:
     home.indexes.mkdir()
-    database = home.indexes / "ab.sqlite"
+    database = home.indexes / "ab.json"
     database.write_bytes(b"x")
     age(database, 40)
     with database.open():

@@ -16,7 +16,7 @@ REPORTS_NOTHING = {
     "exec-step": "run by programs",
     "farm init": "writes certificates",
     "farm up": "runs until it is ended",
-    "index serve": "runs until it is ended",
+    "index serve": "names another program",
     "index yank": "writes a mark",
     "init": "writes a file",
     "notify failed": "sends",
@@ -32,7 +32,7 @@ REPORTS_NOTHING = {
     "trust add": "writes a setting",
     "trust remove": "removes one",
     "trust revoke": "removes a key",
-    "wheel index serve": "runs until it is ended",
+    "wheel index serve": "names another program",
     "wheel index yank": "writes a mark",
 }
 

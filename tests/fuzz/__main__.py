@@ -16,7 +16,7 @@ import atheris
 
 with atheris.instrument_imports(
     include=[
-        *("rocwheel.wheels", "rocwright.provenance", "rocwright.web", "rocwheel.http.limits", "h11"),
+        *("rocwheel.wheels", "rocwright.provenance", "rocwright.web", "h11"),
         *(
             "rocwright.sources",
             "rocwright.resolve",

@@ -15,14 +15,14 @@ import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwheel.http.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
-from rocwheel.http.server import settings
 from rocwheel_samples.index_making import make_wheel
 from rocwright.home import Home
 from rocwright.records.opening import open_records
 from rocwright.web.access import Access, Tokens
 from rocwright.web.app import app
 from rocwright.web.index import Index
+from rocwright.web.limits import MOST_BODY, MOST_HEADERS, MOST_TARGET
+from rocwright.web.server import settings
 from rocwright.web.site import Site
 from tests.web.serving import a_run, write_log
 
@@ -81,7 +81,7 @@ class _Speaker:
         home, wheels = Home(folder / "home"), folder / "rocwright-out"
         make_wheel(wheels, "project")
         index = Index(wheels, home, lambda line: None)
-        index.shelf.look()
+        index.look()
         records = self._kept.enter_context(open_records(home))
         run = a_run("run")
         records.put(run)

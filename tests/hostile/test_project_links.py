@@ -10,6 +10,7 @@ import pytest
 
 from rocwheel.errors import InputError
 from rocwheel.folders.links import through_no_link
+from rocwheel_samples.wheel import make_wheel
 from rocwright.export.model import File
 from rocwright.export.write import write
 from rocwright.patching.history import Change
@@ -75,12 +76,12 @@ def test_no_edit_is_saved_behind_a_link(elsewhere: Path, place: str) -> None:
 def test_an_index_is_written_in_place_of_links_and_pipes(
     elsewhere: Path, place: str, make: Callable[[Path], None]
 ) -> None:
-    wheel = elsewhere / "a-1-py3-none-any.whl"
-    wheel.write_bytes(b"wheel")
+    wheel = make_wheel(elsewhere, "a", "1")
+    content = wheel.read_bytes()
     Path("simple/a").mkdir(parents=True)
     make(Path("simple") / place)
-    write_index(Path("simple"), [wheel])
-    assert wheel.read_bytes() == b"wheel" == Path("simple/a", wheel.name).read_bytes()
+    write_index(Path(), [wheel])
+    assert wheel.read_bytes() == content == Path("simple/a", wheel.name).read_bytes()
     rows = Path("simple/a/index.html").read_text()
     assert wheel.name in rows and "b.whl" not in rows
     assert Path("simple/index.html").read_text().count("<a ") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.lint.judge import judge
 from rocwheel_samples import fatbin as written
+from rocwheel_samples.wheel import make_wheel
 from rocwheel_samples.wheel_making import FILES as SMALL
 from rocwheel_samples.wheel_making import small_wheel
 from rocwright.home import Home
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
 from rocwright.provenance.known import as_built
+from rocwright.provenance.layout import write_index
 from rocwright.provenance.sidecars import attest
 from rocwright.signing.keys import KEY, make_key
 from tests.provenance.official import faults
@@ -277,6 +280,28 @@ def test_an_sbom_of_ours_is_replaced_and_those_of_others_stay(tmp_path: Path) ->
         f"{folder}/sboms/{NAME}": b'{"a": 1}',
         f"{folder}/sboms/auditwheel.cdx.json": other,
     }
+
+
+def test_each_build_adds_its_wheels_to_the_index_of_all(tmp_path: Path) -> None:
+    first, second = (make_wheel(tmp_path / name, "Some_Name", name) for name in ("1.0", "2.0"))
+    (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(b"no wheel")
+    said: list[str] = []
+    write_index(tmp_path / "out", [first])
+    write_index(tmp_path / "out", [second, tmp_path / "bad-1.0-py3-none-any.whl"], said.append)
+    page = json.loads((tmp_path / "out/simple/some-name/index.v1_json").read_text())
+    for file, wheel in zip(page["files"], (first, second), strict=True):
+        place = tmp_path / "out/simple/some-name" / file["url"]
+        assert place.samefile(wheel)
+        assert file["hashes"]["sha256"] == sha256_file(wheel)
+        assert b"Name: Some_Name" in place.with_name(place.name + ".metadata").read_bytes()
+    assert [line.partition(": cannot")[0] for line in said] == [
+        "not in the wheel index: bad/bad-1.0-py3-none-any.whl"
+    ]
+    # what somebody removed comes back
+    shutil.rmtree(tmp_path / "out/simple/some-name")
+    write_index(tmp_path / "out", [first])
+    html = (tmp_path / "out/simple/some-name/index.html").read_text()
+    assert html.count("<a ") == 1 and f"{first.name}#sha256={sha256_file(first)}" in html
 
 
 @pytest.mark.parametrize("name", ["tiny", "simple", "simple/beta"])

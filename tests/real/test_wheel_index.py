@@ -1,16 +1,14 @@
-"""pip and uv install from an index: from its server and its files, by GPU, after a cut connection too."""
+"""pip and uv install from an index: from its files, by GPU, and from rocwright-out."""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +18,7 @@ import pytest
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import index, make_wheel
 from rocwright.home import Home
+from rocwright.provenance.layout import write_index
 
 pytestmark = pytest.mark.real
 
@@ -49,45 +48,16 @@ def wheels(tmp_path: Path) -> Path:
     return folder
 
 
-@dataclass
-class Server:
-    """A running `rocwright wheel index serve`."""
-
-    port: int
-    lines: list[str] = field(default_factory=list)
-
-    def url(self, view: str = "", port: int = 0) -> str:
-        return f"http://127.0.0.1:{port or self.port}/{f'{view}/' if view else ''}simple/"
-
-
 @contextmanager
-def serving(folder: Path, home: Home) -> Iterator[Server]:
-    words = [sys.executable, "-m", "rocwright", "wheel", "index", "serve", str(folder)]
-    env = os.environ | {"ROCWRIGHT_HOME": str(home.path)}
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stderr is not None
-        first = process.stderr.readline()
-        assert first.startswith("serving "), first
-        server = Server(int(first.rpartition(":")[2].partition("/")[0]))
-        stream = process.stderr
+def static(folder: Path, asked: list[str] | None = None) -> Iterator[str]:
+    """The folder by a server that knows of no index; `asked` are the paths that it is asked for."""
 
-        def read() -> None:
-            server.lines.extend(line.rstrip() for line in stream)
+    class Handler(SimpleHTTPRequestHandler):
+        def log_request(self, *_: object) -> None:
+            if asked is not None:
+                asked.append(self.path)
 
-        reader = threading.Thread(target=read)
-        reader.start()
-        try:
-            yield server
-        finally:
-            process.terminate()
-            process.wait(20)
-            reader.join()
-
-
-@contextmanager
-def static(folder: Path) -> Iterator[str]:
-    """The folder by a server that knows of no index."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    handler = partial(Handler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
@@ -126,29 +96,10 @@ def installed(target: Path) -> set[str]:
 EXPECTED = {"app-1.0", "lib-1.0"}
 
 
-def test_pip_and_uv_install_from_the_server(wheels: Path, home: Home, tools: Path, tmp_path: Path) -> None:
-    with serving(wheels, home) as server:
-        pip(tools, server.url(), "--target", tmp_path / "pip", "app")
-        uv(tools, "install", "--default-index", server.url(), "--target", tmp_path / "uv", "app")
-    assert installed(tmp_path / "pip") == installed(tmp_path / "uv") == EXPECTED | {"kernels-1.0+b"}
-
-
-def test_pip_and_uv_install_from_the_view_of_a_gpu(
-    wheels: Path, home: Home, tools: Path, tmp_path: Path
-) -> None:
-    with serving(wheels, home) as server:
-        url = server.url("gfx1151")
-        pip(tools, url, "--target", tmp_path / "pip", "app")
-        uv(tools, "install", "--default-index", url, "--target", tmp_path / "uv", "app")
-    assert installed(tmp_path / "pip") == installed(tmp_path / "uv") == EXPECTED | {"kernels-1.0+a"}
-
-
 @pytest.mark.parametrize("out", ["", "out"])
-def test_pip_and_uv_install_from_the_files(
-    wheels: Path, home: Home, tools: Path, tmp_path: Path, out: str
-) -> None:
+def test_pip_and_uv_install_from_the_files(wheels: Path, tools: Path, tmp_path: Path, out: str) -> None:
     place = tmp_path / out if out else wheels
-    index(wheels, home, str(place))
+    index(wheels, place)
     with static(place) as address:
         pip(tools, f"{address}/simple/", "--target", tmp_path / "pip", "app")
         uv(
@@ -159,62 +110,25 @@ def test_pip_and_uv_install_from_the_files(
     assert installed(tmp_path / "uv") == EXPECTED | {"kernels-1.0+a"}
 
 
-def test_pip_and_uv_resolve_from_metadata_alone(
-    wheels: Path, home: Home, tools: Path, tmp_path: Path
-) -> None:
+def test_pip_and_uv_resolve_from_metadata_alone(wheels: Path, tools: Path, tmp_path: Path) -> None:
     (tmp_path / "wanted.in").write_text("app\n")
-    with serving(wheels, home) as server:
+    index(wheels)
+    asked: list[str] = []
+    with static(wheels, asked) as address:
         report = tmp_path / "report.json"
-        pip(tools, server.url(), "--dry-run", "--ignore-installed", "--report", report, "app")
-        uv(tools, "compile", "--default-index", server.url(), tmp_path / "wanted.in")
+        words = ("--dry-run", "--ignore-installed", "--report", report, "app")
+        pip(tools, f"{address}/simple/", *words)
+        uv(tools, "compile", "--default-index", f"{address}/simple/", tmp_path / "wanted.in")
     found = json.loads(report.read_text())["install"]
     assert {one["metadata"]["name"] for one in found} == {"app", "lib", "kernels"}
-    files = [line.split()[1] for line in server.lines if " /files/" in line]
+    files = [path for path in asked if ".whl" in path]
     assert len(files) >= 6
     assert [one for one in files if not one.endswith(".whl.metadata")] == []
 
 
-def test_pip_goes_on_where_a_connection_was_cut(
-    wheels: Path, home: Home, tools: Path, tmp_path: Path
-) -> None:
-    path = make_wheel(wheels, "big", files={"big/data": os.urandom(2_000_000)})
-    with serving(wheels, home) as server, cutting(server.port, 1_000_000) as port:
-        pip(tools, server.url(port=port), "--resume-retries", "5", "--target", tmp_path / "pip", "big")
-    assert installed(tmp_path / "pip") == {"big-1.0"}
-    (line,) = [line for line in server.lines if path.name in line and " 206 " in line]
-    assert line.split()[4].startswith("bytes=")
-    assert int(line.split()[3]) < path.stat().st_size
-
-
-@contextmanager
-def cutting(port: int, after: int) -> Iterator[int]:
-    """A port before another that cuts the first connection that brought `after` bytes."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    cut = threading.Event()
-
-    def forward(source: socket.socket, target: socket.socket, most: int) -> None:
-        passed = 0
-        with suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-                passed += len(data)
-                if passed > most and not cut.is_set():
-                    cut.set()
-                    break
-        for one in (source, target):
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def accept() -> None:
-        while True:
-            try:
-                client, _ = listening.accept()
-            except OSError:
-                return
-            inner = socket.create_connection(("127.0.0.1", port))
-            for pair, most in (((client, inner), 1 << 60), ((inner, client), after)):
-                threading.Thread(target=forward, args=(*pair, most), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    with listening:
-        yield listening.getsockname()[1]
+def test_pip_installs_from_what_builds_lay_out(wheels: Path, tools: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rocwright-out"
+    for path in sorted(wheels.rglob("*.whl")):
+        write_index(out, [path])
+    pip(tools, (out / "simple").as_uri(), "--target", tmp_path / "pip", "app")
+    assert installed(tmp_path / "pip") == {"app-1.0", "lib-2.0", "kernels-1.0+b"}

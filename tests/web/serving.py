@@ -15,12 +15,12 @@ import uvicorn
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from rocwheel.http.server import settings
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun
 from rocwright.records.read import Records
 from rocwright.web.access import Access, Scope, Tokens
 from rocwright.web.app import app
+from rocwright.web.server import settings
 from rocwright.web.site import Site
 
 HOST = "http://127.0.0.1"

@@ -236,7 +236,7 @@ def test_a_page_of_the_index_has_all_its_headers_whenever_it_is_asked_for(served
     folder = home.path / "out"
     make_wheel(folder, "alpha", "1.0")
     index = Index(folder, home, lambda line: None)
-    index.shelf.look()
+    index.look()
     made = app(served.site, ("localhost",), index=index)
     ask = "{} /simple/alpha/ HTTP/1.{}\r\nHost: localhost\r\n{}\r\n"
     with (

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rocwheel.http.server import room_for
 from rocwright.home import Home
 from rocwright.records.model import Run
 from rocwright.records.read import Records
 from rocwright.web import live
+from rocwright.web.server import room_for
 from rocwright.web.site import COOKIE
 from tests.web.serving import Served, a_run, a_step, events, listening, serve_site, write_log
 

@@ -1,19 +1,15 @@
-"""Fixtures of rocwheel's tests: a home folder that is never the user's, and the command."""
+"""Fixtures of rocwheel's tests: the command."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from rocwheel.folders.removal import remove_tree
-from rocwheel.home import Home
 from rocwheel_samples.command import Command
 from rocwheel_samples.fixtures import (
     no_test_touches_the_users_home,
@@ -31,16 +27,7 @@ settings.load_profile("rocwheel")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    """The home folder of one test."""
-    home = Home(tmp_path / "home")
-    home.path.mkdir()
-    yield home
-    remove_tree(home.path)
-
-
-@pytest.fixture
-def rocwheel(home: Home, tmp_path: Path) -> Command:
+def rocwheel(tmp_path: Path) -> Command:
     """Run the command as a user does, in an empty folder."""
     folder = tmp_path / "project"
     folder.mkdir()
@@ -49,7 +36,6 @@ def rocwheel(home: Home, tmp_path: Path) -> Command:
         return subprocess.run(
             [sys.executable, "-m", "rocwheel", *words],
             cwd=folder,
-            env=os.environ | {"ROCWRIGHT_HOME": str(home.path)},
             capture_output=True,
             text=True,
             check=False,

@@ -208,6 +208,5 @@ def _folders(place: Path) -> list[Path]:
 
 
 def index_files(home: Home) -> dict[Path, list[Path]]:
-    """The database of each index, with what lies beside it while it is open."""
-    databases = [path for path in sorted(home.indexes.glob("*.sqlite")) if not path.is_symlink()]
-    return {one: sorted(one.parent.glob(f"{one.name}*")) for one in databases}
+    """What is known of the wheels of each folder that was served."""
+    return {path: [path] for path in sorted(home.indexes.glob("*")) if not path.is_symlink()}

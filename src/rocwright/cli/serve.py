@@ -61,8 +61,6 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from rocwheel.http.limits import LOOPBACK
-    from rocwheel.http.server import serve
     from rocwright.config import config
     from rocwright.home import Home
     from rocwright.notify.look import hidden
@@ -72,7 +70,9 @@ def command(
     from rocwright.web.cycling import Cycling
     from rocwright.web.health import Health
     from rocwright.web.index import Index
+    from rocwright.web.limits import LOOPBACK
     from rocwright.web.queue import Queue
+    from rocwright.web.server import serve
     from rocwright.web.site import Site
     from rocwright.web.telling import Telling
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,7 +111,7 @@ def lay_out(
         stamps.save()
     wheels = [one.path for one in artifacts if one.path.suffix == ".whl"]
     if wheels and anew:
-        write_index(project.output / "simple", wheels)
+        write_index(project.output, wheels, say)
     return tuple(artifacts)
 
 
@@ -225,9 +224,11 @@ def _seen(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def write_index(folder: Path, wheels: list[Path]) -> None:
-    """Add wheels to a simple repository (PEP 503) in a folder: `pip install --index-url file://...`."""
-    through_no_link(folder, folder.parent)
+def write_index(out: Path, wheels: list[Path], say: Callable[[str], None] = lambda _: None) -> None:
+    """Add wheels to the package index `out`/simple: `pip install --index-url file://...`."""
+    from rocwheel.wheels.index.write import write
+
+    folder = through_no_link(out / "simple", out)
     for wheel in wheels:
         project = through_no_link(folder / canonicalize_name(wheel.name.split("-")[0]), folder)
         project.mkdir(parents=True, exist_ok=True)
@@ -235,17 +236,6 @@ def write_index(folder: Path, wheels: list[Path]) -> None:
         if not (is_plain_file(link, folder) and link.samefile(wheel)):
             link.unlink(missing_ok=True)
             os.link(wheel, link)
-        rows = "".join(
-            f'<a href="{escape(one.name)}#sha256={sha256_file(one)}">{escape(one.name)}</a><br>\n'
-            for one in sorted(project.glob("*.whl"))
-            if is_plain_file(one, folder)
-        )
-        _write_page(project / "index.html", rows)
-    projects = [page.parent.name for page in sorted(folder.glob("*/index.html"))]
-    _write_page(folder / "index.html", "".join(f'<a href="{one}/">{one}</a><br>\n' for one in projects))
-
-
-def _write_page(path: Path, body: str) -> None:
-    page = f"<!DOCTYPE html>\n<html><body>\n{body}</body></html>\n"
-    if not is_plain_file(path, path.parent) or path.read_text() != page:
-        write_atomic(path, page)
+    found, _ = write(folder, out, by_gpu=False, ours=True)
+    for problem in found.problems:
+        say(f"not in the wheel index: {problem.path}: {problem.what}")

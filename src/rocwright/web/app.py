@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from urllib.parse import urlsplit
 
@@ -16,7 +16,6 @@ from starlette.types import ASGIApp
 
 from rocwheel.errors import RocwrightError
 from rocwheel.files.atomic import sha256_bytes
-from rocwheel.wheels.index.response_cache import Again
 from rocwright.web.access import TooManyError
 from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
@@ -61,7 +60,7 @@ def app(
     pages = Pages(site)
     live = Live(pages)
     trends = Trends(pages)
-    views = partial(_views, index)
+    views = index.views if index else frozenset
     artifacts, cells = Artifacts(pages, views), Cells(pages, views)
     following = Following(pages)
     gate = _Gate(pages)
@@ -99,15 +98,7 @@ def app(
         ],
         exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
     )
-    guarded = Guard(made, names)
-    if index is None or not site.access.open_:
-        return guarded
-    # what everybody may read is the same for all
-    return Again(guarded, lambda: index.shelf.revision)
-
-
-def _views(index: Index | None) -> Collection[str]:
-    return index.shelf.views if index else ()
+    return Guard(made, names)
 
 
 class _Gate:

@@ -19,7 +19,6 @@ from starlette.responses import FileResponse, Response
 
 from rocwheel.errors import RocwrightError
 from rocwheel.files.hashes import Hashes
-from rocwheel.wheels.index.sent import sent
 from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
@@ -28,6 +27,7 @@ from rocwright.web.findings import once
 from rocwright.web.installing import Views, index_at, install_line
 from rocwright.web.pages import Pages
 from rocwright.web.proofs import Laid, check, has_key, laid_out
+from rocwright.web.sent import sent
 from rocwright.web.site import asked
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwheel.errors import InputError
 from rocwheel.http.address import split
-from rocwheel.http.limits import WRONG_NAME, goes_by
+from rocwright.web.limits import WRONG_NAME, goes_by
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; "

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from starlette.requests import Request
 
-from rocwheel.http.limits import LOOPBACK
 from rocwright.records.model import Artifact
+from rocwright.web.limits import LOOPBACK
 from rocwright.web.site import Site
 
 Views = Callable[[], Collection[str]]

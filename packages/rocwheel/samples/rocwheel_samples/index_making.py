@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-from rocwheel.home import Home
-from rocwheel.wheels.index.cache import opened
-from rocwheel.wheels.index.place import open_tree
-from rocwheel.wheels.index.refresh import Look, refresh
-from rocwheel.wheels.index.tree import Tree
+from rocwheel.wheels.index.look import Look
 from rocwheel.wheels.index.write import Written, write
 from rocwheel_samples.wheel import CODE as CODE
 from rocwheel_samples.wheel import make_wheel as make_wheel
 
 
-def index(
-    folder: Path, home: Home, out: str = "", *, tree: Tree | None = None, changed: Iterable[Path] = ()
-) -> tuple[Look, Written]:
-    """Look at a folder, or at some of its files, and write its pages, as the command does."""
-    with opened(folder, home) as cache:
-        look = refresh(folder, cache, changed=changed)
-        return look, write(folder, tree or open_tree(out or str(folder)), cache)
+def index(folder: Path, out: Path | None = None) -> tuple[Look, Written]:
+    """Write the index of a folder, as the command does."""
+    return write(folder, out or folder)
 
 
 def page(tree: Path, project: str = "", view: str = "") -> dict[str, Any]:

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 from rocwheel.cli import cli
 from rocwheel.cli.check_gpu import CANNOT_TELL
 from rocwheel.errors import CheckError, FailureClass
-from rocwheel.home import Home
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import check_targets
 from rocwheel.wheels.devicecode.fatbin import TAKEN_OUT, fat_binary
@@ -215,14 +214,12 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -
         inspect(tmp_path / "x.whl")
 
 
-def test_an_index_offers_the_device_wheel_of_each_gpu_and_the_host_wheel_to_all(
-    tmp_path: Path, home: Home
-) -> None:
+def test_an_index_offers_the_device_wheel_of_each_gpu_and_the_host_wheel_to_all(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     host(wheels)
     for target in ("gfx1100", "gfx1151"):
         device(wheels, target)
-    index(wheels, home)
+    index(wheels)
     for target in ("gfx1100", "gfx1151"):
         listed = {one["name"] for one in page(wheels, view=target)["projects"]}
         assert listed == {"x", f"amd-x-device-{target}"}

@@ -1,4 +1,4 @@
-"""`rocwheel index build|serve|list|check|yank`."""
+"""`rocwheel index build|list|check|yank`."""
 
 from __future__ import annotations
 
@@ -11,31 +11,28 @@ import click
 from rocwheel.cli.common import complete_gpu, json_option
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.index.examine import Problem
+    from rocwheel.wheels.index.model import Problem
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.group("index")
 def command() -> None:
-    """Make a package index of a folder of wheels, by GPU too: static pages, an object store, a server."""
+    """Make a package index of a folder of wheels, by GPU too: static pages for any web server."""
 
 
 @command.command("build")
 @click.argument("folder", type=FOLDER)
-@click.option("--out", help="A folder, s3://BUCKET/PREFIX, file:///... [default: FOLDER itself]")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Another folder for pages and wheels.  [default: FOLDER itself]",
+)
 @click.option(
     "--all", "everything", is_flag=True, help="Compare every page, in case files were changed by hand."
 )
-@click.option(
-    "--changed",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="WHEEL",
-    help="Look at this file of FOLDER alone: it came, changed or went; repeatable.  [default: all]",
-)
 @json_option
-def build(folder: Path, out: str | None, everything: bool, changed: tuple[Path, ...], as_json: bool) -> None:
+def build(folder: Path, out: Path | None, everything: bool, as_json: bool) -> None:
     """Write the index of the wheels in FOLDER; only what changed is rewritten.
 
     /simple/ lists all wheels, /TARGET/simple/ those with code for that GPU and those without GPU code. The
@@ -45,53 +42,30 @@ def build(folder: Path, out: str | None, everything: bool, changed: tuple[Path, 
 
     from rocwheel.cli.tell import print_json
     from rocwheel.units import count
-    from rocwheel.wheels.index.cache import opened
-    from rocwheel.wheels.index.place import open_tree
-    from rocwheel.wheels.index.refresh import refresh
     from rocwheel.wheels.index.write import write
 
-    tree = open_tree(out or str(folder))
-    with opened(folder) as cache:
-        look = refresh(folder, cache, _counter("read"), changed=changed)
-        done = write(folder, tree, cache, everything=everything, progress=_counter("projects written"))
+    look, done = write(folder, out or folder, everything=everything, progress=_counter("read"))
+    listed = sum(map(len, look.projects.values()))
     if as_json:
-        print_json(asdict(look) | {"written": asdict(done)})
+        problems = [asdict(problem) for problem in look.problems]
+        print_json({"read": look.read, "listed": listed, "problems": problems, "written": asdict(done)})
     else:
         click.echo(
-            f"{count(look.listed, 'wheel')} listed, {look.read:,} read, {look.gone:,} gone; "
-            f"{count(done.pages, 'page')} written, {count(done.wheels, 'wheel')} copied, "
-            f"{count(done.removed, 'file')} removed"
+            f"{count(listed, 'wheel')} listed, {look.read:,} read; {count(done.pages, 'page')} written, "
+            f"{count(done.wheels, 'wheel')} copied, {count(done.removed, 'file')} removed"
         )
         click.echo(f"views: simple{''.join(f', {view}/simple' for view in done.views)}")
     _tell(look.problems)
 
 
-@command.command("serve")
-@click.argument("folder", type=FOLDER)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=0, type=click.IntRange(0, 65535), help="[default: a free one]")
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    metavar="HOST",
-    help="A host name it is reached by, behind a proxy. On the loopback it answers to no other.",
-)
-@click.option("--quiet", is_flag=True, help="Do not log each request.")
-def serve(folder: Path, host: str, port: int, names: tuple[str, ...], quiet: bool) -> None:
-    """Serve the wheels in FOLDER as an index, until Ctrl-C; new files appear by themselves.
-
-    Anyone who can reach the address can read the wheels; by default that is only this machine.
-    """
-    from rocwheel.cli.common import say
-    from rocwheel.wheels.index.serve import run
-    from rocwheel.wheels.index.shelf import Shelf
-
-    shelf = Shelf(folder)
-    look = shelf.look(_counter("read"))
-    for one in look.problems:
-        _tell_one(one)
-    run(shelf, host, port, say, log=not quiet, names=names)
+@command.command("serve", hidden=True, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1)
+def serve(words: tuple[str, ...]) -> None:
+    """Say what serves an index."""
+    raise click.UsageError(
+        "rocwheel does not serve an index itself: run `rocwheel index build FOLDER`, then "
+        "`python -m http.server -d FOLDER`"
+    )
 
 
 @command.command("list")
@@ -108,15 +82,14 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
     from rocwheel.cli.caller import gpus as known
     from rocwheel.cli.tell import print_json, print_table
     from rocwheel.units import size
-    from rocwheel.wheels.index.cache import opened
-    from rocwheel.wheels.index.pages import for_target
-    from rocwheel.wheels.index.refresh import refresh
+    from rocwheel.wheels.index.look import look
+    from rocwheel.wheels.index.model import MARKER, PAGES, Marker, is_for
 
     target = known().code_target(gpu) if gpu else ""
-    with opened(folder) as cache:
-        look = refresh(folder, cache, _counter("read"))
-        listed = [one for name in cache.projects() for one in cache.wheels(name)]
-    listed = for_target(listed, target) if target else listed
+    marker = Marker.load(folder / PAGES / MARKER)
+    found = look(folder, marker.wheels if marker else (), _counter("read"))
+    wheels = [one for project in found.projects.values() for one in project]
+    listed = [one for one in wheels if not target or is_for(one.wheel.targets, target)]
     if as_json:
         rows = [
             one.wheel.seen._asdict()
@@ -131,7 +104,7 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
             for one in listed
         ]
         print_json(
-            {"wheels": rows, "left_out": [{"path": one.path, "what": one.what} for one in look.problems]}
+            {"wheels": rows, "left_out": [{"path": one.path, "what": one.what} for one in found.problems]}
         )
     else:
         print_table(
@@ -149,17 +122,17 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
             ],
             right=(3,),
         )
-    _tell(look.problems)
+    _tell(found.problems)
 
 
 @command.command("check")
-@click.argument("place")
+@click.argument("folder", type=FOLDER)
 @click.option(
     "--quick", is_flag=True, help="Check only that the wheels exist and their sizes, not their hashes."
 )
 @json_option
-def check(place: str, quick: bool, as_json: bool) -> None:
-    """Check the index in PLACE (a folder, or a URL): links, hashes, metadata.
+def check(folder: Path, quick: bool, as_json: bool) -> None:
+    """Check the index in FOLDER: links, hashes, metadata.
 
     The exit code is 12 if something is wrong.
     """
@@ -167,9 +140,8 @@ def check(place: str, quick: bool, as_json: bool) -> None:
     from rocwheel.errors import CheckError
     from rocwheel.units import count
     from rocwheel.wheels.index.check import check as find_faults
-    from rocwheel.wheels.index.place import open_tree
 
-    found = find_faults(open_tree(place), hashes=not quick)
+    found = find_faults(folder, hashes=not quick)
     if as_json:
         print_json([{"place": one.place, "what": one.what} for one in found])
     else:
@@ -217,10 +189,6 @@ def _tell(problems: Sequence[Problem]) -> None:
     from rocwheel.errors import CheckError
 
     for one in problems:
-        _tell_one(one)
+        click.echo(f"{click.style('left out', fg='red')}  {one.path}: {one.what}", err=True)
     if problems:
         raise SystemExit(CheckError.failure.exit_code)
-
-
-def _tell_one(problem: Problem) -> None:
-    click.echo(f"{click.style('left out', fg='red')}  {problem.path}: {problem.what}", err=True)

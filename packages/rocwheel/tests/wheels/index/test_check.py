@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 from rocwheel.errors import InputError
-from rocwheel.home import Home
 from rocwheel.wheels.index.check import check
-from rocwheel.wheels.index.place import open_tree
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import index, make_wheel
 
 WHEEL = "plain-1.0-py3-none-any.whl"
 PAGE = "simple/plain/index.v1_json"
+MARKER = "simple/.rocwright-index.json"
 
 
 @pytest.fixture(params=["in place", "brought"])
-def tree(request: pytest.FixtureRequest, tmp_path: Path, home: Home) -> Path:
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     folder = tmp_path / "wheels"
     make_wheel(folder / "deeper", "plain")
     make_wheel(folder, "plain", "2.0")
@@ -29,12 +28,12 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, home: Home) -> Path:
     yank(folder, "plain", "2.0", 'for "reasons" & more')
     yank(folder, "kernels", "1.0+a", "")
     out = folder if request.param == "in place" else tmp_path / "out"
-    index(folder, home, str(out))
+    index(folder, out)
     return out
 
 
 def wrong(tree: Path, *, hashes: bool = True) -> dict[str, str]:
-    return {one.place: one.what for one in check(open_tree(str(tree)), hashes=hashes)}
+    return {one.place: one.what for one in check(tree, hashes=hashes)}
 
 
 def change(path: Path, what: Callable[[Any], None]) -> None:
@@ -114,10 +113,10 @@ def test_damaged_pages_are_told(tree: Path, data: str) -> None:
 
 
 def test_a_tree_that_was_not_finished(tree: Path) -> None:
-    change(tree / ".rocwright-index.json", lambda data: data.update(revision=-1))
-    assert "not written to its end" in wrong(tree)[".rocwright-index.json"]
-    (tree / ".rocwright-index.json").write_text("{")
-    assert "damaged" in wrong(tree)[".rocwright-index.json"]
+    change(tree / MARKER, lambda data: data.update(whole=False))
+    assert "not written to its end" in wrong(tree)[MARKER]
+    (tree / MARKER).write_text("{")
+    assert "not written to its end" in wrong(tree)[MARKER]
 
 
 def test_a_folder_without_an_index(tmp_path: Path) -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import re
-import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
-from rocwheel.home import Home
 from rocwheel_samples.index_making import make_wheel
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -84,53 +77,7 @@ def test_a_yank_and_back(rocwheel: Command, wheels: Path) -> None:
     assert rocwheel("index", "yank", "plain", "new", "--in", str(wheels)).returncode == 2
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "no such host"])
-def test_serve_says_where_it_cannot_listen(rocwheel: Command, wheels: Path, host: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        done = rocwheel("index", "serve", str(wheels), "--host", host, "--port", port)
+def test_serve_names_a_server_of_static_files(rocwheel: Command, wheels: Path) -> None:
+    done = rocwheel("index", "serve", str(wheels), "--port", "0", "--quiet")
     assert done.returncode == 2
-    assert "cannot listen" in done.stderr
-
-
-def test_serve_is_bounded_and_goes_by_its_names_alone(wheels: Path, home: Home) -> None:
-    words = [
-        sys.executable,
-        "-m",
-        "rocwheel",
-        "index",
-        "serve",
-        str(wheels),
-        "--name",
-        "builds.example",
-    ]
-    env = os.environ | {"ROCWRIGHT_HOME": str(home.path)}
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stderr is not None
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stderr.readline())
-        assert found
-        place = ("127.0.0.1", int(found[1]))
-
-        def told(asked: bytes) -> bytes:
-            with socket.create_connection(place, timeout=20) as client:
-                client.sendall(asked)
-                return client.recv(12)
-
-        try:
-            get = b"GET /simple/ HTTP/1.1\r\nHost: %b\r\n%b\r\n"
-            assert told(get % (b"localhost:1", b"")) == b"HTTP/1.1 200"
-            assert told(get % (b"builds.example", b"")) == b"HTTP/1.1 200"
-            assert told(get % (b"elsewhere.example", b"")) == b"HTTP/1.1 403"
-            assert told(get % (b"localhost", b"Host: builds.example\r\n")) == b"HTTP/1.1 400"
-            sent, before = 0, psutil.Process(process.pid).memory_info().rss
-            with socket.create_connection(place, timeout=20) as client, contextlib.suppress(OSError):
-                client.sendall(get % (b"localhost", b"Transfer-Encoding: chunked\r\n") + b"0\r\n")
-                while sent < 2**27:
-                    client.sendall(b"a:b\r\n" * 10_000)
-                    sent += 50_000
-            assert sent < 2**26
-            assert psutil.Process(process.pid).memory_info().rss - before < 2**25
-            assert told(get % (b"localhost", b"")) == b"HTTP/1.1 200"
-        finally:
-            process.terminate()
-        assert "Traceback" not in process.stderr.read()
+    assert "rocwheel index build FOLDER" in done.stderr and "python -m http.server" in done.stderr

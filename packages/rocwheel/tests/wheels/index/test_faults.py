@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -11,10 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwheel.home import Home
+import pytest
+
 from rocwheel.wheels.index.check import check
-from rocwheel.wheels.index.examine import Seen
-from rocwheel.wheels.index.tree import FolderTree
+from rocwheel.wheels.index.model import Marker
+from rocwheel.wheels.index.write import _Writer
 from rocwheel_samples.index_making import index, make_wheel
 
 
@@ -22,33 +24,26 @@ class KilledError(BaseException):
     """A process that ends here."""
 
 
-class Mortal(FolderTree):
-    """A tree whose writer ends after so many writes."""
+def ends_after(writes: int, patch: pytest.MonkeyPatch) -> None:
+    """Have the writer end before the write after so many."""
+    left = itertools.count(writes, -1)
 
-    def __init__(self, path: Path, left: int) -> None:
-        super().__init__(path)
-        self.left = left
+    def mortal(name: str, owner: type) -> None:
+        inner = getattr(owner, name)
 
-    def _live(self) -> None:
-        if self.left == 0:
-            raise KilledError
-        self.left -= 1
+        def act(*given: object, **named: object) -> object:
+            if next(left) == 0:
+                raise KilledError
+            return inner(*given, **named)
 
-    def put(self, key: str, data: bytes) -> bool:
-        self._live()
-        return super().put(key, data)
+        patch.setattr(owner, name, act)
 
-    def put_wheel(self, key: str, folder: Path, seen: Seen) -> bool:
-        self._live()
-        return super().put_wheel(key, folder, seen)
-
-    def delete(self, keys: object) -> int:
-        self._live()
-        return super().delete(keys)  # type: ignore[arg-type]
+    for name, owner in (("save", Marker), ("_put", _Writer), ("_copy", _Writer), ("_remove", _Writer)):
+        mortal(name, owner)
 
 
 def content(tree: Path) -> dict[str, bytes]:
-    """Every file of a tree but the marker, which names the cache that it was written from."""
+    """Every file of a tree but the marker, which names inodes."""
     return {
         str(path.relative_to(tree)): path.read_bytes()
         for path in tree.rglob("*")
@@ -67,42 +62,41 @@ def states(folder: Path) -> Iterator[None]:
     yield
 
 
-def test_a_build_may_end_before_any_write(tmp_path: Path, home: Home) -> None:
-    folder = tmp_path / "wheels"
+def test_a_build_may_end_before_any_write(tmp_path: Path) -> None:
+    folder, tree, before = (tmp_path / name for name in ("wheels", "tree", "before"))
     for number, _ in enumerate(states(folder)):
         clean = tmp_path / f"clean-{number}"
-        index(folder, Home(tmp_path / f"home-{number}"), str(clean))
-        before = tmp_path / "before"
+        index(folder, clean)
         shutil.rmtree(before, ignore_errors=True)
-        if (tmp_path / "tree").exists():
-            shutil.copytree(tmp_path / "tree", before, copy_function=os.link)
+        if tree.exists():
+            shutil.copytree(tree, before, copy_function=os.link)
         for left in range(100):
-            tree = Mortal(tmp_path / "tree", left)
             try:
-                index(folder, home, tree=tree)
+                with pytest.MonkeyPatch.context() as patch:
+                    ends_after(left, patch)
+                    index(folder, tree)
             except KilledError:
-                index(folder, home, str(tree.path))
-                assert content(tree.path) == content(clean), f"state {number}, after {left} writes"
-                shutil.rmtree(tree.path)
+                index(folder, tree)
+                assert content(tree) == content(clean), f"state {number}, after {left} writes"
+                shutil.rmtree(tree)
                 if before.exists():
-                    shutil.copytree(before, tree.path, copy_function=os.link)
+                    shutil.copytree(before, tree, copy_function=os.link)
                 continue
             break
         assert left > 5
-        assert content(tmp_path / "tree") == content(clean)
-        assert check(FolderTree(tmp_path / "tree")) == []
+        assert content(tree) == content(clean)
+        assert check(tree) == []
 
 
-def test_a_killed_command_is_gone_on_from(tmp_path: Path, home: Home) -> None:
+def test_a_killed_command_is_gone_on_from(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     for number in range(240):
         make_wheel(folder, f"p{number % 48}", f"1.{number}")
     words = [sys.executable, "-m", "rocwheel", "index", "build", str(folder)]
-    env = os.environ | {"ROCWRIGHT_HOME": str(home.path)}
-    with subprocess.Popen(words, env=env, start_new_session=True, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(words, start_new_session=True, stdout=subprocess.DEVNULL) as process:
         time.sleep(0.5)  # somewhere in the middle; wherever it is, what follows holds
         os.killpg(process.pid, signal.SIGKILL)
-    look, _ = index(folder, home)
-    assert (look.listed, look.problems) == (240, ())
-    assert check(FolderTree(folder)) == []
+    look, _ = index(folder)
+    assert (len(look.wheels), look.problems) == (240, ())
+    assert check(folder) == []
     assert len(list(folder.rglob("*.metadata"))) == 240

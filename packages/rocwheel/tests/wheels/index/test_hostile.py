@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import CheckError
 from rocwheel.files.bounds import METADATA
-from rocwheel.home import Home
-from rocwheel.wheels.index.examine import Problem, Seen, examine, wheel_name
+from rocwheel.wheels.index.examine import examine, wheel_name
+from rocwheel.wheels.index.look import MOST_DEEP, scan
+from rocwheel.wheels.index.model import MARKER, Problem, Seen
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
 from rocwheel_samples.tables import each
@@ -53,16 +54,16 @@ def test_what_is_no_wheel_is_left_out(tmp_path: Path, data: bytes, says: str) ->
     assert says in problem(tmp_path)
 
 
-def test_the_good_are_listed_beside_the_bad(tmp_path: Path, home: Home) -> None:
+def test_the_good_are_listed_beside_the_bad(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder, "good")
     (folder / NAME).write_bytes(b"no zip")
     (folder / "nonsense.whl").write_bytes(b"")
-    look, _ = index(folder, home)
+    look, _ = index(folder)
     assert [one.path for one in look.problems] == [NAME, "nonsense.whl"]
     assert [one["name"] for one in page(folder)["projects"]] == ["good"]
-    again, _ = index(folder, home)
-    assert (again.read, again.problems) == (0, look.problems)
+    again, _ = index(folder)
+    assert again.problems == look.problems
 
 
 def test_a_wheel_under_another_name_is_left_out(tmp_path: Path) -> None:
@@ -145,16 +146,16 @@ def test_tricks_in_names_are_told(name: str) -> None:
         wheel_name(name)
 
 
-def test_names_that_cannot_be_printed_are_told_so_that_they_can(tmp_path: Path, home: Home) -> None:
+def test_names_that_cannot_be_printed_are_told_so_that_they_can(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder, "good")
     (folder / "bad\x1b[31m-1.0-py3-none-any.whl").write_bytes(b"")
     Path(os.fsdecode(os.fsencode(folder) + b"/bad\xff-1.0-py3-none-any.whl")).write_bytes(b"")
-    look, _ = index(folder, home)
+    look, _ = index(folder)
     assert [one.path.isprintable() and one.path.isascii() for one in look.problems] == [True, True]
 
 
-def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, home: Home) -> None:
+def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder, "good")
     secret = make_wheel(tmp_path / "secret", "secret")
@@ -162,8 +163,8 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, home: Home) ->
     (folder / "more").symlink_to(secret.parent)
     (folder / "lost-1.0-py3-none-any.whl").symlink_to("nowhere")
     (folder / "again-1.0-py3-none-any.whl").symlink_to("good-1.0-py3-none-any.whl")
-    look, _ = index(folder, home)
-    assert look.listed == 1
+    look, _ = index(folder)
+    assert len(look.wheels) == 1
     assert {one.path: "out of the folder" in one.what for one in look.problems} == {
         secret.name: True,
         "more": True,
@@ -171,38 +172,52 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path, home: Home) ->
     }
 
 
-def test_a_pipe_is_no_wheel(tmp_path: Path, home: Home) -> None:
+def test_hidden_files_other_indexes_and_deep_folders_are_not_looked_into(tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    good = make_wheel(folder, "good")
+    deep = "/".join("d" * MOST_DEEP)
+    for place in (".hidden", "other/below", deep, f"{deep}/d", "odd\x07folder"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        (folder / place / good.name).write_bytes(b"")
+    (folder / "other" / MARKER).write_text("")
+    (folder / f".{good.name}").write_bytes(b"")
+    seen, problems = scan(folder)
+    assert [one.path for one in seen] == [f"{deep}/{good.name}", good.name]
+    assert {one.path for one in problems} == {f"{deep}/d/", ascii("odd\x07folder/")}
+
+
+def test_a_pipe_is_no_wheel(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder, "good")
     os.mkfifo(folder / NAME)
-    (look, _) = index(folder, home)
+    (look, _) = index(folder)
     assert [one.what for one in look.problems] == ["it is not a regular file"]
 
 
-def test_two_files_of_one_name_list_one(tmp_path: Path, home: Home) -> None:
+def test_two_files_of_one_name_list_one(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder / "a", "good")
     make_wheel(folder / "b", "good", files={"more": b"more"})
     make_wheel(folder / "c", "good").write_bytes((folder / "a/good-1.0-py3-none-any.whl").read_bytes())
-    look, _ = index(folder, home)
+    look, _ = index(folder)
     assert [one.path for one in look.problems] == ["b/good-1.0-py3-none-any.whl"]
     assert [one["url"] for one in page(folder, "good")["files"]] == ["../../a/good-1.0-py3-none-any.whl"]
 
 
-def test_requires_python_is_escaped(tmp_path: Path, home: Home) -> None:
+def test_requires_python_is_escaped(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     make_wheel(folder, "good", requires='>=3"><script>alert(1)</script>')
-    index(folder, home)
+    index(folder)
     html = (folder / "simple/good/index.html").read_text()
     assert "<script>" not in html
     ((_, told, _),) = anchors(html)
     assert told["data-requires-python"] == page(folder, "good")["files"][0]["requires-python"]
 
 
-def test_code_that_lies_about_its_target_makes_no_view(tmp_path: Path, home: Home) -> None:
+def test_code_that_lies_about_its_target_makes_no_view(tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     bundle = plain_bundle([(entry_id("simple"), gpu_elf(0x36))])
     make_wheel(folder, "good", files={"good/code.hipfb": bundle})
-    look, _ = index(folder, home)
+    look, _ = index(folder)
     assert len(look.problems) == 1
     assert {path.name for path in folder.iterdir() if path.is_dir()} == {"simple"}

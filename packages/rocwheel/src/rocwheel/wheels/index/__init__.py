@@ -1,1 +1,1 @@
-"""A folder of wheels as a package index: static pages, an object store, or a server of its own."""
+"""A folder of wheels as a package index of static files, for any web server."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 
 from rocwheel.errors import CheckError, InputError
+from rocwheel.files.atomic import sha256_file
+from rocwheel.folders.links import is_plain_file
 from rocwheel.wheels.index.examine import wheel_name
-from rocwheel.wheels.index.pages import METADATA
-from rocwheel.wheels.index.scan import MARKER
-from rocwheel.wheels.index.tree import Tree
-from rocwheel.wheels.index.write import HTML_NAME, JSON_NAME, simple
+from rocwheel.wheels.index.model import MARKER, PAGES, Marker
+from rocwheel.wheels.index.write import HTML_NAME, JSON_NAME, METADATA, simple
 
 _HERE = "http://index/"
 _ROWS = {"data-requires-python": "requires-python", "data-yanked": "yanked"}
@@ -31,37 +31,35 @@ class Fault:
     what: str
 
 
-def check(tree: Tree, *, hashes: bool = True) -> list[Fault]:
-    """What is wrong; with `hashes` every wheel is read. Raises InputError where there is no index."""
-    data = tree.read(MARKER)
-    if data is None:
+def check(out: Path, *, hashes: bool = True) -> list[Fault]:
+    """Return what is wrong; with `hashes` every wheel is read. Raises InputError if there is no index."""
+    name = f"{PAGES}/{MARKER}"
+    marker = Marker.load(out / name)
+    if marker is None:
         raise InputError(
-            f"there is no {MARKER}",
+            f"there is no {out / name}",
             cause="rocwheel wrote no index there",
-            next_step="give the folder or URL that `rocwheel index build` wrote to",
+            next_step="give the folder that `rocwheel index build` wrote to",
         )
-    again = "rewrite it with `rocwheel index build --all`"
-    try:
-        marker = json.loads(data)
-        views, whole = [str(one) for one in marker["views"]], marker["revision"] >= 0
-    except (ValueError, TypeError, LookupError):
-        return [Fault(MARKER, f"it is damaged; {again}")]
-    checking = _Checking(tree, hashes)
-    if not whole:
-        checking.say(MARKER, f"the index was not written to its end; {again}")
-    for view in ("", *views):
+    checking = _Checking(out, hashes)
+    if not marker.whole:
+        checking.say(
+            name, "the index was not written to its end; rewrite it with `rocwheel index build --all`"
+        )
+    for view in ("", *marker.views):
         checking.view(view)
     return checking.faults
 
 
 class _Checking:
-    """One pass over a tree; a file is read once, however many pages link to it."""
+    """One pass over an index; a file is read once, however many pages link to it."""
 
-    def __init__(self, tree: Tree, hashes: bool) -> None:
+    def __init__(self, out: Path, hashes: bool) -> None:
         self.faults: list[Fault] = []
-        self._tree = tree
+        self._out = out
         self._hashes = hashes
         self._sums: dict[str, str] = {}
+        self._linked: set[str] = set()
         self._first: dict[str, dict[str, Mapping[str, Any]]] = {}
         """The files of each project by name, as the pages of everything tell them."""
 
@@ -81,8 +79,11 @@ class _Checking:
                 continue
             known |= {f"{folder}{name}/{HTML_NAME}", f"{folder}{name}/{JSON_NAME}"}
             self._project(view, name, f"{folder}{name}/")
-        for key in sorted(set(self._tree.keys(folder.rstrip("/"))) - known):
-            self.say(key, "no page links to it")
+        known |= self._linked
+        for path in sorted((self._out / folder).rglob("[!.]*")):
+            key = path.relative_to(self._out).as_posix()
+            if key not in known and not path.is_dir():
+                self.say(key, "no page links to it")
 
     def _project(self, view: str, project: str, folder: str) -> None:
         files = {str(one.get("filename", "")): one for one in self._rows(folder, "files")}
@@ -104,9 +105,11 @@ class _Checking:
         key = _key(folder, str(file.get("url", "")))
         if key is None or key.rpartition("/")[2] != name:
             return [*found, "its URL points outside the index, or to a file of another name"]
-        size = self._tree.size(key)
-        if size is None:
+        self._linked |= {key, key + METADATA}
+        path = self._out / key
+        if not is_plain_file(path, self._out):
             return [*found, f"{key} is missing"]
+        size = path.stat().st_size
         if size != file.get("size"):
             found.append(f"{key} has {size:,} bytes, its page says {file.get('size')}")
         elif self._hashes and self._sum(key) != _sha256(file.get("hashes")):
@@ -118,17 +121,18 @@ class _Checking:
     def _sum(self, key: str) -> str:
         """A file's sha256, nothing where it is not there."""
         if key not in self._sums:
-            digest = hashlib.sha256()
-            there = self._tree.size(key) is not None
-            for chunk in self._tree.chunks(key) if there else ():
-                digest.update(chunk)
-            self._sums[key] = digest.hexdigest() if there else ""
+            path = self._out / key
+            self._sums[key] = sha256_file(path) if is_plain_file(path, self._out) else ""
         return self._sums[key]
+
+    def _read(self, key: str) -> bytes:
+        path = self._out / key
+        return path.read_bytes() if is_plain_file(path, self._out) else b""
 
     def _rows(self, folder: str, field: str) -> list[Mapping[str, Any]]:
         key = folder + JSON_NAME
         try:
-            found = json.loads(self._tree.read(key) or b"")[field]
+            found = json.loads(self._read(key))[field]
         except (ValueError, TypeError, LookupError):
             found = None
         if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
@@ -138,7 +142,7 @@ class _Checking:
 
     def _links(self, folder: str) -> list[tuple[str, dict[str, str], str]]:
         parser = _Links()
-        parser.feed((self._tree.read(folder + HTML_NAME) or b"").decode(errors="replace"))
+        parser.feed(self._read(folder + HTML_NAME).decode(errors="replace"))
         return parser.found
 
 

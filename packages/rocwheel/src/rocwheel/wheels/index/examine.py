@@ -8,11 +8,9 @@ import re
 import stat
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion
@@ -24,6 +22,7 @@ from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
+from rocwheel.wheels.index.model import Problem, Seen, Span, Wheel
 from rocwheel.wheels.members import HEAD
 from rocwheel.wheels.names import read_version, read_wheel_name
 from rocwheel.wheels.source import Budget, Held, Source
@@ -36,73 +35,16 @@ _FILENAME = re.compile(r"[A-Za-z0-9._+!~-]{1,250}\.whl", re.ASCII)
 _FIELD = re.compile(r"^(Name|Version|Requires-Python):[ \t]*(.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
-class Seen(NamedTuple):
-    """A file as the folder shows it: what tells that it is still the same. `path` is seen from the folder."""
-
-    path: str
-    size: int
-    mtime_ns: int
-    inode: int
-
-
-class Span(NamedTuple):
-    """Where a member's data lie in a wheel, and how they are packed (a zip's method): offset and bytes."""
-
-    offset: int
-    packed: int
-    method: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wheel:
-    """A wheel of the index. `project` and `version` are normalised.
-
-    `targets` are those that it holds machine code for, None where it is for no GPU in particular: it holds no
-    GPU code, or what it needs is in kpack archives of other wheels. `metadata` is where its METADATA lies.
-    """
-
-    seen: Seen
-    sha256: str
-    project: str
-    version: str
-    requires_python: str
-    metadata_sha256: str
-    metadata: Span
-    targets: tuple[str, ...] | None
-
-    @property
-    def filename(self) -> str:
-        return self.seen.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A file that is left out of the index, and why; `lasting` while the file stays as it is."""
-
-    path: str
-    what: str
-    lasting: bool = True
-
-
-class ChangedError(CheckError):
-    """A file is not the one any more that was seen."""
-
-
-def examine(folder: Path, seen: Seen) -> Wheel | Problem:
-    """Read one file. Never raises for what is wrong with the file itself."""
+def examine(folder: Path, seen: Seen, *, by_gpu: bool = True) -> Wheel | Problem:
+    """Read one file; without `by_gpu` its GPU code is not looked at. Never raises for a fault of the file."""
     try:
-        return _examine(folder, seen)
+        return _examine(folder, seen, by_gpu)
     except RocwheelError as error:
-        lasting = not isinstance(error, ChangedError)
-        return Problem(seen.path, f"{error.message}; {error.next_step}", lasting=lasting)
+        return Problem(seen.path, f"{error.message}; {error.next_step}")
     except OSError as error:
-        return Problem(seen.path, f"it cannot be read: {error.strerror or error}", lasting=False)
+        return Problem(seen.path, f"it cannot be read: {error.strerror or error}")
     except Exception as error:  # one file that nobody foresaw must not keep the others out
-        return Problem(
-            seen.path,
-            f"a fault of rocwheel: {type(error).__name__}: {error}; please report it",
-            lasting=False,
-        )
+        return Problem(seen.path, f"a fault of rocwheel: {type(error).__name__}: {error}; please report it")
 
 
 def open_as_seen(folder: Path, seen: Seen) -> BufferedReader:
@@ -152,7 +94,7 @@ def _misnamed(filename: str, why: str) -> CheckError:
     )
 
 
-def _examine(folder: Path, seen: Seen) -> Wheel:
+def _examine(folder: Path, seen: Seen, by_gpu: bool) -> Wheel:
     project, version = wheel_name(seen.path.rpartition("/")[2])
     with open_as_seen(folder, seen) as file:
         archive = _at_hand(file, seen)
@@ -162,7 +104,7 @@ def _examine(folder: Path, seen: Seen) -> Wheel:
         members = zips.zip_members(archive)
         member = _metadata(members, project, version)
         text = member.open(archive).read_at(0, member.size)
-        targets = _targets(archive, members)
+        targets = _targets(archive, members) if by_gpu else None
         _same(file, seen)
     fields = _fields(text)
     _agree(fields, project, version)
@@ -201,11 +143,11 @@ def _same(file: BufferedReader, seen: Seen) -> None:
         raise _changed(seen.path)
 
 
-def _changed(path: str) -> ChangedError:
-    return ChangedError(
+def _changed(path: str) -> CheckError:
+    return CheckError(
         "it changed while it was being read",
         cause="another program is writing it",
-        next_step="the next scan will read it again",
+        next_step="run the command again once the file is complete",
         subject=path,
     )
 

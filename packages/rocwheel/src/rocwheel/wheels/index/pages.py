@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -12,17 +12,12 @@ from urllib.parse import quote
 
 from packaging.version import Version
 
-from rocwheel.wheels.choose import ANY_GPU
-from rocwheel.wheels.index.cache import Listed
-from rocwheel.wheels.index.examine import Wheel
+from rocwheel.wheels.index.model import Listed, Wheel
 
 HTML = "application/vnd.pypi.simple.v1+html"
 JSON = "application/vnd.pypi.simple.v1+json"
 API = "1.1"
 """The version of the simple API that the pages are of: sizes, versions and times (PEP 700)."""
-
-METADATA = ".metadata"
-"""What a wheel's address is followed by for its METADATA (PEP 658)."""
 
 Link = Callable[[Wheel], str]
 """Where a wheel is, seen from the index's root: an unquoted path."""
@@ -59,17 +54,6 @@ def project_pages(project: str, listed: Sequence[Listed], link: Link, depth: int
         "files": [_file(one, address) for one, address in rows],
     }
     return Pages(_html(f"Links for {project}", "".join(_anchor(*row) for row in rows)), _json(data))
-
-
-def for_target(listed: Iterable[Listed], target: str) -> list[Listed]:
-    """The wheels of a target's view."""
-    return [one for one in listed if is_for(one.wheel.targets, target)]
-
-
-def is_for(targets: Collection[str] | None, target: str) -> bool:
-    """Whether a wheel with code for `targets` is in a target's view: with code for it, with SPIR-V, which the
-    runtime compiles for any GPU, or without GPU code (None)."""
-    return targets is None or target in targets or ANY_GPU in targets
 
 
 def _anchor(one: Listed, address: str) -> str:

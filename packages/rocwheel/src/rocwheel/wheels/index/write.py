@@ -2,251 +2,244 @@
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
-
-from filelock import FileLock
+from pathlib import Path, PurePosixPath
 
 from rocwheel.errors import InputError
-from rocwheel.processes.python import safe_children
-from rocwheel.wheels.index.cache import Cache, Listed, views_of
-from rocwheel.wheels.index.examine import Wheel, metadata
-from rocwheel.wheels.index.pages import METADATA, Link, Pages, for_target, is_for, project_pages, root_pages
-from rocwheel.wheels.index.scan import MARKER, PAGES
-from rocwheel.wheels.index.tree import Tree
+from rocwheel.files.atomic import CHUNK, atomic_file, write_atomic
+from rocwheel.folders.links import through_no_link
+from rocwheel.wheels.index.look import Look, Progress, look
+from rocwheel.wheels.index.model import MARKER, PAGES, Listed, Marker, Wheel, is_for
 
-FILES = "files"
-FEW = 40
-"""Projects up to which one process writes the pages."""
-
-THREADS = 16
-"""Projects under way at once where each write waits for a network."""
+METADATA = ".metadata"
+"""The ending of a wheel's address that gives its METADATA (PEP 658)."""
 
 HTML_NAME, JSON_NAME = "index.html", "index.v1_json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What had to be done: wheels brought, pages and metadata files written, files removed; all views."""
+    """What had to be done: wheels copied, pages and metadata files written, files removed; all views."""
 
-    views: tuple[str, ...]
+    views: tuple[str, ...] = ()
     wheels: int = 0
     pages: int = 0
     removed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """What a worker needs to write projects: where from, where to, and since which revision."""
-
-    folder: Path
-    cache: Path
-    tree: Tree
-    since: int
-    views: tuple[str, ...]
-    new_views: tuple[str, ...]
-
-
-def hashed(wheel: Wheel) -> str:
-    """Where a wheel is in a tree that wheels are brought to, and on a server: other content, other place."""
-    return f"{FILES}/{wheel.sha256}/{wheel.filename}"
-
-
-def in_place(wheel: Wheel) -> str:
-    """Where it is in the folder that it lies in."""
-    return wheel.seen.path
-
-
 def simple(view: str) -> str:
-    """The folder of a view's pages; the empty view is that of everything."""
+    """Return the folder of a view's pages; the empty view is that of everything."""
     return f"{view}/{PAGES}/" if view else f"{PAGES}/"
 
 
 def write(
     folder: Path,
-    tree: Tree,
-    cache: Cache,
+    out: Path,
     *,
     everything: bool = False,
-    progress: Callable[[int, int], None] = lambda done, of: None,
-) -> Written:
-    """Write what changed since the tree was written last; with `everything` compare every page.
+    by_gpu: bool = True,
+    ours: bool = False,
+    progress: Progress = lambda done, total: None,
+) -> tuple[Look, Written]:
+    """Write the index of the wheels in `folder` to `out`; with `everything` compare every page.
 
-    The tree says of which revision it is; that is told last, so that after a kill the same is written again.
-    `progress` is told projects done, of how many. Raises InputError where something else lies there,
-    CheckError where a wheel changed meanwhile.
+    Wheels that do not lie below `out` are linked or copied to it. Without `by_gpu` there is no view for each
+    GPU. After a kill at any moment the next run comes to the same end. Raises InputError if `out` is a link
+    or, unless it is `ours`, holds pages of others; CheckError if a wheel changed meanwhile.
     """
-    with FileLock(cache.path.with_suffix(".tree.lock")):
-        return _write(folder, tree, cache, everything, progress)
-
-
-def _write(
-    folder: Path, tree: Tree, cache: Cache, everything: bool, progress: Callable[[int, int], None]
-) -> Written:
-    marker = _marker(tree)
-    known = marker.get("database") == cache.name and not everything
-    since = int(marker["revision"]) if known else -1
-    old_views = set(marker.get("views", ()))
-    projects = cache.projects()
-    views = views_of(projects)
-    told = {"schema": 1, "database": cache.name, "revision": cache.revision, "views": views}
-    if since == cache.revision:
-        return Written(views=views)
-    if not known:
-        tree.survey()
-        # while it is being written it is ours already, and not whole
-        _put_marker(tree, told | {"revision": -1, "views": sorted(old_views.union(views))})
-    new_views = tuple(one for one in views if since < 0 or one not in old_views)
-    job = _Job(
-        folder=folder,
-        cache=cache.path,
-        tree=tree,
-        since=since,
-        views=views,
-        new_views=new_views,
+    place = through_no_link(out / PAGES, out)
+    marker = Marker.load(place / MARKER)
+    wheels_from = _wheels_from(folder, out)
+    foreign = (
+        marker.wheels_from not in (None, wheels_from) if marker else place.is_dir() and any(place.iterdir())
     )
-    changed = set(cache.changed(since))
-    work = [(name, name in changed) for name in sorted(projects if new_views else changed & projects.keys())]
-    wheels = pages = 0
-    for done, count in enumerate(_in_parallel(job, work), 1):
-        wheels, pages = wheels + count[0], pages + count[1]
-        progress(done, len(work))
-    pages += _put(tree, simple(""), root_pages(projects))
-    for view in views:
-        names = [name for name, sets in projects.items() if _is_for(sets, view)]
-        pages += _put(tree, simple(view), root_pages(names))
-    old = list(_leftovers(job, cache, projects, old_views, changed))
-    removed = tree.delete(old)
-    tree.settle()
-    _put_marker(tree, told)
-    return Written(views=views, wheels=wheels, pages=pages, removed=removed)
-
-
-def _leftovers(
-    job: _Job,
-    cache: Cache,
-    projects: Mapping[str, list[frozenset[str] | None]],
-    old_views: set[str],
-    changed: set[str],
-) -> Iterator[str]:
-    """What nothing links to any more."""
-
-    def pages(view: str, names: Iterable[str]) -> set[str]:
-        folders = (f"{simple(view)}{name}/" for name in names)
-        return {folder + name for folder in folders for name in (HTML_NAME, JSON_NAME)}
-
-    here = job.tree.holds(job.folder)
-    for view in ("", *job.views):
-        shown = {name for name, sets in projects.items() if not view or _is_for(sets, view)}
-        if job.since < 0:
-            yield from (
-                set(job.tree.keys(simple(view)))
-                - pages(view, shown)
-                - {simple(view) + HTML_NAME, simple(view) + JSON_NAME}
-            )
-        else:
-            yield from pages(view, changed - shown)
-    for view in old_views.difference(job.views):
-        yield from job.tree.keys(simple(view))
-    if job.since < 0 and not here:
-        wanted = {hashed(one.wheel) for name in projects for one in cache.wheels(name)}
-        for key in job.tree.keys(FILES):
-            if key.removesuffix(METADATA) not in wanted:
-                yield key
-    for gone in cache.removed(job.since):
-        key = gone.path if here else f"{FILES}/{gone.sha256}/{gone.filename}"
-        yield from (key + METADATA, *(() if here else (key,)))
-
-
-def _is_for(sets: Iterable[frozenset[str] | None], view: str) -> bool:
-    return any(is_for(targets, view) for targets in sets)
-
-
-def _marker(tree: Tree) -> dict[str, Any]:
-    data = tree.read(MARKER)
-    if data is None and next(tree.keys(PAGES), None) is not None:
+    if foreign and not ours:
         raise InputError(
-            f"{PAGES}/ already exists, and rocwheel did not write it",
-            cause="it is another tool's index, or holds files of your own",
+            f"{place} already exists, and was not written from {folder}",
+            cause="it is another tool's index, that of another folder, or holds files of your own",
             next_step="move it away, or give another folder with --out",
+            subject=str(place),
         )
-    try:
-        found = json.loads(data or b"{}")
-        return found if isinstance(found, dict) and found.get("schema") == 1 else {}
-    except ValueError:
-        return {}
+    place.mkdir(parents=True, exist_ok=True)
+    with _locked(place):
+        marker = Marker.load(place / MARKER) or Marker(rocwheel="")
+        found = look(folder, marker.wheels, progress, by_gpu=by_gpu)
+        writer = _Writer(folder, out, wheels_from, found, marker)
+        return found, writer.run(everything)
 
 
-def _put_marker(tree: Tree, told: dict[str, object]) -> None:
-    tree.put(MARKER, json.dumps(told).encode() + b"\n")
-    tree.settle()
+class _Writer:
+    """One run: brings `out` from the state that `marker` describes to the one that `found` asks for."""
 
+    def __init__(self, folder: Path, out: Path, wheels_from: str, found: Look, marker: Marker) -> None:
+        self.folder, self.out, self.marker = folder, out, marker
+        self.projects = found.projects
+        self.listed = [listed for project in self.projects.values() for listed in project]
+        self.views = tuple(sorted({name for listed in self.listed for name in listed.wheel.targets or ()}))
+        self.next = Marker(
+            wheels_from=wheels_from,
+            views=self.views,
+            yanks=tuple(sorted((*release, reason) for release, reason in found.yanks.items())),
+            wheels=found.wheels,
+        )
+        self.keys: set[str] = set()
+        """Every page of the new state."""
 
-_Work = tuple[str, bool]
-"""A project, and whether it changed: if not, only the pages of new views are missing."""
+    def run(self, everything: bool) -> Written:
+        """Write what differs, and remove what nothing links to any more."""
+        changed = self._changed(everything)
+        if changed is not None and not changed:
+            return Written(views=self.views)
+        unfinished = self.next.model_copy(
+            update={
+                "views": tuple({*self.marker.views, *self.views}),
+                "wheels": tuple({*self.marker.wheels, *self.next.wheels}),
+            }
+        )
+        unfinished.save(self.out / PAGES / MARKER)
+        wheels = pages = 0
+        for listed in self.listed:
+            if changed is None or listed.wheel.project in changed:
+                wheels += self._copy(listed.wheel)
+                pages += self._put_metadata(listed.wheel)
+        for view in self.views:
+            pages += self._put_view(view, changed if view in self.marker.views else None)
+        pages += self._put_view("", changed)
+        removed = sum(map(self._remove, sorted(self._leftovers())))
+        self.next.model_copy(update={"whole": True}).save(self.out / PAGES / MARKER)
+        return Written(views=self.views, wheels=wheels, pages=pages, removed=removed)
 
+    def _changed(self, everything: bool) -> set[str] | None:
+        """Return the projects whose pages may change, None for all."""
+        root = self.out / PAGES
+        if everything or not self.marker.whole or not (root / HTML_NAME).is_file():
+            return None
+        wheels = {*self.marker.wheels} ^ {*self.next.wheels}
+        yanks = {*self.marker.yanks} ^ {*self.next.yanks}
+        lost = {project for project in self.projects if not (root / project / HTML_NAME).is_file()}
+        return lost | {wheel.project for wheel in wheels} | {project for project, _, _ in yanks}
 
-def _in_parallel(job: _Job, work: Sequence[_Work]) -> Iterator[tuple[int, int]]:
-    size = max(1, min(FEW, len(work) // 8))
-    batches = [work[at : at + size] for at in range(0, len(work), size)]
-    executor: Executor
-    if job.tree.several_processes:
-        if len(work) <= FEW:
-            yield from _write_projects(job, work)
-            return
-        executor = ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn"))
-    else:
-        executor = ThreadPoolExecutor(THREADS)
-    with safe_children(), executor:
+    def _put_view(self, view: str, changed: set[str] | None) -> int:
+        from rocwheel.wheels.index.pages import project_pages, root_pages
+
+        shown: dict[str, list[Listed]] = {}
+        for project, wheels in self.projects.items():
+            shown[project] = [one for one in wheels if not view or is_for(one.wheel.targets, view)]
+        names = [project for project, wheels in shown.items() if wheels]
+        count = 0
+        for project in names:
+            folder = f"{simple(view)}{project}/"
+            self.keys |= {folder + HTML_NAME, folder + JSON_NAME}
+            if changed is None or project in changed:
+                pages = project_pages(project, shown[project], self._key, 3 if view else 2)
+                count += self._put(folder + HTML_NAME, pages.html) + self._put(folder + JSON_NAME, pages.json)
+        root = root_pages(names)
+        self.keys |= {simple(view) + HTML_NAME, simple(view) + JSON_NAME}
+        return (
+            count
+            + self._put(simple(view) + HTML_NAME, root.html)
+            + self._put(simple(view) + JSON_NAME, root.json)
+        )
+
+    def _key(self, wheel: Wheel) -> str:
+        """Return where a wheel lies, seen from the root of the index."""
+        if not self.next.wheels_from:
+            return f"{PAGES}/{wheel.project}/{wheel.filename}"
+        return (PurePosixPath(self.next.wheels_from) / wheel.seen.path).as_posix()
+
+    def _copy(self, wheel: Wheel) -> bool:
+        if self.next.wheels_from:
+            return False
+        from rocwheel.wheels.index.examine import open_as_seen
+
+        path = self._inside(self._key(wheel))
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            same = (status.st_size, status.st_mtime_ns) == (wheel.seen.size, wheel.seen.mtime_ns)
+            if same and stat.S_ISREG(status.st_mode):
+                return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)
+        with open_as_seen(self.folder, wheel.seen) as source:
+            try:
+                # of the open file: what has its name may be another by now
+                os.link(f"/proc/self/fd/{source.fileno()}", part, follow_symlinks=True)
+                part.replace(path)
+            except OSError:
+                with atomic_file(path) as target:
+                    shutil.copyfileobj(source, target, CHUNK)
+                os.utime(path, ns=(wheel.seen.mtime_ns, wheel.seen.mtime_ns))
+        return True
+
+    def _put_metadata(self, wheel: Wheel) -> bool:
+        from rocwheel.wheels.index.examine import metadata
+
+        return self._put(self._key(wheel) + METADATA, metadata(self.folder, wheel))
+
+    def _put(self, key: str, data: bytes) -> bool:
+        """Write a file; False if it is there with this content."""
+        path = self._inside(key)
+        if not path.is_symlink() and path.is_file() and path.read_bytes() == data:
+            return False
+        write_atomic(path, data)
+        return True
+
+    def _leftovers(self) -> Iterator[str]:
+        for view in ("", *self.marker.views):
+            for path in self._inside(simple(view)).glob("**/index.*"):
+                key = path.relative_to(self.out).as_posix()
+                if key not in self.keys and path.name in (HTML_NAME, JSON_NAME):
+                    yield key
+        files = {self._key(listed.wheel) for listed in self.listed}
+        for key in {self._key(wheel) for wheel in self.marker.wheels} - files:
+            yield key + METADATA
+            if not self.next.wheels_from:
+                yield key
+
+    def _remove(self, key: str) -> bool:
+        path = self._inside(key)
         try:
-            for done in executor.map(_write_projects, [job] * len(batches), batches):
-                yield from done
-        finally:
-            executor.shutdown(wait=False, cancel_futures=True)
+            path.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        with suppress(OSError):  # the first folder that is not empty ends this
+            for parent in path.relative_to(self.out).parents[:-1]:
+                (self.out / parent).rmdir()
+        return True
+
+    def _inside(self, key: str) -> Path:
+        """Return the path of a key. Raises InputError if it leads out of the index: markers can be forged."""
+        parts = PurePosixPath(key).parts
+        if ".." in parts or key.startswith("/"):
+            raise InputError(
+                f"{self.out / PAGES / MARKER} names a file outside of the index: {key[:200]}",
+                cause="the file was changed by hand, or comes from somebody else",
+                next_step=f"remove {self.out / PAGES / MARKER} and the pages next to it",
+            )
+        path = self.out / key
+        through_no_link(path.parent, self.out)
+        return path
 
 
-def _write_projects(job: _Job, work: Sequence[_Work]) -> list[tuple[int, int]]:
-    """Wheels and pages written of each project."""
-    with closing(Cache(job.cache)) as cache:
-        return [_write_project(job, project, changed, cache) for project, changed in work]
+def _wheels_from(folder: Path, out: Path) -> str:
+    folder, out = folder.resolve(), out.resolve()
+    return folder.relative_to(out).as_posix() if folder.is_relative_to(out) else ""
 
 
-def _write_project(job: _Job, project: str, changed: bool, cache: Cache) -> tuple[int, int]:
-    listed = cache.wheels(project)
-    here = job.tree.holds(job.folder)
-    link: Link = in_place if here else hashed
-    wheels = pages = 0
-    for one in listed:
-        if one.revision > job.since:
-            found = _bring(job, one, link(one.wheel), here)
-            wheels, pages = wheels + found[0], pages + found[1]
-    if changed:
-        pages += _put(job.tree, f"{simple('')}{project}/", project_pages(project, listed, link, 2))
-    # most projects are the same in every view
-    made: dict[tuple[str, ...], Pages] = {}
-    for view in job.views if changed else job.new_views:
-        if wanted := for_target(listed, view):
-            names = tuple(one.wheel.filename for one in wanted)
-            if names not in made:
-                made[names] = project_pages(project, wanted, link, 3)
-            pages += _put(job.tree, f"{simple(view)}{project}/", made[names])
-    return wheels, pages
-
-
-def _bring(job: _Job, one: Listed, key: str, here: bool) -> tuple[int, int]:
-    """The wheel itself where it is not there, and its metadata."""
-    wheel = one.wheel
-    brought = not here and job.tree.put_wheel(key, job.folder, wheel.seen)
-    return int(brought), int(job.tree.put(key + METADATA, metadata(job.folder, wheel)))
-
-
-def _put(tree: Tree, folder: str, pages: Pages) -> int:
-    """How many of a page's two forms had to be written."""
-    return tree.put(folder + HTML_NAME, pages.html) + tree.put(folder + JSON_NAME, pages.json)
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other writers out. The folder itself is the lock: a file in it could be a stranger's link."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with suppress(OSError):  # NFS locks no folders
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

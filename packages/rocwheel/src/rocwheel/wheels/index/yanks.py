@@ -14,7 +14,7 @@ from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
 from rocwheel.model import Frozen
 from rocwheel.toml.read import parse, read_toml
-from rocwheel.wheels.index.scan import YANKS
+from rocwheel.wheels.index.model import YANKS
 
 
 class Yank(Frozen):

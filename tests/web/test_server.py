@@ -16,11 +16,12 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-import rocwheel
-from rocwheel.http import connection
-from rocwheel.http.server import settings
+import rocwright
+from rocwheel.errors import InputError
 from rocwheel.processes import run as process
 from rocwheel_samples.tables import each
+from rocwright.web import connection
+from rocwright.web.server import serve, settings
 
 pytestmark = pytest.mark.timing
 
@@ -311,6 +312,12 @@ def test_a_server_on_the_loopback_goes_by_its_names_alone() -> None:
                 assert client.recv(12) == b"HTTP/1.1 %d" % status, host
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "no such host"])
+def test_an_address_that_cannot_be_listened_on_is_told(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InputError, match="cannot listen"):
+        serve(Answers(), host, taken.getsockname()[1], pytest.fail)
+
+
 def test_the_next_request_waits_for_the_answer_and_is_not_kept_whole() -> None:
     made = Answers()
     with listening(made) as place, socket.create_connection(place, timeout=10) as client:
@@ -327,7 +334,7 @@ def test_the_next_request_waits_for_the_answer_and_is_not_kept_whole() -> None:
 
 def test_nothing_is_built_on_what_uvicorn_keeps_to_itself() -> None:
     """Whatever the server's protocol is called inside: only its public settings are used."""
-    for path in Path(rocwheel.__file__).parent.rglob("*.py"):
+    for path in Path(rocwright.__file__).parent.rglob("*.py"):
         assert "uvicorn.protocols" not in path.read_text(), path
 
 
@@ -335,7 +342,7 @@ def test_nothing_is_built_on_what_uvicorn_keeps_to_itself() -> None:
 def test_files_are_made_room_for_as_far_as_may_be(soft: int, hard: int, room: str) -> None:
     words = f"""
 import resource
-from rocwheel.http.server import room_for
+from rocwright.web.server import room_for
 resource.setrlimit(resource.RLIMIT_NOFILE, ({min(soft, hard)}, {hard}))
 try:
     print(room_for(1000), resource.getrlimit(resource.RLIMIT_NOFILE)[0])

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rocwheel.http.address import checked
-from rocwheel.http.connection import CURRENT, Connection
+from rocwright.web.connection import CURRENT, Connection
 
 MOST_BODY = 64 * 1024
 """Bytes of a request's body, whatever it says of itself."""

@@ -1,8 +1,9 @@
-"""A file over HTTP, whole or in part."""
+"""Answers over HTTP that a client may have already: files, whole or in part, and pages."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from io import BufferedReader
 
@@ -11,7 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from rocwheel.wheels.index import http
+from rocwheel.files.atomic import sha256_bytes
+
+_RANGE = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII)
 
 CHUNK = 256 * 1024
 """Bytes of a file that are in memory for one client."""
@@ -20,14 +23,14 @@ CHUNK = 256 * 1024
 def sent(request: Request, file: BufferedReader, size: int, etag: str, more: Mapping[str, str]) -> Response:
     """An open file, or the part of it that is asked for, or 304; it is closed at the end."""
     headers = {"etag": etag, "accept-ranges": "bytes", **more}
-    if http.names(request.headers.get("if-none-match", ""), etag):
+    if names(request.headers.get("if-none-match", ""), etag):
         file.close()
         return Response(status_code=304, headers=headers)
     wanted = request.headers.get("range", "")
     if request.headers.get("if-range", etag) != etag:
         wanted = ""
     try:
-        part = http.span(wanted, size)
+        part = span(wanted, size)
     except ValueError:
         file.close()
         return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
@@ -40,6 +43,14 @@ def sent(request: Request, file: BufferedReader, size: int, etag: str, more: Map
         file.close()
         return Response(status_code=status, headers=headers)
     return _Part(file, begin, end, status, headers)
+
+
+def page(request: Request, body: bytes, media_type: str, more: Mapping[str, str]) -> Response:
+    """A page, or 304."""
+    headers = {"etag": f'"{sha256_bytes(body)[:32]}"', **more}
+    if names(request.headers.get("if-none-match", ""), headers["etag"]):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
 
 
 class _Part(StreamingResponse):
@@ -65,3 +76,27 @@ class _Part(StreamingResponse):
                 raise OSError("the file was truncated while it was being sent")
             begin += len(data)
             yield data
+
+
+def span(header: str, size: int) -> tuple[int, int] | None:
+    """The first byte that a Range header asks for, and the one after the last; None where all is to be sent.
+
+    What is no range of bytes, or several of them, asks for nothing in particular (RFC 9110, 14.2). Raises
+    ValueError where a file of `size` bytes has none of them.
+    """
+    found = _RANGE.fullmatch(header)
+    if not found or not any(found.groups()):
+        return None
+    first, last = found.groups()
+    begin, end = (int(first), int(last) + 1 if last else size) if first else (max(0, size - int(last)), size)
+    if first and last and end <= begin:
+        return None
+    if begin >= size:
+        raise ValueError(header)
+    return begin, min(end, size)
+
+
+def names(header: str, etag: str) -> bool:
+    """Whether an If-None-Match header names an entity tag, weakly compared."""
+    told = {one.strip().removeprefix("W/") for one in header.split(",")}
+    return "*" in told or etag in told

@@ -6,37 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.wheels.index.http import chosen, names, span
-from rocwheel.wheels.index.pages import HTML, JSON
 from rocwheel_samples.tables import each
-
-OFFERED = ("text/html", HTML, JSON)
-
-
-@each(
-    ("accept", "kind"),
-    [
-        ("", "text/html"),
-        ("*/*", "text/html"),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html"),
-        (f"{JSON}, {HTML}; q=0.1, text/html; q=0.01", JSON),  # pip
-        (f"{JSON}, {HTML};q=0.2, text/html;q=0.01", JSON),  # uv
-        (f"{HTML};q=0.2, text/html;q=0.1", HTML),
-        ("application/*", HTML),
-        (f"application/*;q=0.5, {JSON}", JSON),
-        (f"*/*, {JSON};q=0, text/html;q=0", HTML),
-        ("image/png", None),
-        ("text/html;q=0", None),
-        ("nonsense", "text/html"),
-    ],
-)
-def test_the_form_that_is_wanted_most_is_chosen(accept: str, kind: str | None) -> None:
-    assert chosen(accept, OFFERED) == kind
-
-
-@given(st.text(alphabet="texhml/*;q=0.1,+- ", max_size=60))
-def test_any_accept_header_gives_a_form_or_none(accept: str) -> None:
-    assert chosen(accept, OFFERED) in (*OFFERED, None)
+from rocwright.web.sent import names, span
 
 
 @each(

@@ -74,8 +74,8 @@ def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> u
     """How uvicorn serves it: with bounds for its clients, and without a word."""
     import uvicorn
 
-    from rocwheel.http.connection import MOST_HEAD, Connection, ConnectionBudget
-    from rocwheel.http.limits import RequestLimits
+    from rocwright.web.connection import MOST_HEAD, Connection, ConnectionBudget
+    from rocwright.web.limits import RequestLimits
 
     config = uvicorn.Config(
         RequestLimits(made, names),
