@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rocwheel.errors import InputError
+from rocwheel.wheels.index.write import write
 from rocwheel.wheels.index.yanks import unyank, yank
 from rocwheel_samples.fatbin import compressed_bundle, host_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, names, page
@@ -193,7 +194,7 @@ def test_a_forged_marker_removes_nothing_outside(wheels: Path, tmp_path: Path) -
     (wheels / MARKER).write_text(json.dumps({**marker, "wheels": [*marker["wheels"], forged]}))
     with pytest.raises(InputError, match="outside of the index"):
         index(wheels)
-    (wheels / MARKER).write_text(json.dumps({**marker, "views": [".."]}))
+    (wheels / MARKER).write_text(json.dumps({**marker, "whole": False, "views": [".."]}))
     index(wheels)
     assert [victim.read_text() for victim in victims] == ["mine", "mine"]
 
@@ -228,12 +229,23 @@ def test_pages_of_others_are_not_written_over(wheels: Path) -> None:
     assert (wheels / "simple/plain/index.html").read_text() == "mine"
 
 
-def test_a_link_where_pages_belong_is_not_followed(wheels: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["simple", "simple/plain", "gfx1030", "gfx1030/simple"])
+def test_a_link_where_pages_belong_is_not_followed(wheels: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (wheels / "simple").symlink_to(tmp_path / "elsewhere")
+    (wheels / place).parent.mkdir(exist_ok=True)
+    (wheels / place).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="is a link"):
-        index(wheels)
+        write(wheels, wheels, ours=True)
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_page_that_became_a_link_is_a_page_again(wheels: Path, tmp_path: Path) -> None:
+    index(wheels)
+    page = wheels / "simple/plain/index.html"
+    page.rename(tmp_path / "mine")
+    page.symlink_to(tmp_path / "mine")
+    write(wheels, wheels, everything=True)
+    assert not page.is_symlink()
 
 
 def test_a_yank_is_on_the_pages_until_it_is_taken_back(wheels: Path) -> None:
