@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rocwheel.errors import InputError
 from rocwheel.wheels.canonicalize import normalise
+from rocwheel_samples.hostile_files import soon
 from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
@@ -43,6 +44,13 @@ def part(
 
 def between(before: bytes, after: bytes) -> Compared:
     return compare(parse_document(before, "before"), parse_document(after, "after"))
+
+
+def test_a_name_that_comes_twice_among_many_is_found_at_once() -> None:
+    names = "".join(f'"{number}": 0, ' for number in range(100_000))
+    with soon(10), pytest.raises(InputError) as caught:
+        parse_document(f'{{{names}"last": 0, "last": 0}}'.encode(), "document")
+    assert "'last' twice" in caught.value.cause
 
 
 def test_added_removed_and_changed_components_are_told() -> None:
