@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from tests.sources.test_redirects import certificate
 
-from rocwheel.errors import NetworkError
+from rocwheel.errors import FetchError, NetworkError
 from rocwright.sources import bounded, session, web
 
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 BODY = HEADERS + b"\r\n"
+TRAILER = HEADERS + b"Transfer-Encoding: chunked\r\n\r\n4\r\ndata\r\n0\r\n"
 
 
 @contextmanager
@@ -56,10 +57,11 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "HEADER_SECONDS", 0.5)
     monkeypatch.setattr(session, "TRIES", 1)
     monkeypatch.setattr(bounded, "WINDOW", 0.5)
+    monkeypatch.setattr(bounded, "LONGEST_READ", 0.5)
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-@pytest.mark.parametrize("begin", [HEADERS, BODY], ids=["headers", "body"])
+@pytest.mark.parametrize("begin", [HEADERS, BODY, TRAILER], ids=["headers", "body", "trailer"])
 def test_a_host_that_drips_is_given_up(
     tmp_path: Path, begin: bytes, tls: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,3 +77,26 @@ def test_a_host_that_drips_is_given_up(
         with dripping(begin, pem) as url, pytest.raises(NetworkError):
             read(url)
         assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize("status", ["302 Found\r\nLocation: /file", "503 Busy", "404 Gone"])
+def test_nobody_waits_for_the_body_of_a_redirect_or_an_error(
+    tmp_path: Path, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be read to its end, into memory."""
+    monkeypatch.setattr(session, "TRIES", 2)
+    began = time.monotonic()
+    answer = f"HTTP/1.1 {status}\r\n\r\n".encode()
+    with dripping(answer, None) as url, pytest.raises((NetworkError, FetchError)):
+        web.download(url, tmp_path / "file")
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize(
+    "header",
+    [f"Content-Length: {'9' * 5000}", f"Last-Modified: 1 Jan {'9' * 20} 0:0:0 Z"],
+    ids=["size", "time"],
+)
+def test_numbers_without_end_are_no_sizes_and_no_times(header: str) -> None:
+    with dripping(f"HTTP/1.1 200 OK\r\n{header}\r\n\r\n".encode(), None) as url:
+        assert web.look(url, 60) == web.Standing(there=True)

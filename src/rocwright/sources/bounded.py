@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rocwheel.errors import NetworkError
@@ -23,6 +25,32 @@ WINDOW, LEAST_BYTES = 20.0, 20 * 1024
 """Seconds, and bytes that must come in them: an old modem brings five times as many."""
 
 
+LONGEST_READ = 90.0
+"""Seconds that one read may take: a host can drip what is no part of a body, such as trailers of chunks."""
+
+
+@contextmanager
+def _cut_off(answer: requests.Response, begun: list[float]) -> Iterator[None]:
+    """Cut an answer off if a read, whose time is in `begun`, takes too long. Raises NetworkError then."""
+    ended, late = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(LONGEST_READ / 10):
+            if any(time.monotonic() - since > LONGEST_READ for since in list(begun)):
+                late.set()
+                with suppress(OSError, ValueError, RuntimeError):
+                    answer.raw.shutdown()
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if late.is_set():
+            raise _given_up(answer.url, f"one read took more than {duration(LONGEST_READ)}")
+
+
 def pieces(answer: requests.Response) -> Iterator[bytes]:
     """Yield the body of an answer that was begun with `stream=True`, as it comes.
 
@@ -32,16 +60,21 @@ def pieces(answer: requests.Response) -> Iterator[bytes]:
     import requests
     from urllib3.exceptions import HTTPError
 
-    since, came = time.monotonic(), 0
+    now = since = time.monotonic()
+    came = 0
+    begun = [now]
     try:
-        while chunk := answer.raw.read1(READ, decode_content=True):
-            yield chunk
-            came += len(chunk)
-            now = time.monotonic()
-            if now - since > WINDOW:
-                if came < LEAST_BYTES:
-                    raise _given_up(answer.url, f"{size(came)} came in {duration(now - since)}")
-                since, came = now, 0
+        with _cut_off(answer, begun):
+            while chunk := answer.raw.read1(READ, decode_content=True):
+                begun.clear()
+                yield chunk
+                came += len(chunk)
+                now = time.monotonic()
+                begun.append(now)
+                if now - since > WINDOW:
+                    if came < LEAST_BYTES:
+                        raise _given_up(answer.url, f"{size(came)} came in {duration(now - since)}")
+                    since, came = now, 0
     except (HTTPError, OSError) as error:
         raise requests.ConnectionError(error) from error
 

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from http.client import MULTIPLE_CHOICES
 from typing import TYPE_CHECKING, Any
 
 from rocwright.sources.patience import current
@@ -13,6 +14,8 @@ from rocwright.sources.patience import current
 if TYPE_CHECKING:
     import requests
     from urllib3 import Retry
+    from urllib3.connection import HTTPConnection
+    from urllib3.response import HTTPResponse
 
 TRIES = 4
 
@@ -70,12 +73,12 @@ def _bounded(session: requests.Session, tries: Retry) -> requests.Session:
     class Plain(HTTPConnection):
         def getresponse(self) -> Any:
             with _cut_off_after(self.sock, HEADER_SECONDS):
-                return super().getresponse()
+                return _without_needless_body(self, super().getresponse())
 
     class Encrypted(HTTPSConnection):
         def getresponse(self) -> Any:
             with _cut_off_after(self.sock, HEADER_SECONDS):
-                return super().getresponse()
+                return _without_needless_body(self, super().getresponse())
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
@@ -88,6 +91,14 @@ def _bounded(session: requests.Session, tries: Retry) -> requests.Session:
         adapter.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
         session.mount(scheme, adapter)
     return session
+
+
+def _without_needless_body(connection: HTTPConnection, answer: HTTPResponse) -> HTTPResponse:
+    """Return an answer; nobody needs the body of a redirect or an error, and it would be read to its end."""
+    if answer.status >= MULTIPLE_CHOICES:
+        answer.close()
+        connection.close()
+    return answer
 
 
 @contextlib.contextmanager

@@ -32,6 +32,9 @@ SECONDS = 60
 READ = 64 * 1024
 """What is read at once, and lost at most where a line breaks."""
 
+_MOST_DIGITS = 20
+"""Of a Content-Length: Python refuses to convert thousands."""
+
 MOST_BYTES = 64 * 1024**3
 """What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB."""
 
@@ -120,16 +123,21 @@ def _look_there(where: str, url: str, seconds: float) -> Standing:
     length, modified = answer.headers.get("Content-Length", ""), answer.headers.get("Last-Modified", "")
     return Standing(
         there=True,
-        size=int(length) if length.isdecimal() else None,
+        size=_size(length),
         modified=_day(modified),
         mark=answer.headers.get("ETag", ""),
     )
 
 
+def _size(text: str) -> int | None:
+    """Return what a Content-Length says, None for what is no size."""
+    return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else None
+
+
 def _day(text: str) -> datetime | None:
     try:
         return parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -230,7 +238,7 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
             raise _silent(url, "the download cannot be resumed", BrokenOffError)
         _check_answer(where, answer, url)
         resumed = answer.status_code == requests.codes.partial_content
-        wanted = answer.headers.get("Content-Length", "")
+        wanted = _size(answer.headers.get("Content-Length", ""))
         read = have = have if resumed else 0
         try:
             with part.open("ab" if resumed else "wb") as file:
@@ -241,7 +249,7 @@ def _read_on(session: requests.Session, where: str, part: Path, most: int, url: 
                     file.write(chunk)
         except requests.RequestException as error:
             raise _silent(url, type(error).__name__, BrokenOffError) from error
-    if wanted.isdecimal() and read - have != int(wanted):
+    if wanted is not None and read - have != wanted:
         raise _silent(url, f"the answer ended after {read - have} of {wanted} bytes", BrokenOffError)
 
 
