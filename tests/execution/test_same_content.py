@@ -148,12 +148,12 @@ def test_another_tree_is_built(workshop: Workshop) -> None:
 
 def test_an_archive_under_another_name_gives_a_tree_of_its_own(workshop: Workshop) -> None:
     """A hostile lock names an honest archive so that nothing of it is unpacked."""
-    archive = workshop.folder / "x.tar"
-    with tarfile.open(archive, "w") as tar:
+    archive = workshop.folder / "x.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
         tar.add(write_tree(workshop.folder / "x", {"file": "text\n"}), "x-1")
     sha256, size = workshop.store.put_file(archive)
     made = []
-    for name in ("x.tar.asc", "x.tar"):
+    for name in ("x.debian.tar.gz", "x.tar.gz"):
         pin = FilePin(filename=name, sha256=sha256, size=size, origin=ArchiveOrigin(url="https://x.test/x"))
         source = Step(name="source/x", component="x", action=FetchAction(files=(pin,)))
         inputs = (Input(name="source", key=source.key, output="*"),)

@@ -204,13 +204,6 @@ def test_names_and_resources_of_a_step_are_not_in_its_key() -> None:
     assert other.key == step.key
 
 
-def test_a_step_that_was_stored_with_its_resources_as_needs_still_reads() -> None:
-    step = step_of(ACTIONS[3]).model_copy(update={"resources": Resources(cores=8, memory=1)})
-    old = json.loads(step.model_dump_json(by_alias=True))
-    old["needs"] = old.pop("resources")
-    assert Step.model_validate_json(json.dumps(old)) == step
-
-
 @each(
     "change",
     [{"name": "src"}, {"key": digest("another root")}, {"output": "*"}],

@@ -10,8 +10,7 @@ from tests.making import lock_of
 from rocwheel.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
-from rocwright.plan.make import make_plan
-from rocwright.resolve.validate import check_fits, check_request, lacks_root_to_run_in, wanted_packages
+from rocwright.resolve.validate import check_fits, check_request, wanted_packages
 
 CATALOG = builtin_catalog()
 
@@ -88,20 +87,9 @@ def test_wheels_that_others_published_have_a_root_with_a_python_to_run_in(stack:
     assert {"python3", "python3-pip", "gcc"} <= {*root.wanted}
 
 
-@each("stack", PUBLISHED)
-def test_an_older_lock_of_theirs_without_it_is_planned_as_before(stack: str) -> None:
-    lock = lock_of(stack)
-    before = lock.model_copy(update={"roots": tuple(one for one in lock.roots if one.role != "check")})
-    assert lacks_root_to_run_in(before, CATALOG) and not lacks_root_to_run_in(lock, CATALOG)
-    new = {step.name: step.key for step in make_plan(lock, CATALOG).steps}
-    old = {step.name: step.key for step in make_plan(before, CATALOG).steps}
-    assert new.keys() - old.keys() == {"root/check", "packages/check"} & new.keys()
-    assert old == {name: key for name, key in new.items() if name in old}
-
-
 def test_a_lock_without_the_root_of_a_check_that_runs_a_script_does_not_fit() -> None:
     lock = lock_of("llama-vulkan")
     without = lock.model_copy(update={"roots": tuple(one for one in lock.roots if one.role != "check")})
-    assert without != lock and not lacks_root_to_run_in(without, CATALOG)
+    assert without != lock
     with pytest.raises(InputError, match="does not match the recipes"):
         check_fits(without, CATALOG)

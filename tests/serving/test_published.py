@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,7 @@ from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.plan.make import make_plan
 from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import Lock, LockedRoot
-from rocwright.resolve.network import NetworkUpstream
+from rocwright.resolve.model import LockedRoot
 from rocwright.sandbox import probe_all
 from rocwright.serving.prepare import prepare
 from rocwright.serving.program import run_program
@@ -90,27 +89,3 @@ def test_programs_run_with_all_of_them(
     monkeypatch.chdir(tmp_path)
     assert run_program(made, project.home, ["python", "-c", "import alpha"]) == 0
     assert (tmp_path / "said").read_text() == "helped"
-
-
-def test_an_older_lock_gets_the_root_that_it_lacks_and_nothing_else_changes(
-    published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def answer(_: NetworkUpstream, role: str, *__: object) -> LockedRoot:
-        asked.append(role)
-        return published.root
-
-    monkeypatch.setattr(NetworkUpstream, "root", answer)
-    whole = published.project.locked
-    project = replace(published.project, lock_path=tmp_path / "rocwright.lock")
-    write_lock(project.lock_path, whole.model_copy(update={"roots": ()}))
-    made = built_lock(project, None, PlainProgress(), lambda _: None)
-    assert asked == ["check"]
-    assert _told(made) == _told(whole) == _told(read_lock(project.lock_path))
-    assert built_lock(project, None, PlainProgress(), lambda _: None).roots == whole.roots
-    assert asked == ["check"]
-
-
-def _told(lock: Lock) -> dict[str, object]:
-    return lock.model_dump(exclude={"created", "rocwright"})

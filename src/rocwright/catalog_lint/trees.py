@@ -141,8 +141,6 @@ class Shelf:
     def _unpacked(self, located: Located | LockedComponent, folder: Path) -> Path:
         tree, patches = folder / "tree", folder / "debian"
         for pin in located.files:
-            if pin.filename.endswith(".asc"):
-                continue  # a detached signature, which older locks name
             apart = ".debian.tar." in pin.filename
             unpack(
                 self.store.verified(pin.sha256),

@@ -57,8 +57,6 @@ def unpack_source(
     """
     told: list[str] = []
     for output in sources:
-        if output.filename.endswith(".asc"):
-            continue  # a detached signature, which older locks name
         # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AliasChoices, Field
+from pydantic import AfterValidator, Field
 
 from rocwheel.files.atomic import sha256_bytes
 from rocwheel.http.address import checked
@@ -315,7 +315,7 @@ class Step(Frozen):
     component: str
     action: Action
     inputs: tuple[Input, ...] = ()
-    resources: Annotated[Resources, Field(validation_alias=AliasChoices("resources", "needs"))] = Resources()
+    resources: Resources = Resources()
     about: About = About()
     domain: Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
 
@@ -325,7 +325,7 @@ class Step(Frozen):
 
     @property
     def runs_on(self) -> str:
-        """The architecture of the machines that can run it; "" where any can, or a step of before says none.
+        """The architecture of the machines that can run it; "" where any can.
 
         Fetching, changing trees and packing images run none of the programs that they handle.
         """

@@ -93,24 +93,13 @@ def wanted_packages(
         names["build"] += [name for one in remedies for name in packages_of(one)]
     if any(one.image for one in components):
         names["run"] = run
-    if _runs_a_script(components) or any(one.kind == PUBLISHED_WHEELS for one in components):
+    runs_a_script = any(check.kind == "script" for one in components for check in one.check)
+    if runs_a_script or any(one.kind == PUBLISHED_WHEELS for one in components):
         names["check"] = [*run, *(name for one in needs for name in one.check)]
     return {
         role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
         for role, wanted in names.items()
     }
-
-
-def lacks_root_to_run_in(lock: Lock, catalog: Catalog) -> bool:
-    """Whether a lock, as older ones do, names wheels that others published and no root file system that
-    programs run in with them: what builds need of it is there."""
-    components = [catalog.component(one.name) for one in lock.components]
-    published = any(one.kind == PUBLISHED_WHEELS for one in components)
-    return published and not _runs_a_script(components) and lock.root("check") is None
-
-
-def _runs_a_script(components: Sequence[Component]) -> bool:
-    return any(check.kind == "script" for one in components for check in one.check)
 
 
 def packages_of(remedy: Remedy) -> tuple[str, ...]:
@@ -143,8 +132,6 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     versions = {one.name: one.version for one in lock.components}
     wanted = wanted_packages(catalog, components, versions, base, release, lock.provided, rocm, lock.remedies)
     had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
-    if lacks_root_to_run_in(lock, catalog):
-        del wanted["check"]
     for role in sorted({*wanted, *had}):
         different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
         if different or (role in wanted) != (role in had):

@@ -12,9 +12,8 @@ from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
 from rocwright.plan.decide import State
 from rocwright.project import Project
-from rocwright.resolve.files import write_lock
 from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.validate import PUBLISHED_WHEELS, lacks_root_to_run_in
+from rocwright.resolve.validate import PUBLISHED_WHEELS
 
 
 def check_makes_wheels(project: Project) -> None:
@@ -55,13 +54,8 @@ def built_lock(
 ) -> Lock:
     """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
     does; InputError without `build`, where something would have to be built.
-
-    A lock that was made before such stacks had a root file system to run in gets one; all else in it stays.
     """
     locked = flow.current_lock(project, say)
-    if lacks_root_to_run_in(locked, project.catalog):
-        locked = flow.lock_again(project, locked, say)
-        write_lock(project.lock_path, locked)
     _, decisions = flow.planned(project, locked)
     if any(one.state is State.RUN for one in decisions):
         if not build:

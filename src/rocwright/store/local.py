@@ -265,10 +265,6 @@ class LocalStore:
             return self.record(key)
         return None
 
-    def record_bytes(self, key: str) -> bytes:
-        """The file of a record, unchecked. Raises FileNotFoundError."""
-        return self._layout.record(key).read_bytes()
-
     def blobs(self) -> Iterator[tuple[str, int]]:
         for path in sorted((self.path / "blobs").glob("??/*")):
             yield path.name, path.stat().st_size
