@@ -9,6 +9,7 @@ import tomlkit
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import InvalidVersion, Version
 from pydantic import field_validator
+from tomlkit.items import Item
 
 from rocwheel.errors import InputError
 from rocwheel.files.atomic import write_atomic
@@ -58,57 +59,43 @@ def read_yanks(folder: Path) -> Mapping[tuple[str, str], str]:
 
 def yank(folder: Path, project: str, version: str, reason: str) -> None:
     """Write a release into `yanked.toml`; what else is in it stays as it is. Raises InputError."""
-    wanted = _checked(project, version, reason)
-    have = read_yanks(folder)
-    if have.get((wanted.project, wanted.version)) == reason:
+    release = _release(project, version, reason)
+    if read_yanks(folder).get((release.project, release.version)) == reason:
         raise InputError(
-            f"{wanted.project} {wanted.version} is already yanked, with this reason",
+            f"{release.project} {release.version} is already yanked, with this reason",
             cause=f"{folder / YANKS} names it",
             next_step="give another --reason, or take the yank back with --undo",
             subject=str(folder / YANKS),
         )
-    document = _document(folder)
-    rows = document.setdefault("yank", tomlkit.aot())
-    for at in _places(rows, wanted):
-        del rows[at]
-    rows.append(tomlkit.item({"project": wanted.project, "version": wanted.version, "reason": reason}))
-    write_atomic(folder / YANKS, tomlkit.dumps(document))
+    row = {"project": release.project, "version": release.version, "reason": reason}
+    _rewrite(folder, release, [tomlkit.item(row)])
 
 
 def unyank(folder: Path, project: str, version: str) -> None:
-    """Take a release out of `yanked.toml`. Raises InputError where it is not in it."""
-    wanted = _checked(project, version, "")
-    if (wanted.project, wanted.version) not in read_yanks(folder):
+    """Take a release out of `yanked.toml`. Raises InputError if it is not in it."""
+    release = _release(project, version, "")
+    if (release.project, release.version) not in read_yanks(folder):
         raise InputError(
-            f"{wanted.project} {wanted.version} is not yanked",
+            f"{release.project} {release.version} is not yanked",
             cause=f"{folder / YANKS} does not name it",
             next_step=f"check the project and version in {folder / YANKS}",
         )
-    document = _document(folder)
-    rows = document["yank"]
-    for at in _places(rows, wanted):
-        del rows[at]
-    if not rows:
-        del document["yank"]
-    write_atomic(folder / YANKS, tomlkit.dumps(document))
+    _rewrite(folder, release, [])
 
 
-def _document(folder: Path) -> tomlkit.TOMLDocument:
+def _rewrite(folder: Path, release: Yank, rows: list[Item]) -> None:
+    """Replace the rows of a release."""
     path = folder / YANKS
-    return tomlkit.parse(path.read_text()) if path.exists() else tomlkit.document()
+    document = tomlkit.parse(path.read_text()) if path.exists() else tomlkit.document()
+    table = document.setdefault("yank", tomlkit.aot())
+    for number, row in reversed([*enumerate(table)]):
+        if _release(row["project"], row["version"], release.reason) == release:
+            del table[number]
+    table.extend(rows)
+    if not table:
+        del document["yank"]
+    write_atomic(path, tomlkit.dumps(document))
 
 
-def _places(rows: object, wanted: Yank) -> list[int]:
-    """Where a release stands in the list, the last first."""
-    assert isinstance(rows, list)
-    found = [
-        at
-        for at, row in enumerate(rows)
-        if (canonicalize_name(row["project"]), canonicalize_version(row["version"]))
-        == (wanted.project, wanted.version)
-    ]
-    return found[::-1]
-
-
-def _checked(project: str, version: str, reason: str) -> Yank:
+def _release(project: str, version: str, reason: str) -> Yank:
     return parse(Yank, {"project": project, "version": version, "reason": reason}, Path(YANKS))
