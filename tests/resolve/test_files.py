@@ -132,7 +132,7 @@ def test_a_lock_of_another_schema_is_refused_even_where_it_says_things_unknown_h
     path.write_text(f'schema = {schema}\nnew-thing = "x"\n')
     with pytest.raises(InputError, match=f"has the schema {schema}") as caught:
         read_lock(path)
-    assert caught.value.next_step == "rocwright lock"
+    assert caught.value.next_step.endswith("lock again with this one: rocwright lock")
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
         raise InputError(
             f"{path} has the schema {schema}; this rocwright reads schema {LOCK_SCHEMA}",
             cause="another version of rocwright wrote it",
-            next_step="rocwright lock",
+            next_step="use that version, or lock again with this one: rocwright lock",
         )
     lock = parse(Lock, {name: value for name, value in data.items() if name != SUM}, path)
     if not edited:
