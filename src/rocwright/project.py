@@ -54,12 +54,9 @@ class Project:
     def plan_path(self, name: str) -> Path:
         """Where a plan is kept whose outputs no clean-up takes: the last one, or that of a channel."""
         request = self.row or self.request
-        told = [request.gpu, request.provider, request.extra]
-        told += [request.other_architecture] if request.other_architecture else []
-        told += [request.accept_missing] if request.accept_missing else []
-        which = sha256_bytes(canonical_json(told))[:8]
-        if self.row is not None and request.versions:
-            which = sha256_bytes(canonical_json([request.gpu, request.variant]))[:8]
+        # without a row, another version of a component is a change of the same plan
+        named = request if self.row is not None else request.model_copy(update={"versions": {}})
+        which = sha256_bytes(canonical_json([named.gpu, named.variant]))[:8]
         words = (request.stack, request.base.replace(":", "-"), which, name)
         return self.home.plans / f"{'-'.join(words)}.json"
 
