@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 import warnings
 import zipfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from rocwheel.errors import CheckError
 from rocwheel.files.bounds import METADATA
 from rocwheel.wheels.index.examine import examine, wheel_name
-from rocwheel.wheels.index.look import MOST_DEEP, scan
+from rocwheel.wheels.index.look import MOST_DEEP, look, scan
 from rocwheel.wheels.index.model import MARKER, Problem, Seen
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
@@ -52,6 +53,29 @@ def _end(count: int, size: int) -> bytes:
 def test_what_is_no_wheel_is_left_out(tmp_path: Path, data: bytes, says: str) -> None:
     (tmp_path / NAME).write_bytes(data)
     assert says in problem(tmp_path)
+
+
+@pytest.mark.parametrize(("size", "says"), [(1 << 36, "no directory"), (1 << 40, "at most")])
+def test_a_file_of_any_size_is_no_wheel_at_once(tmp_path: Path, size: int, says: str) -> None:
+    (tmp_path / NAME).touch()
+    os.truncate(tmp_path / NAME, size)
+    assert says in problem(tmp_path)
+
+
+def test_a_look_that_is_ended_waits_for_no_wheel(tmp_path: Path) -> None:
+    # stored bytes that take some 30 s to be hashed
+    with zipfile.ZipFile(make_wheel(tmp_path, "large"), "a") as archive:
+        archive.start_dir = 1 << 34
+        archive.writestr("large/data", b"x")
+
+    def end(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
+    make_wheel(tmp_path, "first")
+    begun = time.process_time()
+    with pytest.raises(KeyboardInterrupt):
+        look(tmp_path, progress=end)
+    assert time.process_time() - begun < 5
 
 
 def test_the_good_are_listed_beside_the_bad(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
@@ -16,7 +16,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion
 
 from rocwheel.errors import CheckError, RocwheelError
-from rocwheel.files.bounds import METADATA, check_text
+from rocwheel.files.bounds import METADATA, WHEELS, check_text
 from rocwheel.wheels import zips
 from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
@@ -35,10 +35,15 @@ _FILENAME = re.compile(r"[A-Za-z0-9._+!~-]{1,250}\.whl", re.ASCII)
 _FIELD = re.compile(r"^(Name|Version|Requires-Python):[ \t]*(.*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
-def examine(folder: Path, seen: Seen, *, by_gpu: bool = True) -> Wheel | Problem:
-    """Read one file; without `by_gpu` its GPU code is not looked at. Never raises for a fault of the file."""
+def examine(
+    folder: Path, seen: Seen, *, by_gpu: bool = True, stopped: Callable[[], bool] = lambda: False
+) -> Wheel | Problem:
+    """Read one file; without `by_gpu` its GPU code is not looked at. Never raises for a fault of the file.
+
+    Once `stopped` says so, nobody wants the answer any more and reading ends.
+    """
     try:
-        return _examine(folder, seen, by_gpu)
+        return _examine(folder, seen, by_gpu, stopped)
     except RocwheelError as error:
         return Problem(seen.path, f"{error.message}; {error.next_step}")
     except OSError as error:
@@ -94,23 +99,23 @@ def _misnamed(filename: str, why: str) -> CheckError:
     )
 
 
-def _examine(folder: Path, seen: Seen, by_gpu: bool) -> Wheel:
+def _examine(folder: Path, seen: Seen, by_gpu: bool, stopped: Callable[[], bool]) -> Wheel:
+    check_text(seen.path, seen.size, WHEELS.size)
     project, version = wheel_name(seen.path.rpartition("/")[2])
     with open_as_seen(folder, seen) as file:
         archive = _at_hand(file, seen)
-        digest = hashlib.sha256()
-        for chunk in archive.chunks(0, seen.size):
-            digest.update(chunk)
         members = zips.zip_members(archive)
         member = _metadata(members, project, version)
         text = member.open(archive).read_at(0, member.size)
         targets = _targets(archive, members) if by_gpu else None
+        # last: a file that is no wheel may have any size
+        digest = _sha256(archive, seen, stopped)
         _same(file, seen)
     fields = _fields(text)
     _agree(fields, project, version)
     return Wheel(
         seen=seen,
-        sha256=digest.hexdigest(),
+        sha256=digest,
         project=project,
         version=version,
         requires_python=fields.get("requires-python", ""),
@@ -118,6 +123,15 @@ def _examine(folder: Path, seen: Seen, by_gpu: bool) -> Wheel:
         metadata=Span(member.offset, member.packed_size, member.method),
         targets=targets,
     )
+
+
+def _sha256(archive: Source, seen: Seen, stopped: Callable[[], bool]) -> str:
+    digest = hashlib.sha256()
+    for chunk in archive.chunks(0, seen.size):
+        if stopped():
+            raise _changed(seen.path)
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 class _Opened(Source):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -71,11 +72,17 @@ def _examined(folder: Path, new: list[Seen], progress: Progress, by_gpu: bool) -
 
     from rocwheel.wheels.index.examine import examine
 
+    stop = threading.Event()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        results = pool.map(partial(examine, folder, by_gpu=by_gpu), new)
-        for done, result in enumerate(results, 1):
-            progress(done, len(new))
-            yield result
+        try:
+            results = pool.map(partial(examine, folder, by_gpu=by_gpu, stopped=stop.is_set), new)
+            for done, result in enumerate(results, 1):
+                progress(done, len(new))
+                yield result
+        finally:
+            # after Ctrl-C the pool would wait for the largest wheel
+            stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def _conflicts(wheels: list[Wheel]) -> Iterator[Problem]:
