@@ -50,6 +50,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/deptry src
+	$(BIN)/deptry packages/rocbase/src --config packages/rocbase/pyproject.toml
 	$(BIN)/deptry packages/rocwheel/src --config packages/rocwheel/pyproject.toml
 	$(BIN)/lint-imports
 	$(BIN)/codespell
@@ -91,15 +92,16 @@ mutants: .venv/ready
 coverage: .venv/ready
 	@tools/prepare test
 	mkdir -p .out && COVERAGE_FILE=$(CURDIR)/.out/coverage.data tools/pytest -q -n 2 -m "not real" --cov=src/rocwright \
-	    --cov=packages/rocwheel/src/rocwheel --cov-report=term:skip-covered --cov-report=html:.out/coverage
+	    --cov=packages/rocbase/src/rocbase --cov=packages/rocwheel/src/rocwheel --cov-report=term:skip-covered --cov-report=html:.out/coverage
 
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements: compile = uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
-    --universal --python-version 3.11 --no-emit-package rocwheel packages/rocwheel/pyproject.toml pyproject.toml
+    --universal --python-version 3.11 --no-emit-package rocbase --no-emit-package rocwheel \
+    packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml pyproject.toml
 requirements:
-	echo "rocwheel @ file://$(CURDIR)/packages/rocwheel" > .venv/rocwheel.txt
-	$(compile) --constraint .venv/rocwheel.txt --group dev -o requirements/dev.txt
-	$(compile) --constraint .venv/rocwheel.txt --constraint requirements/dev.txt --group docs -o requirements/docs.txt
+	printf '%s @ file://$(CURDIR)/packages/%s\n' rocbase rocbase rocwheel rocwheel > .venv/own.txt
+	$(compile) --constraint .venv/own.txt --group dev -o requirements/dev.txt
+	$(compile) --constraint .venv/own.txt --constraint requirements/dev.txt --group docs -o requirements/docs.txt
 
 # outputs in pages that a mark names, and pictures of a terminal, made by the commands
 docs-outputs: .venv/ready
@@ -113,12 +115,12 @@ dist: .venv/ready
 	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
-.venv/ready: requirements/dev.txt pyproject.toml packages/rocwheel/pyproject.toml
+.venv/ready: requirements/dev.txt pyproject.toml packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml
 	@tools/prepare $(or $(packages),build)
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing rocwright into .venv"
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocwheel -e .
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocbase -e packages/rocwheel -e .
 	@$(BIN)/python -m pip check
 	@touch $@
 

@@ -25,7 +25,7 @@ from benchmarks.rows import (
     start,
     wheel_inspect,
 )
-from rocwheel.processes import startup
+from rocbase.processes import startup
 from rocwheel_samples import MissingError
 
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {

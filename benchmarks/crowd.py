@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.measure import BenchError, middle
-from rocwheel.processes import run as process
+from rocbase.processes import run as process
 from rocwright import sandbox
 from rocwright.execution.jobs.forms import FIFO, Wanted
 from rocwright.execution.jobs.join import join

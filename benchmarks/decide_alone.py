@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from rocwheel.processes import startup
+from rocbase.processes import startup
 
 
 def _started() -> float:

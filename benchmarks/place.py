@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
-from rocwheel.toml.folders import OVERLAY
+from rocwheel.tables import OVERLAY
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog

@@ -31,7 +31,7 @@ import json, sys
 from pathlib import Path
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.flow import build
 from samples.project import open_project
 
@@ -40,7 +40,7 @@ print("begun", flush=True)
 try:
     with PlainProgress() as progress:
         built = build(project, project.locked, Options(jobs=2, engine="bubblewrap"), progress)
-except RocwrightError as error:
+except ExplainedError as error:
     print(json.dumps({"raised": error.as_dict()}))
     sys.exit(error.failure.exit_code)
 print(json.dumps({

@@ -13,9 +13,9 @@ from pathlib import Path
 import obstore
 from obstore.store import MemoryStore
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import CHUNK, sha256_file
-from rocwheel.files.hashes import Hashes
+from rocbase.errors import InputError
+from rocbase.files.atomic import CHUNK, sha256_file
+from rocbase.files.hashes import Hashes
 from rocwright.store.model import DamagedBlobError, Maintenance, Record
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 

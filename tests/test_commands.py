@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 from markupsafe import Markup
 
+from rocbase.errors import ExplainedError
 from rocwheel.cli.group import cli as rocwheel
-from rocwheel.errors import RocwrightError
 from rocwright.catalog.load import the_catalog
 from rocwright.cli import VERBS, place
 from rocwright.cli.group import cli as rocwright
@@ -31,7 +31,8 @@ from rocwright.resolve.shipped import request_of, rows
 from tests.making import lock_of
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [path for folder in ("src", "packages/rocwheel/src") for path in sorted((ROOT / folder).rglob("*"))]
+FOLDERS = (ROOT / "src", *ROOT.glob("packages/*/src"))
+SOURCES = [path for folder in FOLDERS for path in sorted(folder.rglob("*"))]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "packages/rocwheel/README.md"]
 FORMS = [ROOT / "action.yml", *(ROOT / ".github").rglob("*.yml")]
 PROGRAMS = {"rocwright": rocwright, "rocwheel": rocwheel}
@@ -295,7 +296,7 @@ def test_each_command_that_is_printed_where_no_project_is_can_be_typed_there(
     faults, count = [], 0
     for line in [*(f"{line} {shlex.join(LOCK.request.words)}" for line in ASKED), *ALONE]:
         ended = CliRunner().invoke(rocwright, shlex.split(line))
-        if isinstance(ended.exception, RocwrightError):
+        if isinstance(ended.exception, ExplainedError):
             tell_any(ended.exception)
         for found in in_text(line, ended.output + capfd.readouterr().err, typed=True):
             count += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import api
 from rocwright.config import Cycles, config, config_file, store_of
 from rocwright.execution.disk import places

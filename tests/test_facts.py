@@ -31,7 +31,7 @@ FORMATS = {
 
 
 def modules() -> list[Path]:
-    places = [ROOT / "src/rocwright", ROOT / "packages/rocwheel/src/rocwheel"]
+    places = [ROOT / "src/rocwright", ROOT / "packages/rocbase/src", ROOT / "packages/rocwheel/src/rocwheel"]
     return [
         path
         for place in places

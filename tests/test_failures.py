@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.errors import InternalError, OutOfDiskError
+from rocbase.errors import InternalError, OutOfDiskError
 from rocwright.failures import as_known
 
 

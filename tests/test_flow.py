@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 from samples.project import COMPONENTS, TinyProject, make_sources, open_project, put_roots, start
 
-from rocwheel.errors import FailureClass, InputError, OutOfDiskError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import FailureClass, InputError, OutOfDiskError
+from rocbase.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.inside import what_can_go
 from rocwright.cli import cli

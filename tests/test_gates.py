@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
 FOLDERS: list[str] = PROJECT["mypy"]["files"]
 CONTRACTS = PROJECT["importlinter"]["contracts"]
-PACKAGES = {"rocwright": "src/rocwright", "rocwheel": "packages/rocwheel/src/rocwheel"}
+PACKAGES = {"rocwright": "src/rocwright"} | {
+    name: f"packages/{name}/src/{name}" for name in ("rocbase", "rocwheel")
+}
 SITE = "INHERIT: {root}/mkdocs.yml\nnav: [index.md{more}]\ndocs_dir: docs\nhooks: []\n"
 TWO_FAULTS = "import nowhere\nimport yaml\n"
 PROSE = ("README.md", "docs/x.md", "src/x.toml", "tools/x", "tests/x.py", "action.yml")
@@ -59,8 +61,8 @@ def rooms() -> dict[str, str]:
     """Return an empty module for each name in a contract."""
     names = [name for one in CONTRACTS for name in one.get("protected_modules", ())]
     for contract in CONTRACTS:
-        floors = (room for floor in contract.get("layers", ()) for room in floor.split(" | "))
-        names += [f"{contract['containers'][0]}.{room}" for room in floors]
+        floors = [room for floor in contract.get("layers", ()) for room in floor.split(" | ")]
+        names += [f"{container}.{room}" for container in contract.get("containers", ()) for room in floors]
     tree = {f"{folder}/__init__.py": "" for folder in PACKAGES.values()}
     for name in names:
         package, _, module = name.partition(".")
@@ -77,18 +79,22 @@ PLANTS = {
         {"src/rocwright/planted.py": TWO_FAULTS},
         ("'nowhere' imported but missing", "'yaml' imported but declared as a dev"),
     ),
-    "deptry packages/rocwheel/src": Plant(
-        partial(sources, "rocwheel"),
-        {f"{PACKAGES['rocwheel']}/planted.py": TWO_FAULTS},
-        ("'nowhere' imported but missing", "'yaml' imported but it is a transitive"),
-    ),
+    **{
+        f"deptry packages/{name}/src": Plant(
+            partial(sources, name),
+            {f"{PACKAGES[name]}/planted.py": TWO_FAULTS},
+            ("'nowhere' imported but missing", "'yaml' imported but it is a transitive"),
+        )
+        for name in ("rocbase", "rocwheel")
+    },
     "lint-imports": Plant(
         rooms,
         {
             "src/rocwright/model/__init__.py": "def late():\n    import rocwright.cli\n",
             "src/rocwright/web/__init__.py": "import rocwright.store.local\n",
             "src/rocwright/new_room.py": "",
-            "packages/rocwheel/src/rocwheel/errors/__init__.py": "import rocwheel.wheels\nimport rocwright\n",
+            "packages/rocwheel/src/rocwheel/wheels/__init__.py": "import rocwheel.cli\nimport rocwright\n",
+            "packages/rocbase/src/rocbase/errors/__init__.py": "import rocbase.files\n",
             "src/rocwright/cli/a.py": "import rocwright.cli.b\n",
             "src/rocwright/cli/b.py": "import rocwright.cli.a\n",
         },
@@ -124,7 +130,8 @@ def grow(folder: Path, files: dict[str, str]) -> None:
 
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": "src:packages/rocwheel/src", "NO_COLOR": "1", "COLUMNS": "200"}
+    path = "src:packages/rocbase/src:packages/rocwheel/src"
+    env = os.environ | {"PYTHONPATH": path, "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
         ["sh", "-c", line], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -133,7 +140,7 @@ def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """An empty checkout with the configuration and the programs of this one."""
-    for name in ("pyproject.toml", "packages/rocwheel/pyproject.toml"):
+    for name in ("pyproject.toml", "packages/rocbase/pyproject.toml", "packages/rocwheel/pyproject.toml"):
         grow(tmp_path, {name: (ROOT / name).read_text()})
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import rocwheel
+import rocbase
 import rocwright
 from rocwheel_samples.messages import faults, parsed
 
@@ -21,4 +21,4 @@ def test_each_error_says_its_cause_and_a_next_step() -> None:
         for name, module in parsed(Path(rocwright.__file__).parent).items()
         if not name.startswith(IN_STEPS)
     }
-    assert faults(modules, parsed(Path(rocwheel.__file__).parent).values()) == []
+    assert faults(modules, parsed(Path(rocbase.__file__ or "").parent).values()) == []

@@ -10,8 +10,10 @@ from rocwheel_samples.tables import each
 
 ROOT = Path(__file__).parents[1]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-LAYERS = {one["containers"][0]: one["layers"] for one in CONTRACTS if one["type"] == "layers"}
-PACKAGES = {"rocwright": ROOT / "src/rocwright", "rocwheel": ROOT / "packages/rocwheel/src/rocwheel"}
+LAYERS = {one["containers"][0]: one["layers"] for one in CONTRACTS if "containers" in one}
+PACKAGES = {"rocwright": ROOT / "src/rocwright"} | {
+    name: ROOT / f"packages/{name}/src/{name}" for name in ("rocbase", "rocwheel")
+}
 
 
 @each("package", PACKAGES)
@@ -35,7 +37,7 @@ def test_every_room_says_in_a_line_what_it_is_for(package: str) -> None:
 
 def test_no_module_is_longer_than_400_lines() -> None:
     """Programs that steps carry along are one file each: those may be longer."""
-    sources = [ROOT / "src/rocwright", ROOT / "packages/rocwheel/src"]
+    sources = list(PACKAGES.values())
     carried = ROOT / "src/rocwright/catalog/data"
     long = {
         str(path.relative_to(ROOT)): lines

@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import rocbase
 import rocwheel
 import rocwright
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "SECURITY.md").read_text()
-PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel)]
+PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel, rocbase)]
 
 STARTERS = frozenset(
     {"run", "stream", "pipe", "reading", "attach", "attend", "detach", "talk", "detach_into"}
@@ -105,7 +106,7 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
     for package in PACKAGES:
         for path in sorted(package.rglob("*.py")):
             name = path.relative_to(package.parent).as_posix()
-            if "/data/" not in name and not name.startswith("rocwheel/processes/"):
+            if "/data/" not in name and not name.startswith("rocbase/processes/"):
                 yield name.removeprefix("rocwright/"), ast.parse(path.read_text())
 
 
@@ -114,7 +115,7 @@ def _commands(tree: ast.Module) -> Iterator[ast.expr]:
     names = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rocwheel.processes")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rocbase.processes")
         for alias in node.names
         if alias.name in STARTERS
     }

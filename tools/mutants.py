@@ -34,7 +34,7 @@ from rocwright.sandbox import cgroup
 from rocwright.sandbox.pids import limit
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"rocwheel": Path("packages/rocwheel/src")}
+PACKAGES = {name: Path(f"packages/{name}/src") for name in ("rocbase", "rocwheel")}
 """Where modules lie, by the first part of their paths; others are below REST."""
 REST = Path("src/rocwright")
 TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / ".out/mutants.json"

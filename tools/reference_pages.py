@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 from pydantic import BaseModel
 
-from rocwheel.errors import FailureClass
+from rocbase.errors import FailureClass
 from rocwright.catalog.base import Base
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog

@@ -9,7 +9,7 @@ from benchmarks.hip_units import NAME, write_catalog
 from benchmarks.measure import BenchError, middle
 from benchmarks.place import ENGINE, Scratch, Stack, bench_home, scratch
 from benchmarks.results import Measured
-from rocwheel.units import duration
+from rocbase.units import duration
 from rocwright.execution.exec_step import execute
 from rocwright.execution.shards import shards_of
 from rocwright.model.steps import Step

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.toml.read import parse, read_toml
 from rocwright.model.sizes import Size
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import ConflictError, InputError, OutOfDiskError, RocwrightError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ConflictError, ExplainedError, InputError, OutOfDiskError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.built import Built
 from rocwright.execution.options import LOCAL, Options, Outcome
 from rocwright.execution.progress import Progress
@@ -119,7 +119,7 @@ def lock_before(project: Project, on_line: Callable[[str], None]) -> Lock | None
         return None
     try:
         return read_lock(project.lock_path)
-    except RocwrightError as error:
+    except ExplainedError as error:
         aside = project.lock_path.with_name(f"{project.lock_path.name}.damaged")
         # what is there may be a link that came with the project
         write_atomic(aside, project.lock_path.read_bytes())
@@ -147,7 +147,7 @@ def offered_lock(project: Project, on_line: Callable[[str], None]) -> Lock | Non
         try:
             read = read_lock(path, project.request)
             make_plan(read, project.catalog)
-        except RocwrightError as error:
+        except ExplainedError as error:
             on_line(f"lock: the one in {store} is passed over: {error.message} ({error.cause})")
             return None
     write_lock(project.lock_path, read)
@@ -361,7 +361,7 @@ def _made(project: Project, plan: Plan) -> list[Made]:
     ]
 
 
-def _add_room(error: RocwrightError, project: Project) -> None:
+def _add_room(error: ExplainedError, project: Project) -> None:
     """Tell in an error what can be removed by which command, in figures."""
     from rocwright.cleanup.advice import what_to_free
 

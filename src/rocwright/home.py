@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from rocwheel.files.atomic import make_private
+from rocbase.files.atomic import make_private
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import canonical_json
 from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.config import store_of
 from rocwright.home import Home

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from samples.project import COMPONENTS, make_sources, open_project, put_roots
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import api
 from rocwright.home import Home
 

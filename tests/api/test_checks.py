@@ -9,7 +9,7 @@ from tests.cli.test_verify_suite import GOOD, environment
 from tests.making import lock_of
 from tests.plan.test_remedies import action, mended, remedy
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import api
 from rocwright.home import Home
 from rocwright.resolve.files import write_lock

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.catalog.test_detect import CPU, card, node
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.api.gpus import (
     chosen_targets,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.machine.machines import NVIDIA, STRIX_HALO, machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import api
 from rocwright.doctor.findings.model import Finding
 from rocwright.doctor.lines import lines

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright import api
 from rocwright.catalog.load import the_catalog

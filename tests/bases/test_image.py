@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.making import digest
 
-from rocwheel.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
+from rocbase.errors import CheckError, ConflictError, FetchError, NetworkError, SandboxError
 from rocwheel_samples.hostile_files import soon
 from rocwright.bases import image as image_bases
 from rocwright.bases.image import Packages, fetch_packages, make_image_root, packages_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rocwheel.files.atomic import CHUNK, sha256_bytes
+from rocbase.files.atomic import CHUNK, sha256_bytes
 from rocwright.bases.contents import CAPABILITY, fault
 from rocwright.bases.manifest import look
 from rocwright.bases.roots import changed, changed_roots, manifest_of, unpacked_root

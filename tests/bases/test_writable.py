@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.bounds import Bound
+from rocbase.errors import SandboxError
+from rocbase.files.bounds import Bound
 from rocwright.bases import writable
 from rocwright.bases.namespace import give
 from rocwright.bases.writable import WritableRoot

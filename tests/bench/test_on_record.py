@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bench.on_record import figures_of, measured, side_by_side
 from rocwright.bench.text import COMPARED, compared, rows, where
 from rocwright.home import Home

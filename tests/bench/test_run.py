@@ -10,7 +10,7 @@ from samples.project import make_sources, open_project, put_roots
 from tests.verify.stored import put_alpha
 from tests.verify.test_run import RECIPE
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.bench import run
 from rocwright.bench.on_record import measured

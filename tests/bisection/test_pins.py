@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bisection.pins import mix, parts, pins
 from rocwright.model.steps import FilePin
 from rocwright.resolve.model import Lock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.toml.read import Reader, parse
+from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import DATA
 from rocwright.catalog_lint.for_people import ForPeopleFile
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.catalog.walks import walks
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwheel_samples.tables import each
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.issue import the_issues
@@ -39,7 +39,7 @@ def answer(catalog: Catalog, request: Request) -> object:
         packages = wanted_packages(
             catalog, found.components, found.versions, found.base, found.release, found.provided, True
         )
-    except RocwrightError as error:
+    except ExplainedError as error:
         return type(error)
     rocm = found.provider.name if found.provider else ""
     return dict(found.versions), rocm, found.tools, found.release, packages

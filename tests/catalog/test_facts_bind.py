@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from tests.catalog.walks import walks
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.provider import Provider, Serves

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
-from rocwheel.toml.read import parse
+from rocbase.errors import InputError
+from rocbase.toml.read import parse
 from rocwheel_samples.tables import each
 from rocwright.catalog.base import Base, filled
 from rocwright.catalog.folders import DATA

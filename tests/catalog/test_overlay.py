@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import Command
 from tests.making import lock_of
 
-from rocwheel.errors import InputError
-from rocwheel.toml.read import holder
+from rocbase.errors import InputError
+from rocbase.toml.read import holder
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA, catalog_folders

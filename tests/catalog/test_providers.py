@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 

@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from tests.catalog.walks import walks
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release, Value

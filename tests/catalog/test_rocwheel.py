@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from rocwheel.toml.folders import DATA as WHEEL_DATA
+from rocwheel.tables import DATA as WHEEL_DATA
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.gpu import machines

@@ -11,7 +11,7 @@ import pytest
 from tests.catalog.walks import walks
 from tests.machine.machines import POLARIS, machine
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwheel.wheels.choose import Target as Gpu
 from rocwheel.wheels.detect import target_of_version
 from rocwheel.wheels.devicecode.gpu import machines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.toml.read import Reader
+from rocbase.toml.read import Reader
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.issue import read_issues

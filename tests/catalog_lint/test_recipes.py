@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command
 
-from rocwheel.toml.folders import DATA as WHEEL_DATA
-from rocwheel.toml.read import Fault
+from rocbase.toml.read import Fault
+from rocwheel.tables import DATA as WHEEL_DATA
 from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA

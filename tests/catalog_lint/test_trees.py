@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, repository  # noqa: F401 - a fixture
 
-from rocwheel.errors import FetchError, InputError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.model import Component
 from rocwright.catalog_lint.trees import Shelf, Wanted, wanted_trees, why_not
@@ -58,7 +58,7 @@ def test_a_tree_that_rocwright_carries_is_there(shelf: Shelf, tmp_path: Path) ->
 
 def test_a_repository_that_does_not_answer_is_asked_once_and_says_why(shelf: Shelf, tmp_path: Path) -> None:
     wanted = wanted_trees(component({"git": f"file://{tmp_path}/absent.git", "tag": "v1"}), [], [])
-    told: list[RocwrightError] = []
+    told: list[ExplainedError] = []
     for one in wanted:
         with pytest.raises((FetchError, NetworkError)) as caught, shelf.tree("hello", one):
             pass

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.conftest import Command
 
-from rocwheel.errors import ConflictError, FailureClass, InputError
+from rocbase.errors import ConflictError, FailureClass, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog, the_catalog

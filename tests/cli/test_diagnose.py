@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from pytest import CaptureFixture, MonkeyPatch
 
-from rocwheel.errors import CheckError, CompileError, InputError
+from rocbase.errors import CheckError, CompileError, InputError
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.diagnose import Where

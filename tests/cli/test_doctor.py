@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.machine.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.farm.machines import make_homes, running
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.cli import cli
 
 
@@ -30,7 +30,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
 
 def refusal(told: Result) -> str:
     """What is said of an error, where it is one that a user can read."""
-    assert isinstance(told.exception, RocwrightError)
+    assert isinstance(told.exception, ExplainedError)
     return "\n".join((told.exception.message, told.exception.cause, told.exception.next_step))
 
 

@@ -11,7 +11,7 @@ import pytest
 from samples.project import make_sources, open_project, put_roots, wheel_recipe
 from tests.conftest import Command
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.canonicalize import form_of, normalise
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home

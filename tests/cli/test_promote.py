@@ -11,8 +11,8 @@ from tests.conftest import Command
 from tests.making import lock_of
 from tests.web.serving import a_run
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.cli import cli
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.channels import channels_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import CompileError, NetworkError
+from rocbase.errors import CompileError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.cli.report import check_row, show_failures
 from rocwright.records.model import Finding

@@ -14,7 +14,7 @@ from tests.making import record_of
 from tests.store.servers import static_host
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import api
 from rocwright.config import store_of
 from rocwright.flow import current_lock

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from samples.world import World
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle, last_cycle, look
 from rocwright.cycle.tell import tell

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.cycle.shown import failed_here, held, shown
 from rocwright.home import Home
 from rocwright.records.model import Promotion

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import OutOfDiskError
+from rocbase.errors import OutOfDiskError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle
 from rocwright.execution.progress import PlainProgress

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.diagnosis import compare as comparing
 from rocwright.diagnosis.compare import compare
 

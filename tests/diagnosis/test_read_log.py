@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.diagnosis.diagnose import diagnose
 from rocwright.diagnosis.read_log import open_log, pieces
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CompileError
+from rocbase.errors import CompileError
 from rocwright import __version__
 from rocwright.doctor.attachments import last_failure, versions
 from rocwright.execution.runs import UnderWay

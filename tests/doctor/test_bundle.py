@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts

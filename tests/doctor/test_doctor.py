@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.doctor import Report, examine

@@ -271,7 +271,7 @@ def test_a_diagnosis_reads_this_machine_only_where_kernel_or_firmware_are_blamed
 
 
 def test_a_failure_says_in_its_cause_what_the_machine_says(tmp_path: Path) -> None:
-    from rocwheel.errors import CheckError
+    from rocbase.errors import CheckError
     from rocwright.diagnosis.explain import add_known
     from rocwright.diagnosis.here import Here, with_machine
 

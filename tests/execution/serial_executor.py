@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rocwheel.errors import InternalError
+from rocbase.errors import InternalError
 from rocwright.execution.executor import Ended, Event, Line, Offer, Queued, Started, Task, ended
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.bucket import BucketStore
 from tests.execution.conftest import Workshop, put_root
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.model.steps import Plan

@@ -11,7 +11,7 @@ import pytest
 from tests.execution.conftest import Workshop, put_root
 from tests.making import make_tiny_root
 
-from rocwheel.errors import InputError, PatchError, SandboxError
+from rocbase.errors import InputError, PatchError, SandboxError
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import load_edits
 from rocwright.execution.changes import changes, give_repository, mark_saved, remember

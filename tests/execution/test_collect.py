@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.execution.conftest import Workshop
 
-from rocwheel.errors import CheckError, InputError, RocwrightError, SandboxError
+from rocbase.errors import CheckError, ExplainedError, InputError, SandboxError
 from rocwheel_samples.hostile_files import (
     make_fifo,
     make_huge,
@@ -177,6 +177,6 @@ def test_a_pattern_that_leads_out_is_the_recipes_fault(left: Untrusted, tmp_path
 def test_ten_thousand_outputs_are_told_in_a_short_message(left: Untrusted, tmp_path: Path) -> None:
     for number in range(10_001):
         (left.folder / f"{number}.whl").touch()
-    with pytest.raises(RocwrightError) as failed:
+    with pytest.raises(ExplainedError) as failed:
         collect(left, [OutputSpec(name="a", pattern="*.whl")], tmp_path / "taken")
     assert len(f"{failed.value.message}{failed.value.cause}{failed.value.detail}") < 1000

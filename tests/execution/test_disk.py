@@ -13,7 +13,7 @@ import pytest
 from tests.execution.conftest import Workshop
 from tests.execution.test_scheduler import log, outcomes, processes
 
-from rocwheel.errors import FailureClass, OutOfDiskError
+from rocbase.errors import FailureClass, OutOfDiskError
 from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes

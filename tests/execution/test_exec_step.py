@@ -14,7 +14,7 @@ from tests.execution.conftest import Workshop, put_root
 from tests.making import digest, small_plan
 from tests.sources.conftest import make_repository
 
-from rocwheel.errors import (
+from rocbase.errors import (
     CheckError,
     CompileError,
     InputError,

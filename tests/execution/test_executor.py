@@ -12,7 +12,7 @@ from tests.execution.serial_executor import SerialExecutor
 from tests.execution.test_scheduler import Notebook, log, outcomes
 
 import rocwright.execution.scheduler as scheduler
-from rocwheel.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
+from rocbase.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
 from rocwheel_samples.tables import each
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Ended, Event, Executor, Lost, Offer, Sampled, Started, Task
@@ -241,7 +241,7 @@ def test_an_executor_without_a_place_is_refused_before_anything_runs(
 
 FORBIDDEN = {
     "os", "signal", "subprocess", "psutil", "multiprocessing", "threading", "concurrent",
-    "rocwheel.processes", "rocwright.machine", "rocwright.sandbox", "rocwright.farm",
+    "rocbase.processes", "rocwright.machine", "rocwright.sandbox", "rocwright.farm",
     "rocwright.execution.jobs", "rocwright.execution.disk",
 }  # fmt: skip
 """What tells how and where a step runs."""
@@ -268,7 +268,7 @@ def test_the_scheduler_knows_no_process_and_no_machine() -> None:
 
 @each(
     "line",
-    ["import subprocess", "from os import kill", "def f():\n    from rocwheel.processes import run"],
+    ["import subprocess", "from os import kill", "def f():\n    from rocbase.processes import run"],
 )
 def test_an_import_is_found_wherever_it_stands(line: str) -> None:
     assert imported(line) & FORBIDDEN

@@ -11,7 +11,7 @@ from tests.sources.conftest import Index, Repository
 from tests.sources.conftest import index as index
 from tests.sources.conftest import repository as repository
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.catalog.folders import DATA
 from rocwright.execution.fetch import fetch
 from rocwright.model.steps import FilePin, IndexOrigin

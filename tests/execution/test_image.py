@@ -15,7 +15,7 @@ import zstandard
 from tests.execution.conftest import put_root
 from tests.making import put_output, small_plan
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwheel_samples.tables import each
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home

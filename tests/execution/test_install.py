@@ -13,7 +13,7 @@ import pytest
 from tests.guards.conftest import copy_of_torch
 from tests.making import lock_of, record_of
 
-from rocwheel.errors import CheckError, ConflictError, InputError
+from rocbase.errors import CheckError, ConflictError, InputError
 from rocwright.execution.install import check_versions, environment_python, install, installed, read_wheel
 from rocwright.home import Home
 from rocwright.model.steps import Plan

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.execution.conftest import Workshop
 
-from rocwheel.errors import CheckError, CompileError, InputError, OutOfMemoryError, StepTimeoutError
+from rocbase.errors import CheckError, CompileError, InputError, OutOfMemoryError, StepTimeoutError
 from rocwright.cleanup.inside import what_can_go
 from rocwright.execution import kept_tree, opened
 from rocwright.execution.compiler_cache import add_others, drop

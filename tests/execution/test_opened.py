@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.hostile_files import make_deep
 from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwheel_samples.tables import each
 from rocwright.execution import progress
 from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, Running, parse_counter

@@ -10,7 +10,7 @@ import pytest
 from tests.execution.test_install import make_wheel
 from tests.making import lock_of, record_of
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright.execution.install import install, installed
 from rocwright.home import Home
 from rocwright.plan.make import make_plan

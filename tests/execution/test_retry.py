@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.making import small_plan
 
-from rocwheel.errors import CompileError, FailureClass, OutOfMemoryError
+from rocbase.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.learn import Learnt

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.making import lock_of
 
-from rocwheel.errors import InputError, InterruptedByUser
+from rocbase.errors import InputError, InterruptedByUser
 from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, parse_line, read_report
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, new_run_id

@@ -16,7 +16,7 @@ import pytest
 from tests.execution.conftest import Workshop
 from tests.making import put_output, small_plan
 
-from rocwheel.errors import FailureClass, OutOfDiskError, from_dict
+from rocbase.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
@@ -309,7 +309,7 @@ from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.options import Options
 from rocwright.farm.executors import run_steps
-from rocwheel.errors import InterruptedByUser
+from rocbase.errors import InterruptedByUser
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.model.steps import Plan

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.execution.conftest import Workshop
 
-from rocwheel.errors import InterruptedByUser
+from rocbase.errors import InterruptedByUser
 from rocwright.execution.step_process import Asked
 
 UNUSED = ("click", "psutil", "re2", "sqlalchemy", "rocwright.catalog.model", "rocwright.catalog.issue")

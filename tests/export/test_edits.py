@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.patching.making import diff_of, edit
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwheel_samples.trees import write_tree
 from rocwright.export.edits import edits_file, program
 from rocwright.model.edits import Edit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.jobs import LIMITS, MEMINFO, fewer, jobs_lines

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export import quote

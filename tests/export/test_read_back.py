@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.read_back import read_versions, with_versions
 from rocwright.resolve.files import read_request

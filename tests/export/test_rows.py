@@ -20,8 +20,8 @@ import pytest
 from tests.making import lock_of, with_sdist
 from tests.tools import tool
 
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.model import canonical_json
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.cli import cli

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.export.write import export

@@ -377,7 +377,7 @@ from pathlib import Path
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
 from rocwright.flow import build
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from samples.project import open_project
 
 project = open_project(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -386,7 +386,7 @@ try:
     with PlainProgress() as progress:
         options = Options(jobs=2, engine="bubblewrap", executor=executor)
         built = build(project, project.locked, options, progress)
-except RocwrightError as error:
+except ExplainedError as error:
     print("raised", error.failure, error.message, error.cause)
     sys.exit(3)
 for name, error in built.failures:

@@ -26,8 +26,8 @@ from tests.execution.conftest import Workshop, put_root
 from tests.farm.machines import Running, make_homes, running, until
 from tests.store.servers import reach, s3
 
-from rocwheel.errors import FailureClass, InputError, InterruptedByUser
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import FailureClass, InputError, InterruptedByUser
+from rocbase.files.atomic import sha256_file
 from rocwright.cli import cli
 from rocwright.config import config_file
 from rocwright.execution.executor import Event, Task

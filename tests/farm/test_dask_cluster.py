@@ -12,7 +12,7 @@ from tests.execution.conftest import Workshop
 from tests.execution.conftest import workshop as workshop
 from tests.farm.cluster import Cluster, cluster
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.config import Farm, FarmCluster, config_file
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress

@@ -8,7 +8,7 @@ import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import GROUP, find_maker, names

@@ -9,7 +9,7 @@ from tests.execution.conftest import Workshop
 from tests.execution.conftest import workshop as workshop
 from tests.making import record_of
 
-from rocwheel.errors import CompileError, InputError, RocwrightError
+from rocbase.errors import CompileError, ExplainedError, InputError
 from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone, Ended, Task
 from rocwright.farm.handed import Handed, Place, Reply
@@ -19,7 +19,7 @@ from rocwright.model.steps import About, FetchAction, Resources, RunAction, Step
 STEP = Step(name="engine", component="engine", action=FetchAction(pending="engine"))
 
 
-def told(error: RocwrightError | None = None) -> Ended:
+def told(error: ExplainedError | None = None) -> Ended:
     task = Task(step=STEP, store="file:///store", jobs=4)
     return Ended(
         task=task,

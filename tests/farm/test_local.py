@@ -11,7 +11,7 @@ from tests.execution.conftest import Workshop
 from tests.execution.conftest import workshop as workshop
 from tests.execution.test_scheduler import processes
 
-from rocwheel.errors import FailureClass
+from rocbase.errors import FailureClass
 from rocwright.execution.disk import volumes
 from rocwright.execution.executor import Ended, Event, Line, Queued, Sampled, Started, Task
 from rocwright.execution.options import Options

@@ -18,7 +18,7 @@ from tests.execution.conftest import workshop as workshop
 from tests.farm.cluster import MEMORY, Cluster, cluster
 from tests.farm.machines import until
 
-from rocwheel.errors import InterruptedByUser
+from rocbase.errors import InterruptedByUser
 from rocwright.execution.executor import Task
 from rocwright.execution.options import Options, Outcome
 from rocwright.execution.progress import PlainProgress

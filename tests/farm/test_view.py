@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwright.farm.handed import Place
 from rocwright.farm.view import FRESH, REMEMBERED, View
 

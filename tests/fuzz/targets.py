@@ -13,7 +13,7 @@ from pathlib import Path
 
 from securesystemslib.signer import CryptoSigner
 
-from rocwheel.errors import CheckError, ConflictError, FetchError, InputError, NetworkError
+from rocbase.errors import CheckError, ConflictError, FetchError, InputError, NetworkError
 from rocwheel.wheels import source
 from rocwheel.wheels.audit.facts import concerns, table
 from rocwheel.wheels.audit.listing import Comparison

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel import errors
+from rocbase import errors
 from tests.guards.conftest import Place, copy_of_torch, source_tree_of_torch
 
 

@@ -16,8 +16,8 @@ from isal import isal_zlib
 from samples.repository import make_repository
 from tests.sources.test_layers import bring
 
-from rocwheel.errors import RocwheelError
-from rocwheel.files.bounds import Bound
+from rocbase.errors import ExplainedError
+from rocbase.files.bounds import Bound
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.diff.wheels import diff
@@ -333,7 +333,7 @@ def measured(case: Case, path: Path) -> tuple[str, int]:
             try:
                 case.read(path)
                 text = ""
-            except RocwheelError as error:
+            except ExplainedError as error:
                 text = f"{error.message}: {error.cause}"
             text += f"\n{memory('VmHWM') - before}"
         finally:

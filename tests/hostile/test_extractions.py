@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import rocbase
 import rocwheel
 import rocwright
 
@@ -19,7 +20,7 @@ DECOMPRESSES = frozenset(
     }
 )
 BOUNDED = {
-    "rocwheel/files/unpacking.py": "the one module, which takes a bound of the table",
+    "rocbase/files/unpacking.py": "the one module, which takes a bound of the table",
     "rocwheel/wheels/archive.py": "a member has the size that its zip declares, paid from a budget",
     "rocwheel/wheels/canonicalize.py": "directories alone, of wheels that were opened by archive.py",
     "rocwheel/wheels/devicecode/unpacking.py": "paid from the budget of the file around it",
@@ -41,7 +42,7 @@ BOUNDED = {
 }
 """Modules that name what decompresses, and why that is bounded."""
 
-PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel)]
+PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel, rocbase)]
 
 
 def test_no_module_extracts_members_by_itself() -> None:

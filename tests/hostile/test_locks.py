@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import InputError, RocwheelError
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import ExplainedError, InputError
+from rocbase.toml.read import parse, read_toml
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.write import export
@@ -58,7 +58,7 @@ def test_an_odd_text_anywhere_is_refused_or_does_no_harm(row: str) -> None:
                 export(lock, CATALOG, "all")
             except InputError:
                 refused += 1
-            except RocwheelError:
+            except ExplainedError:
                 pass
             except Exception as error:
                 raise AssertionError(f"{place}: {text!r}") from error

@@ -15,8 +15,8 @@ from samples.repository import make_repository
 
 import rocwheel
 import rocwright
-from rocwheel.errors import CheckError
-from rocwheel.processes.python import python_module
+from rocbase.errors import CheckError
+from rocbase.processes.python import python_module
 from rocwright.bisection.commits import History
 from rocwright.cleanup import outside
 from rocwright.execution import install

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
-from rocwheel.folders.links import through_no_link
+from rocbase.errors import InputError
+from rocbase.folders.links import through_no_link
 from rocwheel_samples.wheel import make_wheel
 from rocwright.export.model import File
 from rocwright.export.write import write

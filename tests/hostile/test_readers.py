@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.execution.conftest import Workshop
 
-from rocwheel.errors import FailureClass, RocwrightError
+from rocbase.errors import ExplainedError, FailureClass
 from rocwright.cli import cli
 from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import Step
@@ -107,7 +107,7 @@ def refused(shop: Workshop, secret: Path, command: str) -> None:
     """A step that ran this fails, by the name of its output, and nothing of the host was read or changed."""
     step = hostile(shop, secret, command)
     before = sorted(shop.store.blobs())
-    with pytest.raises(RocwrightError) as caught:
+    with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value
     assert error.failure in (FailureClass.SANDBOX, FailureClass.INPUT), error
@@ -137,7 +137,7 @@ def test_a_name_that_writes_on_the_terminal_is_refused_and_shown_plainly(
 ) -> None:
     step = hostile(shop, secret, NAMES[what], output="*.whl")
     before = sorted(shop.store.blobs())
-    with pytest.raises(RocwrightError) as caught:
+    with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value
     assert error.failure in (FailureClass.SANDBOX, FailureClass.INPUT), error
@@ -154,7 +154,7 @@ def test_what_lies_beside_the_outputs_does_no_harm_to_any_reader(
     fails = "/build/ccache.log" not in command
     step = hostile(shop, secret, command, "echo x > $OUT/result", *(["exit 3"] if fails else []))
     before = sorted(shop.store.blobs())
-    with pytest.raises(RocwrightError) as caught:
+    with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value
     if not fails:
@@ -166,7 +166,7 @@ def test_what_lies_beside_the_outputs_does_no_harm_to_any_reader(
     untouched(shop, secret, before)
     for words in READERS:
         done = CliRunner().invoke(cli, words)
-        told = done.exception is None or isinstance(done.exception, RocwrightError | SystemExit)
+        told = done.exception is None or isinstance(done.exception, ExplainedError | SystemExit)
         assert told, (words, done)
         assert SECRET not in done.output
     assert [path.name for path in secret.parent.iterdir()] == ["secret"], "a command of the step's ran"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.making import deb
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright.bases.debian import ENVIRONMENT
 from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
 from rocwright.model.steps import ArchiveOrigin, DebianOrigin, FilePin

@@ -9,18 +9,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import rocbase
 import rocwheel
 import rocwright
 from rocwheel_samples.tables import each
 
-PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel)]
+PACKAGES = [Path(package.__file__ or "").parent for package in (rocwright, rocwheel, rocbase)]
 HOSTILE = "a\x1b]0;title\x07b\x1b]52;c;ZXZpbA==\x07c\x1b[2Jd\x1b[8me\x1bcf\x9b2Jg\rh\u202ei\x08j\x1b[?1049hk"
 SEEN = re.compile(r"ab?c?de.*f.*2Jg.*h.*ij?.*k")
 COMMAND = """
 import sys, click
-from rocwheel.cli.start import start
-from rocwheel.cli.tell import tell_any
-from rocwheel.errors import InputError
+from rocbase.cli.start import start
+from rocbase.cli.tell import tell_any
+from rocbase.errors import InputError
 
 def print_it():
     {code}
@@ -40,7 +41,7 @@ WAYS = {
     ),
     "live lines": """
 import sys, time
-from rocwheel.terminal import guard
+from rocbase.terminal import guard
 from rocwright.execution.progress import LiveProgress, Running
 guard()
 with LiveProgress() as progress:

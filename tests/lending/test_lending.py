@@ -16,7 +16,7 @@ from tests.store.servers import reach, s3
 from tests.store.sharers import Machine as Owner
 from tests.verify.stored import put_alpha
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.lending.ask import Answer, answers, put, wanted

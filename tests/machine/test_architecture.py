@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.machine.architecture import architecture_named, described, host, host_architecture
 from rocwright.model.architecture import Architecture
 

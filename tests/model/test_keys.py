@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from tests.making import deb, digest, small_plan
 
-from rocwheel.model import canonical_json
+from rocbase.model import canonical_json
 from rocwheel_samples.tables import each
 from rocwright.model.edits import Edit
 from rocwright.model.steps import (

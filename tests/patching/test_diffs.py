@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.patching.making import diff_of, edit, patch_text
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
 from rocwright.patching.diffs import apply_hunks, parse_diff

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.patching.making import diff_of, edit
 
-from rocwheel.errors import FailureClass, PatchError
+from rocbase.errors import FailureClass, PatchError
 from rocwheel_samples.trees import write_tree
 from rocwright.patching.draft import Draft
 from rocwright.patching.edits import State, apply_edits, judge

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.fuzzy import HunkState, apply_fuzzy, reversed_diff
 

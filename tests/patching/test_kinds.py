@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.patching.making import edit
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwheel_samples.tables import each
 from rocwright.model.edits import Edit
 from rocwright.patching.found import changed, nearest

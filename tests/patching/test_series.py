@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwheel_samples.trees import write_tree
 from rocwright.patching.series import apply_series, lay_packaging
 

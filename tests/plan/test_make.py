@@ -14,7 +14,7 @@ import pytest
 from samples.many_components import lock_of_all, many_components
 from tests.making import lock_of, with_sdist
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.target import Quirk

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from tests.making import lock_of
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.remedy import RemedyAction

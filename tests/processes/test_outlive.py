@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes.outlive import left_behind
-from rocwheel.processes.owner import Owner, start_time
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes.outlive import left_behind
+from rocbase.processes.owner import Owner, start_time
 from rocwright.sandbox import reaper
 
 pytestmark = pytest.mark.timing

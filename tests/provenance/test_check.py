@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from rocwheel.errors import CheckError, InputError, RocwrightError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import CheckError, ExplainedError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.provenance import statement
@@ -127,8 +127,8 @@ def test_the_name_of_the_file_does_not_matter_its_bytes_do(file: Path) -> None:
 # what is wrong
 
 
-def refused(file: Path, *lines: bytes, key: SSlibKey = ALICE.public_key) -> RocwrightError:
-    with pytest.raises(RocwrightError) as caught:
+def refused(file: Path, *lines: bytes, key: SSlibKey = ALICE.public_key) -> ExplainedError:
+    with pytest.raises(ExplainedError) as caught:
         check(file, *lines, key=key)
     return caught.value
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel_samples.hostile_files import soon
 from rocwheel_samples.tables import each

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.lint.judge import judge
 from rocwheel_samples import fatbin as written
 from rocwheel_samples.wheel import make_wheel

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from samples.project import COMPONENTS, make_sources, open_project, put_roots
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwheel_samples.wheel_making import zip_of
 from rocwright.catalog.model import Check

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, InputError, RocwheelError
+from rocbase.errors import CheckError, ExplainedError, InputError
 from rocwheel_samples.command import Command
 from rocwheel_samples.fake_rocm import compile_library
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
@@ -214,7 +214,7 @@ def test_whatever_a_wheel_says_the_document_is_valid_or_it_is_refused(
     }
     try:
         data = wheel_sbom(small_wheel(tmp_path, FILES | files))
-    except RocwheelError as error:
+    except ExplainedError as error:
         assert error.next_step
     else:
         assert faults(json.loads(data)) == []

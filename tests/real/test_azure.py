@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store import blobs
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import PART, Bucket

@@ -8,7 +8,7 @@ import pytest
 from samples.world import PRODUCT, World
 from tests.conftest import Command
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bisection.model import Failure, Try
 from rocwright.bisection.report import BAD_LOCK, GOOD_LOCK, tell
 from rocwright.bisection.run import bisect

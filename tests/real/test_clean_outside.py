@@ -14,7 +14,7 @@ from threading import Thread
 
 import pytest
 
-from rocwheel.processes.run import run as run_program
+from rocbase.processes.run import run as run_program
 
 pytestmark = pytest.mark.real
 

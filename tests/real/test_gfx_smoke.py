@@ -25,7 +25,7 @@ from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 from tests.store.servers import static_host
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.emulators import emulators
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree, unpacked_root

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.toml.folders import DATA
+from rocwheel.tables import DATA
 from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
 from rocwheel_samples.fatbin import gpu_elf, write_wheel
 from rocwright.catalog.folders import DATA as CATALOG

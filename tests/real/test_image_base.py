@@ -17,8 +17,8 @@ from samples.project import write_catalog
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
-from rocwheel.errors import FetchError, NetworkError
-from rocwheel.files.atomic import sha256_file, write_atomic
+from rocbase.errors import FetchError, NetworkError
+from rocbase.files.atomic import sha256_file, write_atomic
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
 from rocwright.bases.roots import remove_tree

@@ -14,7 +14,7 @@ from tests.real.archives import dnf_repository, pacman_repository, run, served, 
 from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
-from rocwheel.errors import ConflictError, FetchError
+from rocbase.errors import ConflictError, FetchError
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog

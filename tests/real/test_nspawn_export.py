@@ -22,7 +22,7 @@ from tests.real.archives import (
     user_land,
 )
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA

@@ -14,7 +14,7 @@ from tests.execution.conftest import Workshop, put_root
 from tests.making import lock_of, make_tiny_root, put_output
 from tests.sources.conftest import Index
 
-from rocwheel.errors import CompileError
+from rocbase.errors import CompileError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import FilePin, Input, OutputSpec, Resources, RunAction, Step
 from rocwright.plan.packages import fetched

@@ -15,7 +15,7 @@ from tests.records.server import postgres, programs
 from tests.records.test_faults import MANY, build
 from tests.records.test_upkeep import CELL
 
-from rocwheel.errors import InputError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, InputError, NetworkError
 from rocwright.home import Home
 from rocwright.records import faults, upkeep
 from rocwright.records.database import open_database
@@ -166,6 +166,6 @@ def test_a_wrong_password_or_database_is_told_without_the_password(url: str, hom
     for wrong in (url.replace("/postgres?", "/nowhere?"), url.replace("rocwright:", "nobody:")):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(VARIABLE, wrong)
-            with pytest.raises(RocwrightError) as caught:
+            with pytest.raises(ExplainedError) as caught:
                 open_records(home)
         assert "secret" not in str(caught.value.as_dict())

@@ -9,7 +9,7 @@ import pytest
 from tests.execution.conftest import Workshop, put_root
 from tests.real.standins import CMAKE, STANDINS, UNITS, step_of
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwright.catalog.load import builtin_catalog
 from rocwright.execution.compiler_cache import SIGNER
 from rocwright.execution.exec_step import execute

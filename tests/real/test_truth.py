@@ -12,7 +12,7 @@ import pytest
 from tests.real.independent import Compared, Seen, Tools, code_in_package, code_in_wheel
 from tests.real.real_wheels import debian_package, real_wheel
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwheel.wheels.devicecode.code_objects import code_objects
 from rocwheel_samples.code_object import code_object as linked_code_object
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, host_elf, plain_bundle, write_wheel

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.real.real_wheels import debian_package, real_wheel
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.devicecode.bundle import Bundle, contents
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.records.test_records import run as a_run
 
-from rocwheel.errors import InputError, InternalError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, InputError, InternalError, NetworkError
 from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
@@ -181,7 +181,7 @@ def test_damaged_records_are_told_and_never_thrown_away(home: Home, harm: str) -
     run, said = build(home)
     assert "damaged" in said[0]
     assert run.outcome == "built"
-    with pytest.raises(RocwrightError, match="damaged") as caught, read_records(home) as records:
+    with pytest.raises(ExplainedError, match="damaged") as caught, read_records(home) as records:
         records.runs()
     assert "--repair" in caught.value.next_step
     assert home.records.read_bytes() == bytes(data)

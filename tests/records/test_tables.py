@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection, create_mock_engine
 
-from rocwheel.errors import FailureClass, InputError
+from rocbase.errors import FailureClass, InputError
 from rocwright.home import Home
 from rocwright.records.opening import open_records
 from rocwright.records.schema import RARE

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Connection
 from tests.records.test_records import run
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.records import write

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.report import LARGEST, parts_of, read_report
 
@@ -63,7 +63,7 @@ def test_what_a_terminal_would_obey_is_not_told(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_report_of_anything_else_is_refused(tmp_path: Path, otherwise: dict[str, Any]) -> None:
-    with pytest.raises(RocwrightError):
+    with pytest.raises(ExplainedError):
         read_report(written(tmp_path, **otherwise), 2)
 
 
@@ -71,12 +71,12 @@ def test_a_report_of_anything_else_is_refused(tmp_path: Path, otherwise: dict[st
 def test_what_is_no_report_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(RocwrightError):
+    with pytest.raises(ExplainedError):
         read_report(path, 2)
 
 
 def test_a_report_without_an_end_is_not_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     path.write_text(json.dumps(GOOD) + " " * LARGEST)
-    with pytest.raises(RocwrightError, match="too much"):
+    with pytest.raises(ExplainedError, match="too much"):
         read_report(path, 2)

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cli import cli
 from rocwright.rehearsal.rows import asked_rows, rows_by_name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import FetchError, InputError
+from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, IndexPlace, Place

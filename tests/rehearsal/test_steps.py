@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.model.step_environment import FIXED

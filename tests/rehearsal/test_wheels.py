@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.catalog.load import builtin_catalog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import CompileError
+from rocbase.errors import CompileError
 from rocwheel_samples.tables import each
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import builtin_catalog

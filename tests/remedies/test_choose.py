@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocwheel.errors import CompileError, NetworkError, PatchError, RocwrightError
+from rocbase.errors import CompileError, ExplainedError, NetworkError, PatchError
 from rocwheel_samples.tables import each
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog
@@ -141,7 +141,7 @@ def trial(lock: Lock) -> Lock:
     return lock.model_copy(update={"remedies": (remedy,)})
 
 
-def failed(kind: type[RocwrightError], known: str = "") -> RocwrightError:
+def failed(kind: type[ExplainedError], known: str = "") -> ExplainedError:
     error = kind("it broke")
     error.issue = known
     return error
@@ -162,7 +162,7 @@ def failed(kind: type[RocwrightError], known: str = "") -> RocwrightError:
     ids=["built", "same", "another", "unknown", "network", "edit", "fetch", "elsewhere"],
 )
 def test_a_trial_is_settled_by_what_became_of_its_step(
-    failures: dict[str, RocwrightError], outcome: str
+    failures: dict[str, ExplainedError], outcome: str
 ) -> None:
     lock = trial(lock_of("llama-vulkan", "gfx1151"))
     skipped = frozenset() if STEP in failures or not failures else frozenset({STEP})

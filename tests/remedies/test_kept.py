@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, FixedIn, the_issues
 from rocwright.catalog.load import builtin_catalog

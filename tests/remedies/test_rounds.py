@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import CompileError, ConflictError, InputError, NetworkError, RocwrightError
+from rocbase.errors import CompileError, ConflictError, ExplainedError, InputError, NetworkError
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
@@ -40,12 +40,12 @@ def known(monkeypatch: pytest.MonkeyPatch, *actions: dict[str, Any]) -> None:
 class Rounds:
     """A world in which `fails` says of a lock how its build ends, and `relock` makes locks offline."""
 
-    def __init__(self, folder: Path, fails: Callable[[Lock], RocwrightError | None]) -> None:
+    def __init__(self, folder: Path, fails: Callable[[Lock], ExplainedError | None]) -> None:
         self.fails = fails
         self.saved: list[Lock] = []
         self.built: list[Lock] = []
         self.said: list[str] = []
-        self.unreachable: RocwrightError | None = None
+        self.unreachable: ExplainedError | None = None
         self.world = HealContext(
             catalog=builtin_catalog(),
             plan=lambda lock: make_plan(lock, builtin_catalog()),
@@ -88,7 +88,7 @@ class Rounds:
         )
 
 
-def failure(name: str = "known") -> RocwrightError:
+def failure(name: str = "known") -> ExplainedError:
     error = CompileError("it broke", detail="x: error")
     error.issue = name
     return error
@@ -168,7 +168,7 @@ def test_a_build_that_ends_in_the_midst_leaves_a_trial_that_the_next_one_settles
     class KilledError(Exception):
         pass
 
-    def killed(lock: Lock) -> RocwrightError | None:
+    def killed(lock: Lock) -> ExplainedError | None:
         if lock.in_force:
             raise KilledError
         return failure()

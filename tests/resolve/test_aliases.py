@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.making import lock_of
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.place import GitPlace

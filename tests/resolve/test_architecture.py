@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.base import BaseRelease, OtherPython, Provided
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Check, Component, Release, Row, Stack

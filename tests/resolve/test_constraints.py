@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release

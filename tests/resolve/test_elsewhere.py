@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError, RocwrightError
+from rocbase.errors import ConflictError, ExplainedError, InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.resolve.aliases import catalog_for
 from rocwright.resolve.elsewhere import check_resolves, other_bases, resolves
@@ -29,7 +29,7 @@ EVERY = [
 def _locks(request: str) -> bool:
     try:
         make_lock(Request.model_validate_json(request), CATALOG, OfflineUpstream(), lambda _: None)
-    except RocwrightError:
+    except ExplainedError:
         return False
     return True
 
@@ -43,7 +43,7 @@ def test_each_base_that_a_refusal_names_is_one_that_lock_takes() -> None:
     refused = [one for one in EVERY if not locks(one)]
     assert len(refused) > 5
     for request in refused:
-        with pytest.raises(RocwrightError) as caught:
+        with pytest.raises(ExplainedError) as caught:
             check_resolves(request, CATALOG)
         named = re.findall(r"--base (\S+?)(?: --provider (\S+?))?(?:,|;|$)", caught.value.next_step)
         for base, provider in named:

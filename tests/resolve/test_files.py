@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import lock_of, with_sdist
 
-from rocwheel.errors import ConflictError, InputError
-from rocwheel.toml import folders
+from rocbase.errors import ConflictError, InputError
+from rocbase.toml import folders
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import (

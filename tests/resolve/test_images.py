@@ -12,7 +12,7 @@ import zstandard
 from tests.bases.test_image import MANAGER
 from tests.making import lock_of
 
-from rocwheel.errors import FetchError, NetworkError
+from rocbase.errors import FetchError, NetworkError
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.place import ImagePlace

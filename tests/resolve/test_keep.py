@@ -10,7 +10,7 @@ from packaging.version import Version
 from pydantic import TypeAdapter
 from tests.making import deb, lock_of
 
-from rocwheel.errors import ConflictError
+from rocbase.errors import ConflictError
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component

@@ -11,7 +11,7 @@ from tests.sources.conftest import Index, index
 from tests.sources.test_index_resolve import wheel
 from tests.sources.test_sdist import files, sdist
 
-from rocwheel.errors import ConflictError, FetchError
+from rocbase.errors import ConflictError, FetchError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.provider import Provider, Shelf

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog

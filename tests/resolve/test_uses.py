@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.write import export

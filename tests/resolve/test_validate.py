@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.making import lock_of
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.resolve.validate import check_fits, check_request, wanted_packages

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.plan.make import make_plan
 from rocwright.resolve.lock import make_lock

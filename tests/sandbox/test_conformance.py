@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError, SandboxError
+from rocbase.errors import InputError, SandboxError
 from rocwright.sandbox import Ended, Engine, Mount, make_writable, run
 from tests.sandbox.sandbox_jobs import Run, job, shell
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import SandboxError
+from rocbase.errors import SandboxError
 from rocwright.sandbox import Ended, Launch, Scene, cgroup, interactive, memory, run, stall, state
 from rocwright.sandbox.engine import MARK, host_environment
 from rocwright.sandbox.host import Host

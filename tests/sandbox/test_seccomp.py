@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import SandboxError
+from rocbase.errors import SandboxError
 from rocwright.sandbox import ENGINES, Engine, probe, seccomp
 from tests.sandbox.sandbox_jobs import Run, job
 

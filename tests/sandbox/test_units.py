@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError, SandboxError
+from rocbase.errors import InputError, SandboxError
 from rocwheel_samples.hostile_files import make_deep
 from rocwheel_samples.tables import each
 from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run, state

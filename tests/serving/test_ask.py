@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwright.catalog.server import FirstRequest
 from rocwright.serving import ports
 from rocwright.serving.ask import ask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.detect import DetectedGpu
 from rocwright.api.projects import project
 from rocwright.catalog.load import builtin_catalog

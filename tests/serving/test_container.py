@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import SandboxError
+from rocbase.files.atomic import sha256_bytes
 from rocwright import sandbox
 from rocwright.serving import container
 from tests.engines import must_work

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from samples.making import make_tiny_root
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel_samples.tables import each
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError, InternalError
+from rocbase.errors import InputError, InternalError
 from rocwright.home import Home
 from rocwright.serving import log_writer, logs, state
 from rocwright.serving.follow import follow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.server import Server
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home

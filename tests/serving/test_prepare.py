@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from samples.project import TinyProject
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home

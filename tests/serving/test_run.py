@@ -14,7 +14,7 @@ import pytest
 from samples.making import make_tiny_root
 from samples.project import TAR, make_sources, open_project, put_roots
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright import sandbox
 from rocwright.api import project as project_for
 from rocwright.api import serving

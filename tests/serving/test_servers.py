@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError, StepTimeoutError
+from rocbase.errors import CheckError, InputError, StepTimeoutError
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import launch as launching
@@ -166,7 +166,7 @@ def test_a_rocwright_that_is_asked_to_end_or_loses_its_terminal_ends_its_server(
     made = launch()
     code = (
         "import subprocess, sys; from pathlib import Path; import click\n"
-        "from rocwheel.cli.run import run; from rocwright.home import Home\n"
+        "from rocbase.cli.run import run; from rocwright.home import Home\n"
         "from rocwright.serving import state; from rocwright.serving.attend import attend\n"
         "@click.command()\n"
         "@click.argument('home')\n"

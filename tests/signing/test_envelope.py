@@ -8,7 +8,7 @@ import json
 import pytest
 from securesystemslib.signer import CryptoSigner
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.signing.envelope import (
     MOST_LINES,

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.signing.keys import (
     KEY,
     LARGEST_KEY,

@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import EPOCH
 
-from rocwheel.errors import FetchError
-from rocwheel.files.bounds import MIB, SOURCES, Bound
+from rocbase.errors import FetchError
+from rocbase.files.bounds import MIB, SOURCES, Bound
 from rocwheel_samples.trees import write_tree
 from rocwright.sources import archive
 from rocwright.sources.archive import pack, unpack

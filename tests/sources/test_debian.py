@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb
 
-from rocwheel.errors import FetchError, InputError
+from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.machine.architecture import host_architecture

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError, NetworkError
+from rocbase.errors import InputError, NetworkError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.architecture import Architecture
 from rocwright.sources import file_index

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
-from rocwheel.errors import FetchError, InputError, NetworkError
+from rocbase.errors import FetchError, InputError, NetworkError
 from rocwright.sources import git
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import pack_commit, resolve_tag

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
-from rocwheel.errors import FetchError, InputError, NetworkError
+from rocbase.errors import FetchError, InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.bisection.commits import History
 from rocwright.sources.archive import unpack

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.sources.test_layers import bring, layer
 
-from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
+from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError, OutOfDiskError
 from rocwheel_samples.tables import each
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.architecture import Architecture
@@ -227,7 +227,7 @@ def test_what_is_known_is_locked_and_a_tag_that_moved_on_is_told(
 
 # failures
 
-REFUSALS: list[tuple[str, type[RocwrightError], str]] = [
+REFUSALS: list[tuple[str, type[ExplainedError], str]] = [
     ("pinging container registry x: dial tcp: lookup x: no such host", NetworkError, "does not answer"),
     ("dial tcp 127.0.0.1:1: connect: connection refused", NetworkError, "does not answer"),
     ("http: server gave HTTP response to HTTPS client", NetworkError, "does not answer"),
@@ -250,7 +250,7 @@ REFUSALS: list[tuple[str, type[RocwrightError], str]] = [
 
 @pytest.mark.parametrize(("said", "kind", "what"), REFUSALS, ids=[one[0][:30] for one in REFUSALS])
 def test_what_skopeo_says_has_a_class_and_a_next_step_and_nothing_is_kept(
-    said: str, kind: type[RocwrightError], what: str, stand_in: Skopeo, tmp_path: Path
+    said: str, kind: type[ExplainedError], what: str, stand_in: Skopeo, tmp_path: Path
 ) -> None:
     (tmp_path / "said").write_text(said)
     stand_in(f"cat {tmp_path}/said >&2; exit 1")

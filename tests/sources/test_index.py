@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sources.conftest import Index
 
-from rocwheel.errors import FetchError, NetworkError
+from rocbase.errors import FetchError, NetworkError
 from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, find_sdist
 from rocwright.sources.pins import check_pin

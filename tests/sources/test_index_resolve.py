@@ -14,8 +14,8 @@ from packaging.tags import Tag
 from tests.sources.conftest import Index
 from tests.sources.test_sdist import files, sdist
 
-from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwheel.files.bounds import METADATA
+from rocbase.errors import ConflictError, FetchError, InputError, NetworkError
+from rocbase.files.bounds import METADATA
 from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, resolve
 from rocwright.sources.pins import check_pin

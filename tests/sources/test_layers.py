@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.sources.layers import ImageConfig, pack_layers
 
 Member = tuple[str, str]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sources.conftest import Index, Repository, make_repository
 
-from rocwheel.errors import InputError, NetworkError
+from rocbase.errors import InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.config import config_file
 from rocwright.sources.git import pack_commit, resolve_tag

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.sources.test_redirects import certificate
 
-from rocwheel.errors import FetchError, NetworkError
+from rocbase.errors import FetchError, NetworkError
 from rocwright.sources import bounded, session, web
 
 HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 import zstandard
 
-from rocwheel.errors import FetchError, NetworkError
+from rocbase.errors import FetchError, NetworkError
 from rocwright.catalog.base import ListForm
 from rocwright.sources.package_lists import newest
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwheel_samples.tables import each
 from rocwright.sources import git, index, web
 from rocwright.sources.patience import Patience, asked, bounded, current, with_patience, within

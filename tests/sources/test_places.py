@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 import pytest
 from tests.sources.conftest import Index, Repository
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.place import BuiltinPlace, DebianPlace, GitPlace, IndexPlace, Place
 from rocwright.model.steps import DebianSourceOrigin, FilePin, GitOrigin

@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.sources.index import find_sdist
 from rocwright.sources.web import download, look, read_bytes
 from rocwright.store.local import LocalStore

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.sources.sdist import DEFAULT_BUILD, Sdist, read_sdist
 
 INFO = "Metadata-Version: 2.1\nName: Some.Thing\nVersion: 1.0\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, FetchError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.catalog.address import Address, ArchivePlace, Download
 from rocwright.execution.fetch import fetch
@@ -211,7 +211,7 @@ def test_an_address_that_sends_on_for_ever_is_a_network_failure(host: Host, tmp_
 
 @pytest.mark.parametrize(("status", "error"), [(404, FetchError), (410, FetchError), (503, NetworkError)])
 def test_a_file_that_is_gone_and_a_host_that_fails_are_told_apart(
-    host: Host, tmp_path: Path, status: int, error: type[RocwrightError]
+    host: Host, tmp_path: Path, status: int, error: type[ExplainedError]
 ) -> None:
     host.status = status
     with pytest.raises(error, match="thing-1") as caught:

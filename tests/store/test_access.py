@@ -12,7 +12,7 @@ import pytest
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store.access import policy, rights
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket

@@ -14,7 +14,7 @@ from tests.making import digest
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwright.store import blobs
 from rocwright.store.blobs import Blobs, blob_name, parts_of
 from rocwright.store.bucket import Bucket

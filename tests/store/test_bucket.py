@@ -10,7 +10,7 @@ from tests.farm.proxy import proxied
 from tests.store.servers import overwriting_s3, reach, s3, static_host
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError, NetworkError
+from rocbase.errors import InputError, NetworkError
 from rocwright.store import bucket as bucket_module
 from rocwright.store.bucket import PART, Bucket, plain_url
 

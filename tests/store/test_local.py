@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.making import digest, record_of, small_plan
 
-from rocwheel.errors import DiskError, InputError, InternalError, OutOfDiskError
+from rocbase.errors import DiskError, InputError, InternalError, OutOfDiskError
 from rocwheel_samples.durable import watch
 from rocwright.store import open_store
 from rocwright.store.local import LocalStore

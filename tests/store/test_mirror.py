@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.mirror import Copied, Mirror

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.making import digest, put_output, record_of, small_plan
 
-from rocwheel.files.atomic import CHUNK
-from rocwheel.files.bounds import Bound
+from rocbase.files.atomic import CHUNK
+from rocbase.files.bounds import Bound
 from rocwheel_samples.tables import each
 from rocwright.bases.contents import fault
 from rocwright.bases.roots import unpack_root

@@ -16,8 +16,8 @@ from tests.making import digest, put_output, record_of, small_plan
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
-from rocwheel.files.hashes import Hashes
+from rocbase.errors import InputError
+from rocbase.files.hashes import Hashes
 from rocwheel_samples.tables import each
 from rocwright.cleanup.room import look
 from rocwright.home import Home

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 from tests.making import digest, put_output, small_plan
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.bases.roots import remove_tree
 from rocwright.plan.decide import State, decide

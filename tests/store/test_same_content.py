@@ -8,7 +8,7 @@ import pytest
 from tests.making import digest, record_of
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.model.steps import FetchAction, Step
 from rocwright.store import packed
 from rocwright.store.blobs import blob_name

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
-from rocwheel.model import sealed
+from rocbase.errors import InputError
+from rocbase.model import sealed
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.contents import by_signer, by_step, read_contents

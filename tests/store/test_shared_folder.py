@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store.bucket import Bucket
 from rocwright.store.shared import FORMAT, SCHEMA
 from rocwright.store.shared_folder import UNFINISHED, SharedFolder

@@ -14,7 +14,7 @@ import pytest
 from tests.making import record_of
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.model.steps import About, FetchAction, Step
 from rocwright.store import turns
 from rocwright.store.blobs import blob_name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.store.sharers import Machine, other
 
-from rocwheel.errors import NetworkError, OutOfDiskError
+from rocbase.errors import NetworkError, OutOfDiskError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore

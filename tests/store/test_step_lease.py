@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.store.servers import reach, s3
 
-from rocwheel.errors import InternalError, NetworkError
+from rocbase.errors import InternalError, NetworkError
 from rocwright.store.bucket import Bucket
 from rocwright.store.step_lease import GIVE_UP, RENEW, VOID, Times, step_lease
 

@@ -10,7 +10,7 @@ from tests.making import record_of
 from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.execution.exec_step import execute, finished
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError, SandboxError
-from rocwheel.files.atomic import CHUNK
-from rocwheel.folders.listing import Entry, Level, shown
-from rocwheel.folders.removal import remove_tree
+from rocbase.errors import InputError, SandboxError
+from rocbase.files.atomic import CHUNK
+from rocbase.folders.listing import Entry, Level, shown
+from rocbase.folders.removal import remove_tree
 from rocwheel_samples.hostile_files import (
     make_deep,
     make_fifo,
@@ -326,7 +326,7 @@ def test_no_descriptor_stays_open_after_a_refusal(left: Untrusted) -> None:
 PLAIN_USER = """
 import os, sys
 from pathlib import Path
-from rocwheel.errors import SandboxError
+from rocbase.errors import SandboxError
 from rocwright.untrusted import Untrusted
 if os.geteuid() == 0:
     os.setgid(1000)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from rocwheel.errors import SandboxError
+from rocbase.errors import SandboxError
 from rocwright.untrusted import Untrusted, folder
 from rocwright.untrusted.taking import is_written
 

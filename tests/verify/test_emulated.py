@@ -12,8 +12,8 @@ import pytest
 from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.verify.stored import put_alpha
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home

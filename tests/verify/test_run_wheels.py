@@ -11,7 +11,7 @@ from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.making import record_of
 from tests.verify.stored import put_alpha
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import builtin_catalog

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwright.verify import tiny_gguf
 from rocwright.verify.tiny_gguf import BEGIN, FIRST_PIECE, HEADS, LAYERS, NORM_EPSILON, ROPE_BASE, WIDTH
 

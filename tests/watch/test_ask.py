@@ -7,7 +7,7 @@ import threading
 from tests.making import deb, lock_of
 from tests.watch.conftest import Field
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.watch.ask import AT_ONCE, ask_all
 from rocwright.watch.model import News

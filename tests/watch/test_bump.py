@@ -12,7 +12,7 @@ from tests.conftest import Command
 from tests.sources.conftest import Repository
 from tests.watch.conftest import catalog_of, component, release, request_of, tag
 
-from rocwheel.errors import FetchError, InputError
+from rocbase.errors import FetchError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
 from rocwright.catalog.model import Row

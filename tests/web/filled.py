@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.processes.owner import this_process
+from rocbase.files.atomic import sha256_bytes
+from rocbase.processes.owner import this_process
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding, Promotion, Run, Sample, with_failure

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.web.access import ATTEMPT_SECONDS, ATTEMPTS, SESSION_SECONDS, Access, Tokens, TooManyError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwheel_samples.index_making import make_wheel
 from rocwright.home import Home
 from rocwright.records.ended import me

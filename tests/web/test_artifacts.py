@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records

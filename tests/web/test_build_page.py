@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.cli.history import command

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.issue import the_issues
 from rocwright.diagnosis.search import search
 from rocwright.records.model import Run

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.units import size
+from rocbase.units import size
 from rocwright.records.model import Artifact, Figure, Sample, StepAt, StepRun
 from rocwright.web.charts import HEIGHT, WIDTH, chart
 from rocwright.web.graph import GAP_X, graph

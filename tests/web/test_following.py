@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.home import Home

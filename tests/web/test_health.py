@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from rocwheel.errors import InternalError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import InternalError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Config
 from rocwright.cycle.model import CycleTold
 from rocwright.home import Home

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.index.pages import HTML, JSON
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import anchors, make_wheel

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.cli.report_ import command
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Promotion, Sample, with_failure

@@ -17,8 +17,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 import rocwright
-from rocwheel.errors import InputError
-from rocwheel.processes import run as process
+from rocbase.errors import InputError
+from rocbase.processes import run as process
 from rocwheel_samples.tables import each
 from rocwright.web import connection
 from rocwright.web.server import serve, settings

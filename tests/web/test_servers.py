@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rocwheel.processes.owner import start_time
+from rocbase.processes.owner import start_time
 from rocwright.home import Home
 from rocwright.serving import state
 from rocwright.serving.model import ServerState

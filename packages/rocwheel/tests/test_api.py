@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import rocwheel
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, plain_bundle
 from rocwheel_samples.wheel import make_wheel
 

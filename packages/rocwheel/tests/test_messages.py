@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import rocbase
 import rocwheel
 from rocwheel_samples.messages import faults, parsed
 from rocwheel_samples.tables import each
 
 
 def test_each_error_says_its_cause_and_a_next_step() -> None:
-    modules = parsed(Path(rocwheel.__file__).parent)
-    assert {"rocwheel/errors.py", "rocwheel/cli/run.py", "rocwheel/wheels/elf.py"} <= set(modules)
+    modules = parsed(Path(rocbase.__file__ or "").parent) | parsed(Path(rocwheel.__file__).parent)
+    assert {"rocbase/errors.py", "rocbase/cli/run.py", "rocwheel/wheels/elf.py"} <= set(modules)
     assert faults(modules) == []
 
 
-BASE = "class RocwheelError(Exception): ...\nclass InputError(RocwheelError): ...\nOurError = InputError\n"
+BASE = "class ExplainedError(Exception): ...\nclass InputError(ExplainedError): ...\nOurError = InputError\n"
 
 
 @each(

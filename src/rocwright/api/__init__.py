@@ -1,11 +1,11 @@
 """What Python programs call, and the command line too, for the same things.
 
 Names are strings as a person says them (a GPU is "RX 580" or "gfx803"), paths are str or Path, sizes are in
-bytes, times in UTC. Models are frozen. Every failure is a `RocwrightError` with its class, cause and
+bytes, times in UTC. Models are frozen. Every failure is a `ExplainedError` with its class, cause and
 next step. What a function needs is imported when it is called.
 """
 
-from rocwheel.errors import RocwrightError as RocwrightError
+from rocbase.errors import ExplainedError as ExplainedError
 from rocwright.api.gpus import gpus_here, target, targets
 from rocwright.api.lending import lender, verify_elsewhere
 from rocwright.api.machine import apply_remedies, diagnose, doctor, new_lines

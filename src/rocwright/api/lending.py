@@ -52,7 +52,7 @@ def lender(url: str = "", *, say: Say = silent) -> Lender:
     `Lender.look` says what is wanted, `Lender.serve` runs it. Raises InputError where no bucket is named, or
     there is no key to sign with.
     """
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.catalog.load import the_catalog
     from rocwright.config import config_file, store_of
     from rocwright.diagnosis.facts import host_facts

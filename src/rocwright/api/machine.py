@@ -58,7 +58,7 @@ def diagnose(
     )
     if not isinstance(log, str | Path):
         if good is not None:
-            from rocwheel.errors import InputError
+            from rocbase.errors import InputError
 
             raise InputError(
                 "a stream is not compared with a good log",
@@ -96,7 +96,7 @@ def _has_failed(log: Path, home: str | Path | None) -> bool | None:
 def _with_packages(
     found: Diagnosis, base: str, home: str | Path | None, say: Callable[[str], None]
 ) -> Diagnosis:
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.missing import with_packages
     from rocwright.home import Home
@@ -179,7 +179,7 @@ def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[A
     Gives each command with its exit status, None where it was not run. Raises InputError for a report on
     another machine.
     """
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.doctor.apply import apply
 
     if not report.live:

@@ -321,7 +321,7 @@ def forget_remedies(project: Project, issue: str) -> tuple[Remedy, ...]:
 
 
 def _lock_here(project: Project) -> Lock:
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.resolve.files import read_lock
 
     if not project.lock_path.exists():

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
-from rocwheel.units import size
+from rocbase.errors import InputError
+from rocbase.units import size
 from rocwright.api.gpus import silent
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import IO
 
 import zstandard
 
-from rocwheel.files.atomic import CHUNK
-from rocwheel.files.bounds import TREES, OverBoundError
-from rocwheel.files.unpacking import Meter, open_tar
+from rocbase.files.atomic import CHUNK
+from rocbase.files.bounds import TREES, OverBoundError
+from rocbase.files.unpacking import Meter, open_tar
 from rocwright.store.model import Store
 from rocwright.store.packed import ChunkStream, unpacked
 

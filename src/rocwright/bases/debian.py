@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError, OutOfDiskError, SandboxError
-from rocwheel.files.atomic import sha256_bytes, sha256_file
-from rocwheel.processes import run as process
+from rocbase.errors import CheckError, InputError, OutOfDiskError, SandboxError
+from rocbase.files.atomic import sha256_bytes, sha256_file
+from rocbase.processes import run as process
 from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
 from rocwright.bases.roots import remove_tree
 from rocwright.model.step_environment import EPOCH

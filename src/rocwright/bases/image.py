@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import CheckError, ConflictError, FetchError, NetworkError
-from rocwheel.folders.listing import shown
+from rocbase.errors import CheckError, ConflictError, FetchError, NetworkError
+from rocbase.folders.listing import shown
 from rocwright.bases.roots import remove_tree
 from rocwright.bases.writable import WritableRoot, writable_root
 from rocwright.catalog.base import PackageManager, filled

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocbase.files.atomic import sha256_bytes, write_atomic
 
 _HEAD = b"rocwright-root-manifest-1"
 _WIDTH = 7

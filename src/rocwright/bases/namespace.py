@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwheel.processes.python import python_module
+from rocbase.processes.python import python_module
 from rocwright.bases import enter
 from rocwright.sandbox import seccomp
 from rocwright.sandbox.bubblewrap import SYSTEM

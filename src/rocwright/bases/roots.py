@@ -14,11 +14,11 @@ from pathlib import Path
 import zstandard
 from filelock import FileLock
 
-from rocwheel.errors import InternalError, OutOfDiskError
-from rocwheel.files.atomic import CHUNK
-from rocwheel.files.bounds import OverBoundError
-from rocwheel.folders import removal
-from rocwheel.processes import run as process
+from rocbase.errors import InternalError, OutOfDiskError
+from rocbase.files.atomic import CHUNK
+from rocbase.files.bounds import OverBoundError
+from rocbase.folders import removal
+from rocbase.processes import run as process
 from rocwright.bases.manifest import first_difference, look, read_manifest
 from rocwright.bases.namespace import PLACE, give, in_namespace
 from rocwright.store.gc import MANIFEST

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import FetchError, InternalError, SandboxError
-from rocwheel.files.bounds import TREES
-from rocwheel.processes import run as process
-from rocwheel.units import size
+from rocbase.errors import FetchError, InternalError, SandboxError
+from rocbase.files.bounds import TREES
+from rocbase.processes import run as process
+from rocbase.units import size
 from rocwright.bases.namespace import PLACE, give, in_namespace, sandboxed
 from rocwright.bases.roots import remove_tree, unpack_root
 from rocwright.model.step_environment import EPOCH, PACKAGES

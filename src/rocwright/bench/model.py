@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import re2
 from pydantic import AfterValidator, Field, model_validator
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.model import Check
 from rocwright.records.model import Better

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bench.statistics import Difference, difference
 from rocwright.records.model import BENCH, Figure, StepAt, Which
 from rocwright.records.read import Records

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import re2
 
-from rocwheel.errors import CheckError, InputError, RocwrightError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.units import size
+from rocbase.errors import CheckError, ExplainedError, InputError
+from rocbase.files.atomic import sha256_file
+from rocbase.units import size
 from rocwheel.wheels.emulators import emulator_below, emulator_of
 from rocwright import sandbox
 from rocwright.bench.model import ABSENT, DEVICE, LONGEST, Measurement, measurements, read_figures
@@ -147,7 +147,7 @@ def _noted(
     ended = {"state": "ended", "outcome": "ok"}
     try:
         found = _measured(subject, what, model if what.model else "", say)
-    except RocwrightError as error:
+    except ExplainedError as error:
         seconds = round(time.monotonic() - since, 3)
         failed = {"state": "ended", "outcome": "failed", "seconds": seconds, "error": error.as_dict()}
         under_way.note(begun.model_copy(update=failed))

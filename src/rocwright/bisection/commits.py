@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from rocwheel.errors import FetchError, NetworkError
-from rocwheel.processes import run as process
+from rocbase.errors import FetchError, NetworkError
+from rocbase.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.bisection.model import Suspect
 from rocwright.bisection.search import Answer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rocwheel.errors import FailureClass, RocwrightError
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError, FailureClass
+from rocbase.model import Frozen
 from rocwright.bisection.pins import Pin
 from rocwright.bisection.search import Answer
 
@@ -34,7 +34,7 @@ class Failure(Frozen):
     detail: str = ""
 
     @classmethod
-    def of(cls, step: str, error: RocwrightError) -> Failure:
+    def of(cls, step: str, error: ExplainedError) -> Failure:
         """The failure that an error tells."""
         return cls(
             step=step,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.resolve.difference import VERSIONS, Change, Part, difference, taking
 from rocwright.resolve.model import Lock
 

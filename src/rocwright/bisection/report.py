@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwright.bisection.model import Narrowed, Report, Try
 from rocwright.bisection.pins import Pin, mix
 from rocwright.resolve.files import LOCK, PROJECT, write_lock, write_request

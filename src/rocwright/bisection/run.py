@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError, NetworkError, RocwrightError
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.model import canonical_json
+from rocbase.errors import ExplainedError, InputError, NetworkError
+from rocbase.files.atomic import sha256_bytes
+from rocbase.folders.temporary import temporary_folder
+from rocbase.model import canonical_json
 from rocwright.bisection.commits import History
 from rocwright.bisection.model import Failure, Narrowed, Report, Try
 from rocwright.bisection.pins import Pin, mix, parts, pins
@@ -168,13 +168,13 @@ class _Search:
                 self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
                 try:
                     at = self._at(new, after, commit)
-                except RocwrightError:
+                except ExplainedError:
                     return Answer.SKIP
                 return self._try((*GOOD, f"{name}@{commit}"), _with(around, at), failure).answer
 
             suspects = history.first_bad(before.commit, after.commit, ask)
             return told.model_copy(update={"suspects": suspects})
-        except RocwrightError as error:
+        except ExplainedError as error:
             if isinstance(error, InputError):
                 raise
             return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rocwheel.errors import FailureClass, InputError, PatchError, RocwrightError
+from rocbase.errors import ExplainedError, FailureClass, InputError, PatchError
 from rocwright.bisection.model import MACHINE, Failure, Try
 from rocwright.bisection.search import Answer
 from rocwright.execution.disk import check_room
@@ -50,7 +50,7 @@ class LockTrials:
         """The key of a step under a lock; "" where the lock has no such step or cannot be planned."""
         try:
             plan = make_plan(lock, self.project.catalog)
-        except RocwrightError:
+        except ExplainedError:
             return ""
         return next((one.key for one in plan.steps if one.name == step), "")
 

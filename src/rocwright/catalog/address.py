@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rocwheel.http.address import checked
-from rocwheel.model import Frozen
+from rocbase.http.address import checked
+from rocbase.model import Frozen
 from rocwright.model.edits import Range
 
 Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$"), AfterValidator(checked)]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.model.architecture import Architecture
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rocwheel.errors import ConflictError
+from rocbase.errors import ConflictError
 from rocwright.catalog.load import Catalog, kept_from_builds
 from rocwright.catalog.target import Quirk, Scope, Target
 from rocwright.model.edits import TARGETS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.toml.folders import overlay
+from rocwheel.tables import overlay
 
 DATA = Path(__file__).parent / "data"
 """The catalog that rocwright carries; the tables that wheels need lie with rocwheel."""

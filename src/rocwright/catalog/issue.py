@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 import re2
 from pydantic import AfterValidator, Field, model_validator
 
-from rocwheel.errors import FailureClass
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader
+from rocbase.errors import FailureClass
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.literals import literals
 from rocwright.catalog.phase import Phase

@@ -11,11 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from rocwheel.errors import ConflictError, InputError
-from rocwheel.model import Frozen
-from rocwheel.toml.folders import DATA as WHEEL_DATA
-from rocwheel.toml.folders import layers
-from rocwheel.toml.read import Model, Reader, holder
+from rocbase.errors import ConflictError, InputError
+from rocbase.model import Frozen
+from rocbase.toml.folders import layers
+from rocbase.toml.read import Model, Reader, holder
+from rocwheel.tables import DATA as WHEEL_DATA
 from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, BaseRelease, PackageManager, with_python

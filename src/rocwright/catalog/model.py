@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.place import Place
 from rocwright.catalog.server import Server

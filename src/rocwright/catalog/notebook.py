@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.server import Server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 
 
 class Phase(StrEnum):

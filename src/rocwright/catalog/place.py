@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.address import ArchivePlace
 
 FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.catalog.address import Address
 from rocwright.model.architecture import Architecture
 from rocwright.model.versions import version_in

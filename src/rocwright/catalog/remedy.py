@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.model.edits import Edit, Range
 
 Text = Annotated[str, Field(pattern=r"\S")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, PackageManager
 from rocwright.catalog.issue import ErrorLines, IssuesFile

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 
 ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "pickled", "names"]
 """What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwheel.wheels.overrides import Override
 from rocwright.model.sizes import Size
 

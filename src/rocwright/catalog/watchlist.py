@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from rocwheel.http.address import checked
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader
+from rocbase.http.address import checked
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.catalog.remedy import Name, Text
 

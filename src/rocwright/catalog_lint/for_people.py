@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 
 Words = Annotated[str, Field(min_length=1)]
 

@@ -8,7 +8,7 @@ from string import Formatter
 
 import re2
 
-from rocwheel.toml.read import Fault, Reader
+from rocbase.toml.read import Fault, Reader
 from rocwright.catalog.issue import (
     ErrorLines,
     Issue,

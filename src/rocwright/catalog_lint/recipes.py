@@ -13,11 +13,11 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
-from rocwheel.toml.folders import DATA as WHEEL_DATA
-from rocwheel.toml.folders import layers
-from rocwheel.toml.read import Fault, Reader, holder
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.toml.folders import layers
+from rocbase.toml.read import Fault, Reader, holder
+from rocwheel.tables import DATA as WHEEL_DATA
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.base import Base
 from rocwright.catalog.issue import read_issues

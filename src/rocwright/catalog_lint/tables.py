@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Fault
+from rocbase.model import Frozen
+from rocbase.toml.read import Fault
 from rocwheel.wheels.audit.facts import Processors
 from rocwheel.wheels.audit.facts import Table as MachineCode
 from rocwheel.wheels.devicecode.loose import LooseFile

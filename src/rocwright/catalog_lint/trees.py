@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import FetchError, InputError, NetworkError, RocwrightError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError
+from rocbase.folders.temporary import temporary_folder
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place, WheelsPlace
@@ -154,7 +154,7 @@ class Shelf:
         return tree
 
 
-def why_not(error: RocwrightError) -> str:
+def why_not(error: ExplainedError) -> str:
     """Why a tree could not be had, in a line."""
     if error.detail:
         return error.detail.splitlines()[0].removeprefix("- ").partition(": ")[2] or error.message

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwheel.model import canonical_json, opened, sealed
+from rocbase.errors import ExplainedError
+from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocbase.model import canonical_json, opened, sealed
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.checks.static import Seen, is_static, look_at, named
@@ -86,7 +86,7 @@ class Passed:
         try:
             with named(self.store, self.outputs[component]) as path:
                 return look_at(check, path, self.lock.request.gpu, self.catalog)
-        except RocwrightError as error:
+        except ExplainedError as error:
             if error.retryable:
                 raise
             return [Seen(check.name, False, f"{error.message}: {error.cause}")]

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.units import count
+from rocbase.folders.temporary import temporary_folder
+from rocbase.units import count
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.model.steps import FilePin

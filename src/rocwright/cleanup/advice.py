@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.units import size
+from rocbase.units import size
 from rocwright.cleanup.model import Piece, Reclaimable, oldest, the_kinds
 from rocwright.cleanup.room import look
 from rocwright.home import Home

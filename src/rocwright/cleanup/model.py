@@ -6,8 +6,8 @@ import time
 from functools import cache
 from pathlib import Path
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.store.gc import DAY, Rubbish, folder_size
 

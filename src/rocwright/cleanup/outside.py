@@ -8,8 +8,8 @@ import shlex
 from datetime import datetime
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.processes import run as process
+from rocbase.errors import InputError
+from rocbase.processes import run as process
 from rocwright.cleanup.model import Engine, Piece, Reclaimable, Tool, oldest
 from rocwright.store.gc import file_stats
 

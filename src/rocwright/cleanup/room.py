@@ -9,8 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rocwheel.errors import InputError
-from rocwheel.processes import run as process
+from rocbase.errors import InputError
+from rocbase.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup import inside
 from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds

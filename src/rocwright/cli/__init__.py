@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rocbase.cli.start import start
 from rocwheel.cli import quick
-from rocwheel.cli.start import start
 
 if TYPE_CHECKING:
     import click

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, complete, engine_option, project_options, the_project
 from rocwright.cli.place import say
 
@@ -51,7 +51,7 @@ def command(
     if compare is not None:
         _compare(project, compare, as_json)
         return
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright import api
     from rocwright.bench.text import COLUMNS, rows
     from rocwright.execution.progress import choose_progress
@@ -70,7 +70,7 @@ def command(
 
 def _compare(project: Project, other: str, as_json: bool) -> None:
     """What is on record of two stacks, side by side. Raises InputError where one has no figures."""
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.bench.on_record import figures_of, side_by_side
     from rocwright.bench.text import COMPARED, compared
     from rocwright.records.opening import read_records

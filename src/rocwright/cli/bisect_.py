@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, engine_option, jobs_option, project_options, the_project
 from rocwright.cli.place import say
 
@@ -45,7 +45,7 @@ def command(
     that fails together is left; then the commit within a component's range, or the packages of the base.
     A search that was stopped continues where it was.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.bisection.report import tell, write_report
     from rocwright.bisection.run import bisect
     from rocwright.bisection.trial import LockTrials

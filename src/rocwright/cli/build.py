@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import (
     Asked,
     complete_executor,
@@ -100,8 +100,8 @@ def command(
     With a STACK no project file is needed. Finished steps are kept: the same command continues from there.
     With --heal, a known failure that can be repaired automatically is repaired, and the build continues.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
     from rocwright import api
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.execution.progress import choose_progress

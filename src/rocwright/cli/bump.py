@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, here, tells_changes
 from rocwright.cli.watch import settings_options
 
@@ -36,7 +36,7 @@ def command(
     Named components are updated even if rocwright.toml pins them. root/build, root/run, root/check and python
     are names too. Everything else stays as it is locked, as far as the solver allows.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.project import project_in
     from rocwright.resolve.tell_difference import tell_difference
     from rocwright.watch.projects import bump, put_candidate, watch_settings

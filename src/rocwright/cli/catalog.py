@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 KINDS = (
     "base",
@@ -57,9 +57,9 @@ def command() -> None:
 @json_option
 def check(folder: Path | None, as_json: bool) -> None:
     """List all faults by file and place; FOLDER is laid over the catalog that comes with rocwright."""
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
+    from rocbase.units import count
     from rocwright.catalog.folders import DATA, catalog_folders
     from rocwright.catalog_lint import tables
 
@@ -86,7 +86,7 @@ def check(folder: Path | None, as_json: bool) -> None:
 def schema(kind: str | None) -> None:
     """Print the JSON schema of a KIND of file, for editors; without KIND all of them, with their "
     "file names."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.catalog_lint import tables
 
     print_json(tables.schemas() if kind is None else tables.schema(kind))

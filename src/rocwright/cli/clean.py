@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, size_option
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def command(
     What the last plan of a stack needs, what is in use, and unsaved changes are kept. Caches and
     images of other programs are only touched if they are named.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
+    from rocbase.units import size
     from rocwright.cleanup.model import chosen, the_kinds
     from rocwright.cleanup.room import RUNTIMES, clear, kinds_asked, look
     from rocwright.config import store_of
@@ -117,8 +117,8 @@ def command(
 
 
 def _show(room: DiskSpace, where: str) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_table
+    from rocbase.units import size
     from rocwright.cleanup.model import staying
 
     print_table(
@@ -154,14 +154,14 @@ def _show(room: DiskSpace, where: str) -> None:
 
 
 def _again(one: Reclaimable) -> str:
-    from rocwheel.units import duration
+    from rocbase.units import duration
 
     return f"{one.again}, about {duration(one.seconds)}" if one.seconds else one.again
 
 
 def _list(going: tuple[Piece, ...]) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_table
+    from rocbase.units import size
 
     if going:
         rows = [(one.kind, _what(one), _when(one.used), size(one.size)) for one in going]

@@ -293,7 +293,7 @@ def here(*, quiet: bool = False) -> Path:
 
 def the_project(asked: Asked) -> Project:
     """The project of this folder or one above it, or the one that the options name. Raises InputError."""
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright import api
     from rocwright.resolve.files import PROJECT
 
@@ -319,7 +319,7 @@ def the_project(asked: Asked) -> Project:
 
 def not_a_stack(step: str, verb: str) -> None:
     """Raise InputError where a stack's name stands in the place of a step's."""
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.catalog.load import the_catalog
 
     stack = the_catalog().stacks.get(step)

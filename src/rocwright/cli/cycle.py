@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import engine_option, here, jobs_option, tells_changes
 from rocwright.cli.watch import settings_options
 
@@ -42,7 +42,7 @@ def command(
     Promoted locks are in locks/ROW/CHANNEL.lock. A row that fails keeps its old locks. A cycle that was
     stopped continues where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.cycle.channels import channels
     from rocwright.cycle.run import CycleConfig, cycle, look
     from rocwright.cycle.tell import tell

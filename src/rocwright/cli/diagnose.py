@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.catalog.phase import Phase
 from rocwright.cli.common import complete, complete_gpu
 
@@ -64,7 +64,7 @@ def command(
 
     The log may come from any tool and have any size; compressed, truncated and coloured logs are read too.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
 
     if log is None:
@@ -117,7 +117,7 @@ def _data(found: Diagnosis) -> dict[str, Any]:
 
 
 def _tell(found: Diagnosis) -> None:
-    from rocwheel.units import printable, size
+    from rocbase.units import printable, size
 
     read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
     if found.new is not None:
@@ -157,7 +157,7 @@ def _tell(found: Diagnosis) -> None:
 
 def _new(new: Novelty) -> None:
     """What the good log did not have."""
-    from rocwheel.units import count, size
+    from rocbase.units import count, size
 
     left = f", without its first {size(new.left_out)}" if new.left_out else ""
     if not new.count:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def command(
 
     Reads what the kernel reports; ROCm does not need to be installed. Exit code 12: an error was found.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import FailureClass
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import FailureClass
     from rocwright import api
     from rocwright.doctor.lines import lines
 

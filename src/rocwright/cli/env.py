@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete_gpu
 
 
@@ -37,7 +37,7 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
 
     Optional variables are shown as comments. An override is never in the environment of a build.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.catalog.environment import environment
     from rocwright.catalog.load import the_catalog

@@ -57,7 +57,7 @@ def command(
         report=str(report) if report else None,
     )
     if report is not None:
-        from rocwheel.processes.parent import die_with_parent
+        from rocbase.processes.parent import die_with_parent
 
         die_with_parent()
         raise SystemExit(run(asked))

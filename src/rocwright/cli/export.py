@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import say
 
@@ -48,7 +48,7 @@ def command(
     tutorial       TUTORIAL.md: how to change a pin by hand
     all            each of them, in a folder of its own
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
 
     project = the_project(asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import say
 
@@ -125,9 +125,9 @@ def worker(
 @json_option
 def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> None:
     """On which workers STEP of the stack can run, and why not on the others."""
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.errors import InputError
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.errors import InputError
+    from rocbase.units import size
     from rocwright import api
 
     project = the_project(asked)
@@ -183,8 +183,8 @@ def verify(asked: Asked, cpu: bool, wait: float, as_json: bool) -> None:
     and runs `rocwright farm worker --only verify` on a machine with the GPU runs it. The same command takes
     what was found: evidence of keys that are trusted here goes on record, as of a verification.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
     from rocwright import api
 
     project = the_project(asked)
@@ -223,7 +223,7 @@ def _lend(url: str, *, once: bool, dry_run: bool, as_json: bool) -> None:
 
     lender = api.lender(url, say=say)
     if dry_run or as_json:
-        from rocwheel.cli.tell import print_json, print_table
+        from rocbase.cli.tell import print_json, print_table
 
         seen = lender.look()
         if as_json:
@@ -263,8 +263,8 @@ def _lend(url: str, *, once: bool, dry_run: bool, as_json: bool) -> None:
 @json_option
 def status(scheduler: str | None, as_json: bool) -> None:
     """What each worker is and offers."""
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.units import size
 
     address, security = _address(scheduler), _security(scheduler)
     from rocwright.farm.dask.coordinator import places
@@ -291,14 +291,14 @@ def status(scheduler: str | None, as_json: bool) -> None:
 
 
 def _runs(one: Runs) -> str:
-    from rocwheel.units import count, duration
+    from rocbase.units import count, duration
 
     what = f" with {count(one.jobs, 'job')}" if one.jobs else ", waiting"
     return f"{one.step} for {duration(one.seconds)}{what}"
 
 
 def _address(scheduler: str | None) -> str:
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.config import config, config_file
 
     address = scheduler or config().farm.scheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.verbs import Verbs
+from rocbase.cli.verbs import Verbs
 from rocwright.cli import MODULES, SECTIONS, VERBS
 
 
@@ -33,6 +33,6 @@ def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     """
     context.obj = {"debug": debug}
     if stop_with is not None:
-        from rocwheel.processes.parent import stop_with as stop
+        from rocbase.processes.parent import stop_with as stop
 
         stop(stop_with)

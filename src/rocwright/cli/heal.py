@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import in_place, say
 
@@ -31,8 +31,8 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
     """What `rocwright build --heal` put into the lock: which failure, which known issue, which action, what
     that changed, and whether it helped. A plain build uses the remedies and does not change them.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
     from rocwright import api
     from rocwright.remedies.trail import as_data, lines
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def command(
     as_json: bool,
 ) -> None:
     """Earlier runs, the newest first; with a RUN, its steps, failures and findings."""
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
     from rocwright.home import Home
     from rocwright.records.model import Which
     from rocwright.records.opening import read_records
@@ -110,9 +110,9 @@ def _since(text: str) -> str:
 
 
 def _show(found: list[Run], verbose: bool) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.terminal import columns
-    from rocwheel.units import duration
+    from rocbase.cli.tell import print_table
+    from rocbase.terminal import columns
+    from rocbase.units import duration
 
     if 0 < columns() < WIDE:
         print_table(
@@ -167,8 +167,8 @@ def _steps(run: Run, verbose: bool) -> str:
 
 
 def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import duration, size
+    from rocbase.cli.tell import print_table
+    from rocbase.units import duration, size
     from rocwright.verify.lines import table_rows
 
     words: tuple[tuple[str, str], ...] = (

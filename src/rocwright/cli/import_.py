@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import here
 
 
@@ -18,7 +18,7 @@ def command(file: Path, as_json: bool) -> None:
 
     Lines are NAME=VALUE. Nothing in the file is executed; anything but plain values is refused.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.catalog.load import the_catalog
     from rocwright.export.read_back import read_versions, with_versions
     from rocwright.resolve.files import PROJECT, change_request, read_request

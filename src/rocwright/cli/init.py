@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from rocwheel.cli.common import say
+from rocbase.cli.options import say
 from rocwright.cli.common import Asked, complete, project_options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ def command(asked: Asked, force: bool) -> None:
 
     It is written only where versions fit together, by what the catalog knows: nothing is asked outside.
     """
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright import api
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import say
 
@@ -27,7 +27,7 @@ def command(asked: Asked, environment: Path, as_json: bool) -> None:
     Packages that the recipes guard (such as torch) are checked before and after: exactly one working copy may
     exist.
     """
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.execution.install import install
     from rocwright.flow import current_lock
 

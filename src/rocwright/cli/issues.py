@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def command(words: tuple[str, ...], component: str, as_json: bool) -> None:
     Other WORDS are looked for in every field of every issue, the best first, each with the lines that have
     them. `rocwright diagnose` and failed steps use these issues. Your own catalog folder can add more.
     """
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.catalog.issue import the_issues
     from rocwright.catalog.load import lookup
     from rocwright.diagnosis.search import search

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, here, project_options, the_project
 from rocwright.cli.place import say
 
@@ -29,7 +29,7 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     Versions that fit together, the first source place that can be reached, and the exact packages of the
     root file systems: name, version, sha256 and size of each.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.flow import accept_lock
     from rocwright.resolve.choose import ROCM

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
-from rocwheel.terminal import unguarded
-from rocwheel.units import plain_line
+from rocbase.cli.options import json_option
+from rocbase.terminal import unguarded
+from rocbase.units import plain_line
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import here
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def test(name: str | None, as_json: bool) -> None:
     """Send a test message to every destination, or to NAME alone."""
     import platform
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import NetworkError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import NetworkError
     from rocwright.config import config, config_file
     from rocwright.notify.deliver import message
 
@@ -61,7 +61,7 @@ def test(name: str | None, as_json: bool) -> None:
 
 def _chosen(settings: Config, name: str | None) -> tuple[Destination, ...]:
     """The destinations meant. Raises InputError where there is none, or none of that name."""
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.config import config_file
 
     names = [one.called for one in settings.notify]
@@ -84,7 +84,7 @@ def _chosen(settings: Config, name: str | None) -> tuple[Destination, ...]:
 @json_option
 def status(as_json: bool) -> None:
     """What each destination was told last, and what waits for it."""
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.config import config, config_file
     from rocwright.home import Home
     from rocwright.notify.ledger import read

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import json_option
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.cli.options import json_option
+from rocbase.folders.temporary import temporary_folder
 from rocwright.cli.common import Asked, complete, complete_gpu, project_options, the_project
 from rocwright.cli.place import say
 
@@ -66,7 +66,7 @@ def check(
     there instead, and edits of the recipe in the same files. The source is that of --source, of the lock, or
     of the recipe's newest release. Exit code 0: all apply whole, and no edit is in the way; 5: otherwise.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
 
@@ -109,7 +109,7 @@ def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], vers
 
 def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
 
-    from rocwheel.errors import FetchError, NetworkError, PatchError
+    from rocbase.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import shelf_here, wanted_trees, why_not
     from rocwright.patching.check import Column, check_tree
@@ -132,7 +132,7 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
 
 
 def _status(columns: list[Column]) -> int:
-    from rocwheel.errors import FailureClass
+    from rocbase.errors import FailureClass
 
     if any(column.drifted for column in columns):
         return FailureClass.PATCH.exit_code
@@ -169,7 +169,7 @@ def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
 
 
 def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> None:
-    from rocwheel.cli.tell import print_table
+    from rocbase.cli.tell import print_table
 
     had = [column for column in columns if not column.missing]
     if not edits:
@@ -231,9 +231,9 @@ def save(
     Each commit that you made on top of the build's becomes a diff in your catalog folder and an edit for this
     version; the next build applies it. A new file counts once it is added (git add).
     """
-    from rocwheel.errors import InputError
-    from rocwheel.folders.listing import shown
-    from rocwheel.toml.read import holder
+    from rocbase.errors import InputError
+    from rocbase.folders.listing import shown
+    from rocbase.toml.read import holder
     from rocwright.execution.changes import changes, mark_saved
     from rocwright.execution.stages import stages_of
     from rocwright.execution.workspace import Workspace

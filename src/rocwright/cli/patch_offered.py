@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import say
-from rocwheel.units import count, printable
+from rocbase.cli.options import say
+from rocbase.units import count, printable
 
 if TYPE_CHECKING:
     from rocwright.patching.fuzzy import HunkOutcome
@@ -40,8 +40,8 @@ def check_patches(
     as_json: bool,
 ) -> int:
     """Print what the patches meet; gives the exit code."""
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import FailureClass
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import FailureClass
     from rocwright.catalog.load import the_catalog
     from rocwright.patching.foreign import read_patches
     from rocwright.patching.offered import check_offered
@@ -60,7 +60,7 @@ def check_patches(
 @contextmanager
 def _tree(component: str, lock_file: Path | None, source: Path | None, version: str) -> Iterator[_Tree]:
     """The source that is meant: the one given, the locked one, or the recipe's."""
-    from rocwheel.folders.temporary import temporary_folder
+    from rocbase.folders.temporary import temporary_folder
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import shelf_here, wanted_trees
     from rocwright.sources.archive import unpack
@@ -86,7 +86,7 @@ def _tree(component: str, lock_file: Path | None, source: Path | None, version: 
 
 def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
     """The component in the lock that is named, or in the project's here; None without a lock."""
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.resolve.files import LOCK, read_lock
 
     path = lock_file or Path(LOCK)
@@ -150,7 +150,7 @@ def _hunk(file: FileResult, one: HunkOutcome) -> dict[str, Any]:
 
 
 def _show(component: str, tree: _Tree, found: Offered) -> None:
-    from rocwheel.cli.tell import print_table
+    from rocbase.cli.tell import print_table
 
     click.echo(f"{component} {tree.version or '(version not named)'}   {tree.place}\n")
     rows = [

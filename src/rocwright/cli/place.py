@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rocwheel.cli.common import say as say_plainly
-from rocwheel.errors import RocwrightError
+from rocbase.cli.options import say as say_plainly
+from rocbase.errors import ExplainedError
 
 FIRST = (
     *("bench", "bisect", "build", "farm verify", "heal", "install", "lock", "plan", "reproduce", "sbom of"),
@@ -32,7 +32,7 @@ def completed() -> Iterator[None]:
     """Complete the next step of a failure, and forget the stack once the verb has ended."""
     try:
         yield
-    except RocwrightError as error:
+    except ExplainedError as error:
         error.next_step = in_place(error.next_step)
         raise
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import say
 
@@ -19,9 +19,9 @@ from rocwright.cli.place import say
 @json_option
 def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.files.atomic import write_atomic
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.files.atomic import write_atomic
+    from rocbase.units import count
     from rocwright import api
     from rocwright.cli.report import show_lock_line, show_needs
     from rocwright.execution.estimate import expected

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import here, tells_changes
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     """
     from difflib import get_close_matches
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
     from rocwright.cycle.by_hand import promote
     from rocwright.cycle.channels import channels_in
     from rocwright.cycle.stands import places, stands
@@ -92,7 +92,7 @@ def _data(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> list[dict[
 
 
 def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
-    from rocwheel.cli.tell import print_table
+    from rocbase.cli.tell import print_table
 
     if not told:
         click.echo("there are no records, and no rocwright.toml here; start with: rocwright build STACK")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("ps")
 @json_option
 def command(as_json: bool) -> None:
     """The servers that were started with rocwright run, and whether they run."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 
 if TYPE_CHECKING:
     from rocwright.records.upkeep import RecordsCheck
@@ -22,8 +22,8 @@ def command() -> None:
 @json_option
 def check(repair: bool, as_json: bool) -> None:
     """Show where the records are, how large they are, and whether they are intact."""
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError, InternalError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError, InternalError
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
@@ -55,8 +55,8 @@ def check(repair: bool, as_json: bool) -> None:
 
 
 def _show(found: RecordsCheck) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_table
+    from rocbase.units import size
 
     click.echo(f"records  {found.place}")
     click.echo(f"schema   {found.version}" + (f"   {size(found.size)}" if found.size else ""))
@@ -70,7 +70,7 @@ def _show(found: RecordsCheck) -> None:
 @command.command("vacuum")
 def vacuum() -> None:
     """Compact the database, and make its queries fast."""
-    from rocwheel.units import size
+    from rocbase.units import size
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records
@@ -98,7 +98,7 @@ def export() -> None:
 @click.argument("file", type=click.File("r", encoding="utf-8"), default="-")
 def import_(file: TextIO) -> None:
     """Import exported lines from another database; runs that are on record already are skipped."""
-    from rocwheel.units import count
+    from rocbase.units import count
     from rocwright.home import Home
     from rocwright.records import upkeep
     from rocwright.records.opening import open_records

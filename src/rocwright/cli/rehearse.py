@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import engine_option, jobs_option
 
 
@@ -38,8 +38,8 @@ def command(
     that differs from the row. It is evidence of its own, below "built". Exit code 0: nothing that was
     tried failed; 12: something did.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
     from rocwright import api
     from rocwright.execution.progress import choose_progress
     from rocwright.rehearsal.text import lines

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from rocwheel.cli.tell import print_table
-from rocwheel.errors import RocwrightError
-from rocwheel.units import count, duration, size
+from rocbase.cli.tell import print_table
+from rocbase.errors import ExplainedError
+from rocbase.units import count, duration, size
 from rocwright.cli.place import in_place
 from rocwright.cli.tell import tell
 from rocwright.diagnosis.explain import for_step
@@ -87,7 +87,7 @@ def show_remedies(lock: Lock) -> None:
         click.echo(f"{click.style('heal', bold=True)}   {count}: {told}", err=True)
 
 
-def show_failures(failures: Sequence[tuple[str, RocwrightError]], new: NewLines = lambda step: None) -> int:
+def show_failures(failures: Sequence[tuple[str, ExplainedError]], new: NewLines = lambda step: None) -> int:
     """Every failure, together, each with what is `new` in its log; gives the exit code of the first."""
     for name, error in failures:
         error.next_step = for_step(error.next_step, name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete
 
 
@@ -23,9 +23,9 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
 
     The matrix of `rocwright serve`, without a server.
     """
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.errors import InputError, OutOfDiskError
-    from rocwheel.files.atomic import write_atomic
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.errors import InputError, OutOfDiskError
+    from rocbase.files.atomic import write_atomic
     from rocwright.failures import as_known
     from rocwright.home import Home
     from rocwright.records.opening import read_records

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, complete_engine, project_options, the_project
 from rocwright.cli.place import say
 
@@ -56,7 +56,7 @@ def command(
     With --lock, STACK is a wheel that somebody else built: its component is built from that lock here, and
     the report says which files differ, and why. Nothing of that wheel is run.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.execution.progress import choose_progress
     from rocwright.reproduce.rebuild import How, reproduce
     from rocwright.reproduce.text import lines
@@ -82,8 +82,8 @@ def _wheel_of_another(
     asked: Asked, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
 ) -> NoReturn:
     """Compare the wheel that is named with what the lock gives here, print that, and exit."""
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
     from rocwright import api
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
@@ -116,8 +116,8 @@ def _alone(asked: Asked, path: Path) -> None:
 
 def _what(asked: Asked) -> tuple[Project, Plan]:
     """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
-    from rocwheel.errors import InputError
-    from rocwheel.files.atomic import sha256_file
+    from rocbase.errors import InputError
+    from rocbase.files.atomic import sha256_file
     from rocwright.catalog.load import the_catalog
     from rocwright.config import store_of
     from rocwright.flow import current_lock

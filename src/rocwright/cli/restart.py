@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.stop import complete_server
 
 
@@ -13,7 +13,7 @@ from rocwright.cli.stop import complete_server
 @json_option
 def command(name: str, as_json: bool) -> None:
     """End a server and start it again with the same command; it is left running, its key stays."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data, show
 

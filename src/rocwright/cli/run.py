@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, complete_gpu, engine_option, versions_of
 from rocwright.cli.run_program import (
     PROGRAM,
@@ -178,7 +178,7 @@ def command(
             show_program(made, context.meta[PROGRAM], env)
             return
         raise SystemExit(run_program(made, context.meta[PROGRAM], env, place))
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data, show
     from rocwright.execution.progress import choose_progress

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwheel.cli.common import say
+from rocbase.cli.options import say
 
 if TYPE_CHECKING:
     from rocwright.api.serving import Running

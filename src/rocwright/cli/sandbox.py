@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright import sandbox
 from rocwright.cli.place import in_place
 from rocwright.sandbox import Probe
@@ -16,7 +16,7 @@ def command(as_json: bool) -> None:
     """Which sandbox engines work here, in order of preference, and why the others do not."""
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.home import Home
 
     probes = sandbox.probe_all(Home.default().probes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete_engine, here
 
 MOST_CLIENTS = 2048
@@ -134,7 +134,7 @@ def add(name: str, scopes: tuple[str, ...]) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the tokens and their scopes."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 

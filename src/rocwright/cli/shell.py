@@ -24,7 +24,7 @@ def command(
     After a failure the tree is as the failure left it; otherwise it is unpacked again. Your changes in it
     stay until you save them (rocwright patch save) or discard them (rocwright build --discard).
     """
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.cli.why import find_step
     from rocwright.execution.inspect import open_shell
     from rocwright.flow import current_lock, planned

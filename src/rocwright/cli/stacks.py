@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
 
     With a NAME: its rows, what their locks leave open, and the evidence with its source.
     """
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.verify.standing import standings
@@ -92,7 +92,7 @@ def _several(names: list[str], most: int, what: str) -> str:
 
 def cells(one: Standing) -> tuple[str, ...]:
     """A row of the table."""
-    from rocwheel.units import count
+    from rocbase.units import count
 
     open_ = f"yes, {len(one.pending)} open" if one.pending else "yes"
     versions = " · ".join(f"{name} {version}" for name, version in one.versions.items())

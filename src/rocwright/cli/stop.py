@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -21,7 +21,7 @@ def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> l
 @json_option
 def command(names: tuple[str, ...], every: bool, quiet: bool, as_json: bool) -> None:
     """End a server that was started with rocwright run, and remove what it left."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
 
     known = [one.name for one, _ in api.servers()]

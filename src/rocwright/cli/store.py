@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.store_shared import gc_of, policy, pull, push, sync, usage_of, verify_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def command() -> None:
 @json_option
 def ls(as_json: bool) -> None:
     """Every record: which step, when, which outputs."""
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.units import duration, size
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.units import duration, size
 
     records = sorted(_store().records(), key=lambda one: one.started, reverse=True)
     records = [one for one in records if one.key != one.content_key]
@@ -60,8 +60,8 @@ def usage(url: str, as_json: bool) -> None:
     if url:
         usage_of(url, as_json=as_json)
         return
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.units import size
     from rocwright.home import Home
     from rocwright.store.gc import usage as by_kind
 
@@ -95,9 +95,9 @@ def verify(url: str, quick: bool, as_json: bool) -> None:
     if url:
         verify_of(url, read=not quick, as_json=as_json)
         return
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
-    from rocwheel.units import size
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
+    from rocbase.units import size
     from rocwright.bases.roots import changed_roots
     from rocwright.home import Home
     from rocwright.store.gc import check_whole
@@ -154,8 +154,8 @@ def gc(dry_run: bool, days: float, last: int | None, url: str, as_json: bool) ->
         return
     if last is not None:
         raise click.UsageError("--last is for a shared store: name it with --of")
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count, size
+    from rocbase.cli.tell import print_json
+    from rocbase.units import count, size
     from rocwright.bases.roots import remove_tree
     from rocwright.cleanup.inside import what_can_go
     from rocwright.home import Home

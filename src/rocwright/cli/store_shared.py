@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, project_options, the_project
 from rocwright.cli.place import say
 
@@ -39,8 +39,8 @@ def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
     trusts you gets the same without a compiler.
     Nothing in the store is written over. Credentials are read from the usual variables of each cloud.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count, size
+    from rocbase.cli.tell import print_json
+    from rocbase.units import count, size
     from rocwright import api
     from rocwright.store.bucket import plain_url
 
@@ -66,8 +66,8 @@ def pull(asked: Asked, as_json: bool) -> None:
 
     rocwright build does the same for what it needs. Exit code 0 also where nobody has anything.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_json
+    from rocbase.units import count
     from rocwright import api
 
     found = api.pull(the_project(asked), say=say)
@@ -94,9 +94,9 @@ def sync(source: str, target: str, name: str, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
-    from rocwheel.units import count, size
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
+    from rocbase.units import count, size
     from rocwright import api
     from rocwright.store.bucket import plain_url
 
@@ -135,7 +135,7 @@ def policy(url: str, role: Role, key: Path | None) -> None:
     A builder may add files and sign under its own key's id, and remove nothing but its leases. What a policy
     does not say is refused by the cloud; what no trusted key signed is refused by rocwright anyway.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.signing.keys import LARGEST_KEY, key_of
     from rocwright.signing.safe_json import read_bounded
     from rocwright.store.access import policy as policy_of
@@ -148,8 +148,8 @@ def usage_of(url: str, *, as_json: bool) -> None:
     """Tell what lies in a shared store."""
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.units import count, size
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.units import count, size
     from rocwright import api
     from rocwright.store.bucket import plain_url
     from rocwright.store.contents import by_signer, by_step
@@ -188,8 +188,8 @@ def verify_of(url: str, *, read: bool, as_json: bool) -> None:
     """Check a shared store, and exit with 12 where something is wrong."""
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
     from rocwright import api
     from rocwright.store.shared_check import told
 
@@ -207,9 +207,9 @@ def gc_of(url: str, last: int | None, days: float, *, dry_run: bool, as_json: bo
     """Clean up a shared store. Raises CheckError where nothing can be removed."""
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
-    from rocwheel.units import count, size
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
+    from rocbase.units import count, size
     from rocwright import api
 
     cleaned = api.clean_shared(url, last=last, days=days, dry_run=dry_run)

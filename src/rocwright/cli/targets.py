@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import complete_gpu
 
 
@@ -19,7 +19,7 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
 
     For one target: what can be expected of it, by evidence; with -v all that is known, with sources.
     """
-    from rocwheel.cli.tell import print_json, print_rows, print_table
+    from rocbase.cli.tell import print_json, print_rows, print_table
     from rocwright.catalog.detect import find_gpus
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.target_page import LABELS, page_rows, short_rows

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from rocwheel.cli import tell as plainly
-from rocwheel.errors import RocwrightError
+from rocbase.cli import tell as plainly
+from rocbase.errors import ExplainedError
 from rocwright.cli.place import in_place
 from rocwright.failures import as_known
 
 
-def tell(error: RocwrightError, subject: str = "") -> None:
+def tell(error: ExplainedError, subject: str = "") -> None:
     """Print an error: class, what, detail, cause, what helps, next step."""
     error.next_step = in_place(error.next_step)
     plainly.tell(error, subject, _remedies(error))
 
 
-def _remedies(error: RocwrightError) -> tuple[tuple[str, str], ...]:
+def _remedies(error: ExplainedError) -> tuple[tuple[str, str], ...]:
     """What helps: by a machine where it can, and by hand."""
     if error.heal:
         return ("fix", in_place(f"rocwright build --heal   {error.heal}")), ("or", error.remedy)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 
 if TYPE_CHECKING:
     from rocwright.store.trust import Trust, TrustedKey
@@ -28,7 +28,7 @@ def command() -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """Every key and store that is trusted."""
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwright.signing.keys import fingerprint
 
     trust = _trust()
@@ -118,7 +118,7 @@ def revoke(name: str, since: str) -> None:
     """
     from datetime import datetime
 
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
 
     try:
         time = datetime.fromisoformat(since.removesuffix("Z"))
@@ -167,7 +167,7 @@ def _named(called: str, pems: list[str], trust: Trust) -> list[TrustedKey]:
 def _confirm(what: str, keys: list[TrustedKey], *, yes: bool) -> None:
     import sys
 
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
     from rocwright.signing.keys import fingerprint
 
     say(f"{what} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, engine_option, project_options, tells_changes, the_project
 from rocwright.cli.place import say
 from rocwright.verify.suites import DRIFT, REPEAT, SIZES, SUITES
@@ -117,8 +117,8 @@ def _refuse_what_names_a_project() -> None:
 
 def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
     """The findings as a table or JSON. Raises CheckError where one failed."""
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.errors import CheckError
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.errors import CheckError
     from rocwright.verify.lines import table_rows
 
     if as_json:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option, say
+from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, complete_gpu, here, tells_changes
 
 
@@ -64,7 +64,7 @@ def command(
     of the distribution, archives. How old, where the notes are, and whether the constraints allow it. Exit
     code 22: a pinned tag or file was changed upstream; 21: a source did not answer.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
@@ -94,7 +94,7 @@ def command(
 
 def _show_list(gpu: str, as_json: bool) -> None:
     """The watch-list; of a GPU, where one is named."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.catalog.watchlist import the_watchlist
 
     rows = [one for one in the_watchlist() if not gpu or not one.targets or gpu in one.targets]

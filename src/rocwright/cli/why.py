@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 from rocwright.cli.common import Asked, not_a_stack, project_options, the_project
 from rocwright.cli.place import say
 
@@ -15,7 +15,7 @@ from rocwright.cli.place import say
 @json_option
 def command(step: str, asked: Asked, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.cli.report import show_remedies
     from rocwright.flow import current_lock, planned
     from rocwright.plan.decide import differences

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.cycle.row import Row
 from rocwright.cycle.shown import failed_here
 from rocwright.cycle.stands import ChannelPlace, row_in, stands

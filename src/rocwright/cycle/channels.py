@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import re2
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
 from rocwright.bench.statistics import LEAST_RUNS, pairs, slower
 from rocwright.catalog.folders import catalog_folders
 from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, SAID, Figure, Finding, Promotion

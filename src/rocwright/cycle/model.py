@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.resolve.model import Request
 
 State = Literal["promoted", "unchanged", "failed", "not tried", "to try"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.folders.links import through_no_link
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.folders.links import through_no_link
+from rocbase.model import canonical_json
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.resolve.files import read_lock, write_lock

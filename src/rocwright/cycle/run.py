@@ -10,10 +10,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rocwheel.errors import FailureClass, InputError, RocwrightError
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.units import count
+from rocbase.errors import ExplainedError, FailureClass, InputError
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.folders.temporary import temporary_folder
+from rocbase.units import count
 from rocwright.bench.on_record import measured
 from rocwright.bench.run import bench
 from rocwright.bisection.model import MACHINE
@@ -152,7 +152,7 @@ class RowRun:
         """Do it; whatever goes wrong is told."""
         try:
             return self._told()
-        except RocwrightError as error:
+        except ExplainedError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
             # what the store has of it by now is not built again; upstream may have moved on by the next time
@@ -238,7 +238,7 @@ class RowRun:
                 say=self.say,
                 progress=progress,
             )
-        except RocwrightError as error:
+        except ExplainedError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
             self.say(f"  not measured: {error.message}: {error.cause}")
@@ -263,7 +263,7 @@ class RowRun:
         )
         try:
             report = bisect(good, bad, trials)
-        except RocwrightError as error:
+        except ExplainedError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
             return Culprit(says=(f"not found: {error.message}", error.cause), report="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bench.on_record import measured
 from rocwright.checks.passed import Passed
 from rocwright.cycle.channels import Shown

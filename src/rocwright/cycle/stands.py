@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.bench.on_record import measured
 from rocwright.cycle.channels import Bring, missing
 from rocwright.cycle.shown import held as held_by

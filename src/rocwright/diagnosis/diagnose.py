@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from rocwheel.errors import FailureClass
-from rocwheel.model import Frozen
+from rocbase.errors import FailureClass
+from rocbase.model import Frozen
 from rocwright.catalog.issue import ErrorLine, ErrorLines, Issue, Signature, slots_in, the_issues
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.ending import Ending, LastLine

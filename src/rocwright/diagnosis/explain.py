@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import FailureClass, RocwrightError
+from rocbase.errors import ExplainedError, FailureClass
 from rocwright.catalog.phase import Phase
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.model.steps import PREPARE, Step
@@ -86,7 +86,7 @@ def excerpt(found: Diagnosis, last: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def add_known(error: RocwrightError, found: Diagnosis) -> None:
+def add_known(error: ExplainedError, found: Diagnosis) -> None:
     """Tell the known issue that explains an error: what it means, its cause, its remedy."""
     if found.cause is not None:
         issue = found.cause.issue
@@ -94,7 +94,7 @@ def add_known(error: RocwrightError, found: Diagnosis) -> None:
         error.cause = " ".join([issue.cause, *(f"Here {told}." for told in found.cause.here)])
 
 
-def issue_of(error: RocwrightError) -> Issue | None:
+def issue_of(error: ExplainedError) -> Issue | None:
     """The known issue that explains an error, also where the machine ended something and no text tells it."""
     from rocwright.catalog.issue import the_issues
 
@@ -104,7 +104,7 @@ def issue_of(error: RocwrightError) -> Issue | None:
     )
 
 
-def named_in(error: RocwrightError, issue: str) -> dict[str, str]:
+def named_in(error: ExplainedError, issue: str) -> dict[str, str]:
     """What the lines that are kept of a failure name of a known issue that is a family."""
     return named_by(f"{error.detail}\n{error.cause}", issue)
 
@@ -117,7 +117,7 @@ def named_by(text: str, issue: str) -> dict[str, str]:
     return next((one.slots for one in found.known if one.issue.name == issue), {})
 
 
-def first_line(error: RocwrightError) -> str:
+def first_line(error: ExplainedError) -> str:
     """What an error looks like, in a line: the first one that is worth seeing."""
     lines = [line.strip() for line in error.detail.splitlines() if line.strip()]
     return lines[0] if lines else error.message
@@ -139,7 +139,7 @@ def where_of(step: Step) -> Where:
     )
 
 
-def explain(error: RocwrightError, where: Where) -> None:
+def explain(error: ExplainedError, where: Where) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.target import Target
 from rocwright.diagnosis.diagnose import Diagnosis, Known
 from rocwright.diagnosis.facts import BadFirmware, HostFacts

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import re2
 
-from rocwheel.model import Frozen
-from rocwheel.units import printable
+from rocbase.model import Frozen
+from rocbase.units import printable
 from rocwright.catalog.issue import any_of, bare, options, stamps, the_issues
 
 MOST_TOLD = 12

@@ -16,8 +16,8 @@ from typing import IO, Protocol, cast
 
 import zstandard
 
-from rocwheel.errors import InputError
-from rocwheel.files.bounds import LOGS, OverBoundError
+from rocbase.errors import InputError
+from rocbase.files.bounds import LOGS, OverBoundError
 
 PIECE = 96 * 1024
 """Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import re2
 
-from rocwheel.units import printable
+from rocbase.units import printable
 from rocwright.catalog.issue import (
     ErrorLine,
     Issue,

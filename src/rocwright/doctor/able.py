@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
-from rocwheel.processes import run as process
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.processes import run as process
 from rocwright.doctor.findings.model import Finding
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright import __version__
 from rocwright.home import Home
 from rocwright.records.model import Run, Which
@@ -33,7 +33,7 @@ def last_failure(home: Home) -> dict[str, Any]:
     try:
         with read_records(home) as records:
             runs = records.runs(Which(outcome="failed"), limit=1)
-    except RocwrightError as error:
+    except ExplainedError as error:
         return {"unreadable": error.as_dict()}
     return _told(runs[0]) if runs else {}
 

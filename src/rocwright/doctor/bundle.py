@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from rocwheel.errors import InputError, InternalError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import InputError, InternalError
+from rocbase.files.atomic import write_atomic
 from rocwright.machine.tree import Tree
 
 SHORTEST = 3

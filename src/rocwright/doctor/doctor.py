@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.errors import RocwrightError
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError
+from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.able import Able, able
@@ -71,7 +71,7 @@ def examine(
     cells: list[Cell] = []
     try:
         cells = local_cells(home) if home else []
-    except RocwrightError as error:
+    except ExplainedError as error:
         why = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
             Finding(

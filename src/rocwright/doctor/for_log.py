@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rocwheel.toml.read import Reader
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import HOST, catalog_folders
 from rocwright.diagnosis.diagnose import Diagnosis
 

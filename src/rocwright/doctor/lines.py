@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwright.doctor.able import Able
 from rocwright.doctor.doctor import Report
 from rocwright.doctor.findings.model import Finding

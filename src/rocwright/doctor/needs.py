@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Resources
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.config import store_folder
 from rocwright.diagnosis.facts import HostFacts

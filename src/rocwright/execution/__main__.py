@@ -10,8 +10,8 @@ import json
 import signal
 import sys
 
-from rocwheel.processes import startup
-from rocwheel.processes.parent import die_with_parent
+from rocbase.processes import startup
+from rocbase.processes.parent import die_with_parent
 
 
 def main(words: list[str]) -> int:

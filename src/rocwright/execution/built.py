@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.provenance.layout import Artifact
 from rocwright.records.model import Finding, Run
 from rocwright.resolve.model import Lock
@@ -17,5 +17,5 @@ class Built:
     run: Run
     lock: Lock
     artifacts: tuple[Artifact, ...]
-    failures: tuple[tuple[str, RocwrightError], ...]
+    failures: tuple[tuple[str, ExplainedError], ...]
     findings: tuple[Finding, ...] = ()

@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError, SandboxError
-from rocwheel.files.atomic import is_git
-from rocwheel.folders.removal import remove_tree
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import InputError, SandboxError
+from rocbase.files.atomic import is_git
+from rocbase.folders.removal import remove_tree
+from rocbase.folders.temporary import temporary_folder
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.execution import opened

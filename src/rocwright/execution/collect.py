@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocwheel.errors import CheckError, SandboxError
-from rocwheel.folders.listing import Entry, shown
+from rocbase.errors import CheckError, SandboxError
+from rocbase.folders.listing import Entry, shown
 from rocwright.model.steps import OutputSpec
 from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
 

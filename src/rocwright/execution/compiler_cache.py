@@ -20,8 +20,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import SandboxError
+from rocbase.files.atomic import write_atomic
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
 from rocwright.config import config

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
-from rocwheel.errors import OutOfDiskError, RocwrightError
-from rocwheel.units import size
+from rocbase.errors import ExplainedError, OutOfDiskError
+from rocbase.units import size
 from rocwright.config import store_folder
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
@@ -96,7 +96,7 @@ def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
     from rocwright.machine.rooms import storages
     from rocwright.machine.tree import Tree
 
-    with contextlib.suppress(RocwrightError), Tree() as tree:
+    with contextlib.suppress(ExplainedError), Tree() as tree:
         name = pick(engine, home.probes).name
         found = storages(tree, host_facts(), os.geteuid(), str(Path.home()))
         return {what: Path(path) for what, path in found if name in what.split()}

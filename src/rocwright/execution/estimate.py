@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.execution.history import Took, took
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError, InternalError, RocwrightError
+from rocbase.errors import ExplainedError, InputError, InternalError
 from rocwright.execution import kept_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
@@ -180,7 +180,7 @@ def _make(
     started, begun = datetime.now(UTC), time.monotonic()
     try:
         made = _perform(step, context)
-    except RocwrightError as error:
+    except ExplainedError as error:
         from rocwright.diagnosis.explain import explain, where_of
 
         explain(error, where_of(step))

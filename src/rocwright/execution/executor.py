@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from rocwheel.errors import RocwrightError, from_dict
+from rocbase.errors import ExplainedError, from_dict
 from rocwright.execution.asked import Asked
 from rocwright.execution.runs import read_report
 from rocwright.model.steps import Step
@@ -129,7 +129,7 @@ class Ended:
     task: Task
     seconds: float = 0
     record: Record | None = None
-    error: RocwrightError | None = None
+    error: ExplainedError | None = None
     peak_memory: int | None = None
     too_large: Alone | None = None
     paused: float = 0
@@ -182,7 +182,7 @@ class Executor(Protocol):
 
 
 def ended(
-    task: Task, report: Path, seconds: float, silent: Callable[[], RocwrightError], *, ok: bool = True
+    task: Task, report: Path, seconds: float, silent: Callable[[], ExplainedError], *, ok: bool = True
 ) -> Ended:
     """How a task ended, by the report that its process left and whether its exit status was `ok`; `silent`
     makes the error of one that told nothing."""

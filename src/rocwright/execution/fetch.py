@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rocwheel.errors import FetchError
-from rocwheel.toml.read import holder
-from rocwheel.units import count, size
+from rocbase.errors import FetchError
+from rocbase.toml.read import holder
+from rocbase.units import count, size
 from rocwright.bases.image import fetch_packages
 from rocwright.catalog.folders import catalog_folders
 from rocwright.machine.architecture import host_architecture

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.diagnosis.compare import compare
 from rocwright.diagnosis.novel import Novelty
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from rocwheel.errors import RocwrightError
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError
+from rocbase.model import Frozen
 from rocwright.home import Home
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
@@ -31,7 +31,7 @@ class Took(Frozen):
 def took(home: Home) -> Iterator[Took]:
     """Every step that was built on this machine, newest first: each of each stack as it was last built."""
     # a build does not fail for its history
-    with contextlib.suppress(RocwrightError):
+    with contextlib.suppress(ExplainedError):
         if there(home):
             with contextlib.closing(open_plain(home) or read_records(home)) as records:
                 past = records.times()

@@ -14,10 +14,10 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rocwheel.files.atomic import sha256_bytes, sha256_file
-from rocwheel.files.bounds import TREES
-from rocwheel.files.unpacking import Meter, Unpacked
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes, sha256_file
+from rocbase.files.bounds import TREES
+from rocbase.files.unpacking import Meter, Unpacked
+from rocbase.model import canonical_json
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH

@@ -11,10 +11,10 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import CheckError, ConflictError, InputError
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
-from rocwheel.processes.python import python_module
+from rocbase.errors import CheckError, ConflictError, InputError
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
+from rocbase.processes.python import python_module
 from rocwheel.wheels.archive import read_metadata
 from rocwheel.wheels.names import read_requirement
 from rocwright.plan.make import make_plan

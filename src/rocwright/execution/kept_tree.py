@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
 from rocwright import __version__, sandbox
 from rocwright.execution.compiler_cache import trusted_signers
 from rocwright.execution.workspace import Workspace

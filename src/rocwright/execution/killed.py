@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 
-from rocwheel.errors import InternalError, InterruptedByUser, RocwrightError
+from rocbase.errors import ExplainedError, InternalError, InterruptedByUser
 from rocwright.sandbox.memory import machine_kills
 
 
-def killed(code: int, before: int | None) -> RocwrightError:
+def killed(code: int, before: int | None) -> ExplainedError:
     """The error of a step's process that told nothing; `before` is how many the kernel had killed then."""
     after = machine_kills()
     if code != -signal.SIGKILL:

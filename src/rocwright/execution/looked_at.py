@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rocwheel.errors import SandboxError
-from rocwheel.folders.removal import remove_tree
+from rocbase.errors import SandboxError
+from rocbase.folders.removal import remove_tree
 from rocwright.execution import kept_tree, opened
 from rocwright.execution.workspace import Workspace
 from rocwright.untrusted import Untrusted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
@@ -27,7 +27,7 @@ def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
         try:
             index = index_of(base, the_catalog(), context.home.apt, host_architecture())
             return index.packages_with(header) if index.here else ()
-        except RocwrightError:
+        except ExplainedError:
             return ()
 
     return with_packages(found, base, packages_with)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.listing import shown
+from rocbase.errors import SandboxError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.listing import shown
 from rocwright.model.step_environment import NOTE as NOTE
 from rocwright.patching.history import subjects_since
 from rocwright.untrusted import Untrusted

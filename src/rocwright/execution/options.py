@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.records.model import StepRun
 
 LOCAL = "local"
@@ -38,4 +38,4 @@ class Outcome:
     """How the steps went; `failures` are told together."""
 
     steps: list[StepRun] = field(default_factory=list)
-    failures: list[tuple[str, RocwrightError]] = field(default_factory=list)
+    failures: list[tuple[str, ExplainedError]] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from rocwheel.units import duration
+from rocbase.units import duration
 from rocwright.execution.estimate import Expected, compiles, most_jobs, whole
 from rocwright.execution.progress import Running
 from rocwright.model.steps import Step

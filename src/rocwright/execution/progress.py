@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Protocol
 
-from rocwheel.terminal import is_dumb, unguarded
-from rocwheel.units import count, duration, plain_text, printable, size
+from rocbase.terminal import is_dumb, unguarded
+from rocbase.units import count, duration, plain_text, printable, size
 from rocwright.execution.pace import Marks, seconds_left
 from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, Part, cut, fit, joined
 

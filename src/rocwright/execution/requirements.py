@@ -6,8 +6,8 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 
-from rocwheel.model import Frozen
-from rocwheel.units import duration, size
+from rocbase.model import Frozen
+from rocbase.units import duration, size
 from rocwright.execution.estimate import Expected, Left, compiles, most_jobs, whole
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import fitting, per_job

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from rocwheel.errors import FailureClass, OutOfMemoryError, RocwrightError, SandboxError
-from rocwheel.units import count, size
+from rocbase.errors import ExplainedError, FailureClass, OutOfMemoryError, SandboxError
+from rocbase.units import count, size
 from rocwright.execution.executor import Alone, Lost
 from rocwright.model.steps import Step
 from rocwright.records.model import StepRun
@@ -27,7 +27,7 @@ class Tries:
         """The number of the next try at a step, from 1."""
         return 1 + (step.key in self._first) + len(self._lost[step.key])
 
-    def lost(self, step: Step, event: Lost) -> RocwrightError:
+    def lost(self, step: Step, event: Lost) -> ExplainedError:
         """The error of a step that was lost once more, with all machines that went with it."""
         attempt, machines = self.count(step), self._lost[step.key]
         machines.append(event.where)
@@ -42,7 +42,7 @@ class Tries:
         """Whether a step that was lost is tried again."""
         return len(self._lost[run.key]) <= MOST_LOST
 
-    def grant(self, run: StepRun, error: RocwrightError, alone: Alone | None = None, most: int = 0) -> bool:
+    def grant(self, run: StepRun, error: ExplainedError, alone: Alone | None = None, most: int = 0) -> bool:
         """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
         it was too large `alone`, unless a machine has more, `most` of all."""
         too_large = alone is not None and alone.limit >= most
@@ -65,7 +65,7 @@ class Tries:
         first = self._first.get(step.key)
         return max(1, min(most, first.jobs // 2)) if first else most
 
-    def told(self, run: StepRun, error: RocwrightError, alone: Alone | None = None) -> RocwrightError:
+    def told(self, run: StepRun, error: ExplainedError, alone: Alone | None = None) -> ExplainedError:
         """The error of a step that failed; for want of memory, with what both tries had, or with what a
         process of it had `alone`."""
         if error.failure is not FailureClass.OUT_OF_MEMORY:
@@ -93,7 +93,7 @@ class Tries:
         return both
 
 
-def _too_large(error: RocwrightError, alone: Alone) -> OutOfMemoryError:
+def _too_large(error: ExplainedError, alone: Alone) -> OutOfMemoryError:
     """No number of jobs gives one process more than there is for all: what it had, and what would help."""
     found = OutOfMemoryError(
         "a single process needs more memory than the whole build may use",

@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import (
+from rocbase.errors import (
     CheckError,
     CompileError,
+    ExplainedError,
     FailureClass,
     InputError,
     OutOfDiskError,
     OutOfMemoryError,
-    RocwrightError,
     SandboxError,
     StepTimeoutError,
 )
-from rocwheel.units import count, size
+from rocbase.units import count, size
 from rocwright import sandbox
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
@@ -216,7 +216,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     counts = cache_statistics(Untrusted(workspace.build, by))
     try:
         outputs = collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken")
-    except RocwrightError:
+    except ExplainedError:
         # some of them may be gone from where the commands left them
         kept_tree.drop(workspace)
         raise
@@ -242,7 +242,7 @@ def _noting(context: Context, cache: Lent, signers: tuple[str, ...]) -> kept_tre
     return kept_tree.Noting(context.workspace, tree, writes=writes)
 
 
-def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> RocwrightError:
+def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> ExplainedError:
     """The error of commands that ended by themselves; a tree in which they had gone on is not kept again."""
     if context.kept is not None and outcome.ended is Ended.EXITED and not outcome.maybe_memory:
         kept_tree.drop(context.workspace)
@@ -333,12 +333,12 @@ def _labelled(lines: Iterable[str], label: str) -> str:
     )
 
 
-def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError | None:
+def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> ExplainedError | None:
     """The error of what the machine ended, for memory or time; None for what ended by itself.
 
     It goes by the kernel's counts and the clock: what the output says of it does not matter.
     """
-    error: RocwrightError
+    error: ExplainedError
     match outcome.ended:
         case Ended.OUT_OF_MEMORY:
             had = f"its limit was {size(job.memory)}, " if job.memory else ""
@@ -370,7 +370,7 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> RocwrightError
     return error
 
 
-def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> RocwrightError:
+def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> ExplainedError:
     full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
     if full:
         return OutOfDiskError(

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
-from rocwheel.errors import InputError, InterruptedByUser
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import InputError, InterruptedByUser
+from rocbase.files.atomic import sha256_bytes
 from rocwright import __version__
 from rocwright.home import Home
 from rocwright.records.ended import ended_as, me

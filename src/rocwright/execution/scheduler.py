@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rocwheel.errors import InputError, RocwrightError, from_dict
-from rocwheel.units import duration
+from rocbase.errors import ExplainedError, InputError, from_dict
+from rocbase.units import duration
 from rocwright.execution.estimate import Expected, longest_first
 from rocwright.execution.executor import (
     Ended,
@@ -292,7 +292,7 @@ class _Scheduler:
         self.priority[step.key] += len(self.steps)
         self.waiting[step.key] = step
 
-    def _failed(self, step: Step, run: StepRun, error: RocwrightError) -> None:
+    def _failed(self, step: Step, run: StepRun, error: ExplainedError) -> None:
         self._finished(run.model_copy(update={"error": error.as_dict()}))
         if step.key in self.part_of:
             self.whole.ended(step)

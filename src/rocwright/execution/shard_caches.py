@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocwheel import units
+from rocbase import units
 from rocwright import sandbox
 from rocwright.execution.context import Context
 from rocwright.model.step_environment import BUILD

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.folders.links import through_no_link
+from rocbase.errors import InputError
+from rocbase.folders.links import through_no_link
 from rocwright import sandbox
 from rocwright.config import config
 from rocwright.execution import compiler_cache

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.exec_step import load_step
 from rocwright.model.steps import RunAction, Step, TreeAction
 from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM

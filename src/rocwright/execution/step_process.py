@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import ExplainedError
+from rocbase.files.atomic import write_atomic
 from rocwright.execution.asked import Asked as Asked
 from rocwright.execution.exec_step import execute
 from rocwright.execution.killed import interrupted
@@ -24,7 +24,7 @@ def run(asked: Asked) -> int:
         record = made(asked)
     except (Exception, KeyboardInterrupt) as error:
         told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
-        if not isinstance(error, RocwrightError | KeyboardInterrupt):
+        if not isinstance(error, ExplainedError | KeyboardInterrupt):
             import traceback
 
             print(traceback.format_exc(), flush=True)

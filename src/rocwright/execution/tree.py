@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import TreeAction

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.model.step_environment import NOTE

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from types import ModuleType
 
-from rocwheel.files.atomic import is_git
+from rocbase.files.atomic import is_git
 from rocwright.export.model import File, lines_of
 from rocwright.model.edits import Edit, Kind
 from rocwright.patching import diffs, found, kinds, lists, rules

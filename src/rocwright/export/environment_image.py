@@ -8,8 +8,8 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.image import gzip_layer, root_layer, write_image
 from rocwright.export.quote import one_line, unit_value
 from rocwright.home import Home

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.export.arguments import TARGETS, arguments
 from rocwright.export.containerfile import containerfile, network
 from rocwright.export.model import Argument, File, Files, Subject, lines_of

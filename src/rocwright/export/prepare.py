@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.place import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 
 _CONTROL = {*map(chr, range(32)), "\x7f", "\x85", "\u2028", "\u2029"}
 

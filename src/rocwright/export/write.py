@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import FetchError, InputError
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.folders.links import through_no_link
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import FetchError, InputError
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.folders.links import through_no_link
+from rocbase.folders.temporary import temporary_folder
 from rocwright.catalog.load import Catalog
 from rocwright.export.compose import compose
 from rocwright.export.containerfile import containerfile

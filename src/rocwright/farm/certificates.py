@@ -6,8 +6,8 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
 
 CA, CERTIFICATE, KEY = "ca.pem", "farm.pem", "farm.key"
 DAYS = 5 * 365

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import cast
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Executor
 from rocwright.execution.options import LOCAL, Options, Outcome

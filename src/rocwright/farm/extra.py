@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 
 
 def check_installed() -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from rocwheel.errors import InputError, RocwrightError, from_dict
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError, InputError, from_dict
+from rocbase.model import Frozen
 from rocwheel.version import __version__
 from rocwright.execution.exec_step import load_step
 from rocwright.execution.executor import Alone, Ended, Offer, Task
@@ -107,7 +107,7 @@ class Reply(Frozen):
         )
 
     @classmethod
-    def failed(cls, error: RocwrightError) -> Reply:
+    def failed(cls, error: ExplainedError) -> Reply:
         """What is told of a task that could not be begun."""
         return cls(error=error.as_dict())
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from queue import SimpleQueue
 
-from rocwheel.errors import OutOfDiskError
+from rocbase.errors import OutOfDiskError
 from rocwright import sandbox
 from rocwright.execution.executor import Ended, Event, Line, Offer, Sampled, Started, Task
 from rocwright.execution.options import Options

@@ -11,7 +11,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Self
 
-from rocwheel.errors import FailureClass, RocwrightError
+from rocbase.errors import ExplainedError, FailureClass
 from rocwright.execution.disk import DiskWatch, places, stopped, storage_of, volumes
 from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Line, Offer, Queued, Sampled, Started, Task
@@ -223,7 +223,7 @@ class LocalExecutor:
         for one in running:
             one.kill()
 
-    def _for_disk(self, task: Task, failure: RocwrightError) -> RocwrightError:
+    def _for_disk(self, task: Task, failure: ExplainedError) -> ExplainedError:
         """A step's failure; that of a full disk, where a disk is nearly full, whatever the step said."""
         volume = self._disk.look()
         if volume is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
-from rocwheel.units import size
+from rocbase.errors import InputError
+from rocbase.units import size
 from rocwright.execution.executor import Task
 from rocwright.farm.handed import Place
 from rocwright.model.steps import FetchAction, Step

@@ -18,18 +18,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rocwheel.errors import (
+from rocbase.errors import (
+    ExplainedError,
     InputError,
     InternalError,
     NetworkError,
     OutOfMemoryError,
-    RocwrightError,
     StepTimeoutError,
 )
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
-from rocwheel.processes.python import python_module
-from rocwheel.units import count, printable, size
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
+from rocbase.processes.python import python_module
+from rocbase.units import count, printable, size
 from rocwright.config import config
 from rocwright.execution.estimate import most_jobs
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Started, Task, ended
@@ -250,7 +250,7 @@ class SlurmExecutor:
         minutes = int(task.step.resources.limit // 60) + 2
         try:
             self._cluster.submit(task.step.name, python_module("rocwright.execution", *words), job, minutes)
-        except RocwrightError as error:
+        except ExplainedError as error:
             self._soon.append(Ended(task=task, error=error))
             return
         self._jobs[task.id] = job
@@ -310,7 +310,7 @@ class SlurmExecutor:
             why = f"the cluster says {state}" if state else "the cluster knows nothing of it any more"
             yield Lost(job.task, job.node or "the cluster", why)
 
-    def _silent(self, job: _Job, state: str) -> RocwrightError:
+    def _silent(self, job: _Job, state: str) -> ExplainedError:
         """The error of a job that left no report."""
         match state:
             case "OUT_OF_MEMORY":

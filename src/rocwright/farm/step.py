@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from rocwheel.errors import RocwrightError
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
-from rocwheel.processes.python import python_module
+from rocbase.errors import ExplainedError
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
+from rocbase.processes.python import python_module
 from rocwright.execution.executor import Ended, Task, ended
 from rocwright.execution.jobs.server import Seat
 from rocwright.execution.killed import interrupted, killed
@@ -45,7 +45,7 @@ class LocalStep:
         environment: Mapping[str, str],
         on_line: Callable[[str], None],
         full: Callable[[], bool],
-        explain: Callable[[RocwrightError], RocwrightError],
+        explain: Callable[[ExplainedError], ExplainedError],
     ) -> Ended:
         """Run it to its end. It is asked to end at once where a disk is `full`; `explain` turns a failure
         into what the machine knows of it."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.farm.handed import Place
 
 FRESH = 2.0
@@ -49,7 +49,7 @@ class View:
     def _look(self, now: float) -> Seen:
         try:
             places = self.ask()
-        except RocwrightError as error:
+        except ExplainedError as error:
             return Seen(silent=f"{error.message}: {error.cause}")
         here = {one.name for one in places}
         self._last |= {one.name: (one, now) for one in places}

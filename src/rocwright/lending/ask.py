@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.execution.runs import UnderWay
 from rocwright.lending.model import Evidence, Wanted

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError, NetworkError, RocwrightError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError, InputError, NetworkError
+from rocbase.folders.temporary import temporary_folder
 from rocwheel.version import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.home import Home
@@ -105,7 +105,7 @@ class Lender:
         try:
             with self._project(wanted) as (_, lock):
                 pass
-        except RocwrightError as error:
+        except ExplainedError as error:
             return Seen(wanted=wanted, by=by, why_not=f"{error.message}: {error.cause}")
         done = [key for key, _ in evidence_of(self._shared, wanted)]
         if done:
@@ -218,7 +218,7 @@ class Lender:
                 evidence = self.run(one)
             except NetworkError:
                 raise
-            except RocwrightError as error:
+            except ExplainedError as error:
                 self._failed.add(one.wanted.id)
                 self.say(f"  could not be tried: {error.message} ({error.cause})")
                 continue

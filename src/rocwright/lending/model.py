@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import Frozen, canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import Frozen, canonical_json
 from rocwheel.version import __version__
 from rocwright.machine.model import Machine
 from rocwright.model.steps import Sha256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.model.architecture import Architecture
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 
-from rocwheel.errors import RocwrightError
-from rocwheel.processes.run import run
+from rocbase.errors import ExplainedError
+from rocbase.processes.run import run
 from rocwright.diagnosis.facts import HostFacts, Tool
 
 LIMIT = 2.0
@@ -23,7 +23,7 @@ def read_tools(facts: HostFacts) -> dict[str, str]:
 def _version(tool: Tool) -> str:
     try:
         done = run([tool.program, *tool.arguments], timeout=LIMIT)
-    except (RocwrightError, OSError):
+    except (ExplainedError, OSError):
         return ""
     told = re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
     return told[0] if told and done.ok else "?"

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rocwheel.model import Frozen
-from rocwheel.processes import run as process
+from rocbase.model import Frozen
+from rocbase.processes import run as process
 
 LIMIT = 1.0
 """Seconds that one answer may take; the kernel's own files take microseconds."""

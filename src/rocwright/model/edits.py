@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 
 TARGETS = "{targets}"
 """In `with` the targets asked for, separated by `;`; as an entry of `add` one entry for each of them."""

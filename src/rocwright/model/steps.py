@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.http.address import checked
-from rocwheel.model import Frozen, canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.http.address import checked
+from rocbase.model import Frozen, canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import FIXED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.config import config
 from rocwright.home import Home
 from rocwright.notify.look import Order, look
@@ -14,7 +14,7 @@ def main(order: str) -> bool:
     """Look once, as the order (JSON) says; False where that could not be done."""
     try:
         look(Home.default(), config(), Order.model_validate_json(order))
-    except (RocwrightError, OSError):
+    except (ExplainedError, OSError):
         return False
     return True
 

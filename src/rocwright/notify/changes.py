@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Destination, Kind
 from rocwright.notify.model import BROKEN, FINE, PASSING, Change, Fact, Ledger, Told
 

@@ -6,9 +6,9 @@ import json
 import platform
 from collections.abc import Sequence
 
-from rocwheel.errors import RocwrightError
-from rocwheel.processes.python import python_module
-from rocwheel.processes.run import run
+from rocbase.errors import ExplainedError
+from rocbase.processes.python import python_module
+from rocbase.processes.run import run
 from rocwright.config import SecretUrl
 from rocwright.notify.model import Change
 from rocwright.notify.words import body_of, title_of
@@ -50,7 +50,7 @@ def _sent(to: SecretUrl, called: str, said: dict[str, str]) -> str:
         url = to.read(called)
         data = json.dumps(said | {"url": url}).encode()
         ended = run(python_module("rocwright.notify.send"), stdin=data, timeout=LIMIT)
-    except RocwrightError as error:
+    except ExplainedError as error:
         return error.cause or error.message
     if ended.timed_out:
         return NO_ANSWER

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 
-from rocwheel.errors import FailureClass
-from rocwheel.units import duration
+from rocbase.errors import FailureClass
+from rocbase.units import duration
 from rocwright.bisection.model import MACHINE
 from rocwright.cycle.model import CycleTold, RowTold
 from rocwright.cycle.stands import ChannelPlace

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.notify.model import Ledger
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from rocwheel.errors import RocwrightError
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError
+from rocbase.model import Frozen
 from rocwright.config import Config, Cycles, Destination, Kind
 from rocwright.cycle.model import CycleTold
 from rocwright.cycle.run import last_cycles
@@ -72,7 +72,7 @@ def hidden(settings: Config) -> tuple[str, ...]:
     """What no text may hold: secrets of the environment, and the addresses of destinations."""
     found = [*secrets_of_environment()]
     for one in (*settings.notify, *([settings.cycle.ping] if settings.cycle.ping else [])):
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             found.append(one.read(""))
     return tuple(found)
 
@@ -86,7 +86,7 @@ def _noted(home: Home, settings: Config, order: Order, before: Ledger | None) ->
     with contextlib.ExitStack() as stack:
         records: Records | None = None
         # records that do not answer now do at a later look
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             records = stack.enter_context(read_records(home))
             found += facts.of_cells(records.matrix(), _running(records))
         seen, changed = noted(known, found, first=before is None)
@@ -128,7 +128,7 @@ def _running(records: Records) -> set[tuple[str, str, str, str]]:
 def _more(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
     """What is on record of a change: the first failure of a run, or what it shows."""
     run = None
-    with contextlib.suppress(RocwrightError):
+    with contextlib.suppress(ExplainedError):
         run = records.run(fact.run) if records is not None and fact.run else None
     if run is None:
         return

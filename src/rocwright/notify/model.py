@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.config import Kind
 
 PASSING, BROKEN, FINE = "passing", "broken", ""

@@ -7,16 +7,16 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from rocwheel.errors import InterruptedByUser, RocwrightError
-from rocwheel.processes.python import python_module
-from rocwheel.processes.run import detach
+from rocbase.errors import ExplainedError, InterruptedByUser
+from rocbase.processes.python import python_module
+from rocbase.processes.run import detach
 from rocwright.config import config
 from rocwright.home import Home
 
 PATIENCE = 40.0
 """Seconds that a command waits for a look; the look goes on after that."""
 
-_FAILS = RocwrightError, OSError, subprocess.TimeoutExpired
+_FAILS = ExplainedError, OSError, subprocess.TimeoutExpired
 
 
 def _who(home: Home) -> tuple[bool, bool]:
@@ -68,7 +68,7 @@ def tell_now(home: Home, say: Callable[[str], None]) -> None:
             return
     except subprocess.TimeoutExpired:
         say("changes are still being told: rocwright notify status")
-    except (RocwrightError, OSError) as error:
+    except (ExplainedError, OSError) as error:
         say(f"changes are not told: {error}")
         return
     for line in untold(home):

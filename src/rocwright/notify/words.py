@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rocwheel.units import count, printable
+from rocbase.units import count, printable
 from rocwright.config import KINDS, Kind
 from rocwright.diagnosis.masking import masked
 from rocwright.notify.changes import OVERDUE, ident

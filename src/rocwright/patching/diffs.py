@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from rocwheel.errors import PatchError
-from rocwheel.files.atomic import is_git
+from rocbase.errors import PatchError
+from rocbase.files.atomic import is_git
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NO_NEWLINE = "\\ "

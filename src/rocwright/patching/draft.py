@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import PatchError
-from rocwheel.files.atomic import is_git, write_atomic
+from rocbase.errors import PatchError
+from rocbase.files.atomic import is_git, write_atomic
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwright.model.edits import Edit, Kind
 from rocwright.model.versions import version_in
 from rocwright.patching.diffs import NOWHERE, apply_hunks, parse_diff

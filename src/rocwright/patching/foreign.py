@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.units import size
+from rocbase.errors import InputError
+from rocbase.units import size
 from rocwright.model.edits import check_inside
 
 SERIES = "series"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwright.patching.diffs import NOWHERE, FileDiff, Hunk, closest, inside, places
 
 MOST_FUZZ = 2

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError, PatchError
-from rocwheel.units import printable
+from rocbase.errors import InputError, PatchError
+from rocbase.units import printable
 from rocwright.model.step_environment import EPOCH
 from rocwright.patching.commits import AUTHOR, EMAIL
 from rocwright.patching.repository import BASE

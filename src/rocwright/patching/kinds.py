@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from rocwheel.errors import PatchError
+from rocbase.errors import PatchError
 from rocwright.model.edits import Edit, Kind
 from rocwright.patching.found import Change, Match, line_of, occurrences, outside
 from rocwright.patching.lists import find_list

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from rocwheel.errors import PatchError
-from rocwheel.units import size
+from rocbase.errors import PatchError
+from rocbase.units import size
 from rocwright.model.edits import Edit
 from rocwright.patching.check import asked, check_tree, filled
 from rocwright.patching.diffs import FileDiff, parse_diff

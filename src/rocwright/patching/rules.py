@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError, PatchError
+from rocbase.errors import InputError, PatchError
 from rocwright.model.edits import Edit, Rule
 from rocwright.patching.found import Change, Match, occurrences, outside
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import tomlkit
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.links import through_no_link
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.links import through_no_link
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import Change
 

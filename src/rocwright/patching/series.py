@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import PatchError
-from rocwheel.files.atomic import is_git
-from rocwheel.processes import run as process
-from rocwheel.units import count
+from rocbase.errors import PatchError
+from rocbase.files.atomic import is_git
+from rocbase.processes import run as process
+from rocbase.units import count
 from rocwright.patching.draft import inside_tree
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)

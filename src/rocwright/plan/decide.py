@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.model.steps import Plan, Step
 from rocwright.store.model import Record, Store, in_store
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FilePin
 

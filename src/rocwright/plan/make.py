@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component

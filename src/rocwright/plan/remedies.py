@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.refuse import refused
 from rocwright.catalog.remedy import CompilerFlags, RemedyAction, SetVariables, TakeEdit, UnsetVariables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.model import Component, Env
 from rocwright.model.step_environment import FIXED
 from rocwright.plan.remedies import actions_for, remedied_environment

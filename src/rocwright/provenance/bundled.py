@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocbase.errors import CheckError, ExplainedError
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.metadata import DIST_INFO, Headers
@@ -62,7 +62,7 @@ def bundled(member: Member, gpus: tuple[str, ...] = ()) -> Bundled:
     source = member.open()
     try:
         links = linkage(source)
-    except RocwrightError:
+    except ExplainedError:
         # what its tables say wrongly is the judge's business; it lies there all the same
         links = None
     digest = hashlib.sha256()

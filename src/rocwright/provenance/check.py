@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.provenance import statement
 from rocwright.signing import envelope
 from rocwright.signing.envelope import Signed

@@ -16,8 +16,8 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from packageurl import PackageURL
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import canonical_json
 from rocwright import __version__
 from rocwright.model.step_environment import EPOCH
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.signing.safe_json import LARGEST_SBOM, parse_json, too_large
 
 MOST_COMPONENTS = 200_000

@@ -9,8 +9,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 
 Known = Annotated[str, Field(min_length=1)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.home import Home
 from rocwright.signing.envelope import LARGEST
 from rocwright.signing.safe_json import parse_json, read_bounded

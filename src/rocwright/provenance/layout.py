@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwheel.folders.links import is_plain_file, through_no_link
-from rocwheel.model import Frozen, canonical_json
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocbase.folders.links import is_plain_file, through_no_link
+from rocbase.model import Frozen, canonical_json
 from rocwright import __version__
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step

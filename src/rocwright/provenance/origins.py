@@ -16,7 +16,7 @@ from typing import Any
 
 from packageurl import PackageURL
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwheel.wheels.devicecode.notes import notes
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.repair.facts import the_facts as the_libraries
@@ -80,7 +80,7 @@ def package_note(source: Source) -> dict[str, str]:
     """
     try:
         sections = Elf(source).named(".note.package")
-    except RocwrightError:
+    except ExplainedError:
         return {}
     for section in sections[:4]:
         data = source.read_at(section.offset, min(section.size, _LONGEST_NOTE))
@@ -88,7 +88,7 @@ def package_note(source: Source) -> dict[str, str]:
             if (note.owner, note.kind) == (_OWNER, _PACKAGE_NOTE) and note.whole:
                 try:
                     said = parse_json(bytes(note.content).rstrip(b"\0"), "package note")
-                except RocwrightError:
+                except ExplainedError:
                     return {}
                 rows: dict[str, Any] = said if isinstance(said, dict) else {}
                 return {str(key): str(value)[:200] for key, value in rows.items()}
@@ -99,7 +99,7 @@ def compiler_of(source: Source) -> str:
     """The compiler that a library's section .comment names first; "" where none does."""
     try:
         sections = Elf(source).named(".comment")
-    except RocwrightError:
+    except ExplainedError:
         return ""
     for section in sections[:1]:
         data = source.read_at(section.offset, min(section.size, _MOST_COMMENT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.provenance.documents import Document, parse_document
 from rocwright.signing.safe_json import LARGEST_SBOM, read_bounded
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import CheckError, InputError, RocwrightError
-from rocwheel.files.atomic import sha256_bytes, sha256_file, write_atomic
-from rocwheel.model import canonical_json, opened, sealed
+from rocbase.errors import CheckError, ExplainedError, InputError
+from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
+from rocbase.model import canonical_json, opened, sealed
 from rocwright.checks.passed import has_passed
 from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Step
 from rocwright.provenance.bundled import Contents, contents
@@ -181,7 +181,7 @@ def _found(project: Project, made: BuildProvenance, stored: Path) -> Contents:
 def _readable(stored: Path) -> Contents:
     try:
         return contents(stored)
-    except RocwrightError:
+    except ExplainedError:
         # what is wrong with it `verify` tells; the rest of the bill is true all the same
         return Contents()
 
@@ -210,7 +210,7 @@ def _circumstances(
     project: Project, made: BuildProvenance, record: Record, output: Output, byproducts: list[Thing]
 ) -> Circumstances:
     invocation, logs = "", []
-    with contextlib.suppress(RocwrightError):
+    with contextlib.suppress(ExplainedError):
         # where the records cannot be read, the statement says less
         for run_id, step, path in _logs(project, made.steps):
             if step is made.step:

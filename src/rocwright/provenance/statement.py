@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import canonical_json
 from rocwright import __version__
 from rocwright.model.steps import KEY_SCHEMA, ImageOrigin
 from rocwright.provenance.materials import BuildProvenance, Material

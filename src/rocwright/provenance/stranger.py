@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import CheckError, RocwrightError
+from rocbase.errors import CheckError, ExplainedError
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.inspection import Inspection, Library, inspect
 from rocwheel.wheels.members import Member, members
@@ -122,7 +122,7 @@ def _parts(found: Mapping[str, Member], folder: str, wrong: list[str]) -> dict[s
     for path in sorted(one for one in found if one.startswith(folder))[:_MOST_TEXTS]:
         try:
             document = parse_document(_text(found, path, LARGEST_SBOM), path)
-        except RocwrightError as error:
+        except ExplainedError as error:
             wrong.append(f"{error.message}: {error.cause}")
             continue
         rows[path] = document.parts
@@ -135,7 +135,7 @@ def _told(found: Mapping[str, Member], files: tuple[str, ...], wrong: list[str])
     for path in files[:_MOST_TEXTS]:
         try:
             text = _text(found, path, _LARGEST_LICENCE).decode(errors="replace")
-        except RocwrightError as error:
+        except ExplainedError as error:
             wrong.append(error.message)
             continue
         rows += paragraphs(text, PurePosixPath(path).name)

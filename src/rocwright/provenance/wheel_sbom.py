@@ -10,8 +10,8 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement
 
-from rocwheel.files.atomic import sha256_file
-from rocwheel.units import count
+from rocbase.files.atomic import sha256_file
+from rocbase.units import count
 from rocwheel.wheels.inspection import TargetCode
 from rocwheel.wheels.names import read_requirement
 from rocwright.provenance.cyclonedx import (

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, QueuePool, StaticPool, create_engine,
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from rocwheel.errors import InputError, RocwrightError
+from rocbase.errors import ExplainedError, InputError
 from rocwright.records import faults
 from rocwright.records.faults import AGAIN, TRIES, code_of, explained, read_only
 from rocwright.records.plain import VERSION
@@ -194,5 +194,5 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
 
-def _explained(error: DBAPIError, place: str) -> RocwrightError:
+def _explained(error: DBAPIError, place: str) -> ExplainedError:
     return explained(error.orig, place, cut=error.connection_invalidated)

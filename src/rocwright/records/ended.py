@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from rocwheel.processes.owner import Owner, this_process
+from rocbase.processes.owner import Owner, this_process
 from rocwright.records.model import Run, StepRun
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import InputError, InternalError, NetworkError, OutOfDiskError, RocwrightError
+from rocbase.errors import ExplainedError, InputError, InternalError, NetworkError, OutOfDiskError
 
 WAIT = 5.0
 """Seconds that somebody else may write before it is too long."""
@@ -30,7 +30,7 @@ def read_only(place: str, cause: str = "") -> InputError:
     )
 
 
-def explained(error: BaseException | None, place: str, *, cut: bool = False) -> RocwrightError:
+def explained(error: BaseException | None, place: str, *, cut: bool = False) -> ExplainedError:
     """What a driver raised, in words; `cut` tells that the connection went away."""
     code, said = code_of(error), str(error).strip()
     if code in {"SQLITE_FULL", "53100"} or (code.startswith("SQLITE_IOERR") and _full(place)):

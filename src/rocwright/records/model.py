@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 
 State = Literal["queued", "running", "ended"]
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.home import Home
 from rocwright.records.ended import ended_as, is_gone
 from rocwright.records.model import Run, Which
@@ -31,7 +31,7 @@ def open_records(home: Home) -> Records:
     records = Records(open_database(place(home)))
     if not records.database.read_only:
         # who cannot do it now leaves it to the next, and can read all the same
-        with suppress(RocwrightError, OSError):
+        with suppress(ExplainedError, OSError):
             take_over(records, home)
             end_the_dead(records)
     return records

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.records import faults
 from rocwright.records.ended import is_gone

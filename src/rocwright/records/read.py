@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.records import plain, schema, write
 from rocwright.records.database import Database
 from rocwright.records.model import (

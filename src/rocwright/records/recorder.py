@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.home import Home
 from rocwright.records.model import Outcome, Run, Sample, StepRun
 from rocwright.records.opening import open_records
@@ -70,7 +70,7 @@ class RunRecorder:
         self._thread.join(PATIENCE)
         if not self._kept:
             self._fail(
-                RocwrightError(
+                ExplainedError(
                     f"the records did not answer for {PATIENCE:.0f} s",
                     cause="another program has them locked, or their disk or server hangs",
                     next_step="rocwright records check; the next run records what is missing",
@@ -112,7 +112,7 @@ class RunRecorder:
             return
         self._told_of_failure = True
         words = [str(error)]
-        if isinstance(error, RocwrightError):
+        if isinstance(error, ExplainedError):
             words += [error.cause, error.next_step]
         self._say(f"not on record: {'; '.join(one for one in words if one)}. Continuing.")
 

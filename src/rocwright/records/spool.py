@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.records import schema, write
 from rocwright.records.model import Outcome

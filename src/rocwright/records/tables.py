@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, Engine, insert, inspect, text
 
-from rocwheel.errors import InternalError
+from rocbase.errors import InternalError
 from rocwright.records.plain import VERSION
 from rocwright.records.schema import about, metadata, runs
 

@@ -13,8 +13,8 @@ from filelock import FileLock
 from pydantic import ValidationError
 from sqlalchemy import func, select, text
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.records.database import Database, open_database
 from rocwright.records.model import Outcome, Promotion, Run, Which
 from rocwright.records.read import Records

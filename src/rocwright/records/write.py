@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rocwheel.units import count
+from rocbase.units import count
 from rocwright.records.model import (
     BISECT,
     REHEARSAL,

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import FolderName, Place
 from rocwright.model.versions import version_in

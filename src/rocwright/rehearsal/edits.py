@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.tree import unpack_source
 from rocwright.model.edits import Edit
 from rocwright.model.steps import TreeAction

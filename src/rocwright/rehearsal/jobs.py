@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from rocwheel.errors import FetchError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, FetchError, NetworkError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
 from rocwright.model.edits import Edit
@@ -130,7 +130,7 @@ class Maker:
                 continue
             try:
                 ready = self.stand_ins.ready(self.book.stands_in(trial.on, rocm))
-            except RocwrightError as error:
+            except ExplainedError as error:
                 job.reason = f"{error.message} ({error.cause})"
                 job.left.append(untried(trial, job.reason))
                 continue

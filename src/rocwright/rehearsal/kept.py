@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.model import Frozen, canonical_json
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.model import Frozen, canonical_json
 
 Kept = TypeVar("Kept", bound=Frozen)
 

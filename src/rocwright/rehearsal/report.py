@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from rocwheel.errors import CheckError
-from rocwheel.model import Frozen
-from rocwheel.units import printable
+from rocbase.errors import CheckError
+from rocbase.model import Frozen
+from rocbase.units import printable
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.result import Fault, Part
 from rocwright.signing.safe_json import parse_json, read_bounded

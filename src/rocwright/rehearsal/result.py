@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.rehearsal.book import PartName
 
 NOTHING = "not rehearsed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.resolve.model import Request
 from rocwright.resolve.shipped import request_of, rows

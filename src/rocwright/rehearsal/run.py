@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import PatchError, RocwrightError
+from rocbase.errors import ExplainedError, PatchError
 from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
@@ -62,7 +62,7 @@ class Rehearser:
         told = RowRehearsed(row=request.name, stack=request.stack, gpu=request.gpu[0], base=request.base)
         try:
             lock = shipped_lock(self.catalog, request)
-        except RocwrightError as error:
+        except ExplainedError as error:
             return told.model_copy(update={"problem": f"{error.message}: {error.cause}"})
         if lock is None:
             return told.model_copy(update={"problem": "no lock comes with rocwright for this row"})
@@ -161,7 +161,7 @@ class Rehearser:
             [output] = [one for one in record.outputs if one.name == REPORT.name]
             try:
                 found.append((name, read_report(project.store.verified(output.sha256), len(trials))))
-            except RocwrightError as error:
+            except ExplainedError as error:
                 found.append((name, f"{error.message}: {error.cause}"))
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import FetchError, NetworkError
+from rocbase.errors import FetchError, NetworkError
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import Place
 from rocwright.model.versions import version_in

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.model import Component
 from rocwright.execution.run import GUARDS

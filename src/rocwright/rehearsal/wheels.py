@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.static import named, published
@@ -50,6 +50,6 @@ def _read(check: Check, files: tuple[FilePin, ...], gpu: str, catalog: Catalog, 
             paths = [stack.enter_context(named(store, one)) for one in files]
             seen = published(check, paths, [gpu], catalog)
         bad = [Fault(name=one.name, detail=one.detail) for one in seen if not one.ok]
-    except RocwrightError as error:
+    except ExplainedError as error:
         bad = [Fault(name=check.name, detail=f"{error.message}: {error.cause}")]
     return Part(part="wheels", name=check.name, tried=1, all=1, failed=tuple(bad))

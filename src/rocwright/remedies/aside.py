@@ -6,8 +6,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 

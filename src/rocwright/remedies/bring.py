@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from rocwheel.errors import InputError, RocwrightError
+from rocbase.errors import ExplainedError, InputError
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.remedy import AddPackages, CompilerFlags, RemedyAction, SetVariables, texts_of
@@ -25,7 +25,7 @@ def none_known(header: str) -> tuple[str, ...]:
 
 
 def fitted(
-    issue: Issue, error: RocwrightError, lock: Lock, catalog: Catalog, packages_with: PackagesWith
+    issue: Issue, error: ExplainedError, lock: Lock, catalog: Catalog, packages_with: PackagesWith
 ) -> Issue:
     """A family with its actions for what this failure names: its name filled into variables and flags, and,
     of a header that is missing, an action more for each name of the catalog that brings it."""

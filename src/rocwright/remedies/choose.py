@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.refuse import refused

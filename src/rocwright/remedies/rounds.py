@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from rocwheel.errors import CompileError, FailureClass, RocwrightError
+from rocbase.errors import CompileError, ExplainedError, FailureClass
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.explain import first_line, issue_of
 from rocwright.execution.built import Built
@@ -46,7 +46,7 @@ def healed(locked: Lock, world: HealContext) -> tuple[Lock, Built]:
     The lock is written before each build and after it, so that a kill loses nothing. Gives the lock as it is
     now, and the last build.
     """
-    first: dict[str, RocwrightError] = {}
+    first: dict[str, ExplainedError] = {}
     for _ in range(ROUNDS):
         built = world.build(locked)
         told = went(world.plan(locked), built)
@@ -77,8 +77,8 @@ def went(plan: Plan, built: Built) -> Went:
 
 
 def as_without(
-    before: Lock, after: Lock, told: Went, first: Mapping[str, RocwrightError]
-) -> tuple[tuple[str, RocwrightError], ...]:
+    before: Lock, after: Lock, told: Went, first: Mapping[str, ExplainedError]
+) -> tuple[tuple[str, ExplainedError], ...]:
     """The failures as they stand now that remedies were taken out: where one broke a step before that which
     it was for, the failure (of `first`) that it did not mend is in force again."""
     failures = dict(told.failed)
@@ -91,7 +91,7 @@ def as_without(
     return tuple(failures.items())
 
 
-def _again(remedy: Remedy) -> RocwrightError:
+def _again(remedy: Remedy) -> ExplainedError:
     """The failure that a remedy was for, as far as its trail tells."""
     error = CompileError(
         f"{remedy.step} failed the same way as before",
@@ -175,7 +175,7 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
         try:
             lock = _taken(lock, remedy, world)
             anew = anew or relocks(remedy.action)
-        except RocwrightError as failure:
+        except ExplainedError as failure:
             world.say(f"heal: {remedy.issue}: cannot be applied: {failure.message} ({failure.cause})")
             if failure.failure is FailureClass.NETWORK:
                 silent = f"it needs the network, and {failure.message}"
@@ -195,7 +195,7 @@ def _quietly(world: HealContext) -> PackagesWith:
             known[header] = ()
             try:
                 known[header] = world.packages_with(header)
-            except RocwrightError as failure:
+            except ExplainedError as failure:
                 world.say(f"heal: which package has {header} is not known: {failure.message}")
         return known[header]
 

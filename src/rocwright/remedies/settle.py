@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rocwheel.errors import FailureClass, RocwrightError
+from rocbase.errors import ExplainedError, FailureClass
 from rocwright.diagnosis.explain import first_line, issue_of, named_by, named_in
 from rocwright.model.steps import Plan
 from rocwright.resolve.model import Lock, Remedy
@@ -29,7 +29,7 @@ class Went:
     """How the steps of a plan went: those that `failed`, and those that were not reached (`skipped`)."""
 
     plan: Plan
-    failed: Mapping[str, RocwrightError]
+    failed: Mapping[str, ExplainedError]
     skipped: frozenset[str] = frozenset()
 
 
@@ -70,7 +70,7 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     return "helped", f"{remedy.step} was built"
 
 
-def _another(remedy: Remedy, error: RocwrightError) -> str:
+def _another(remedy: Remedy, error: ExplainedError) -> str:
     """What a failure of the same family is of, where it is another thing than before; else ""."""
     before, now = named_by(remedy.failed, remedy.issue), named_in(error, remedy.issue)
     return ", ".join(now.values()) if before and now and before != now else ""

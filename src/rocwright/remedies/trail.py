@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rocwheel.errors import InputError
-from rocwheel.units import printable
+from rocbase.errors import InputError
+from rocbase.units import printable
 from rocwright.catalog.issue import the_issues
 from rocwright.model.versions import version_in
 from rocwright.remedies.words import does

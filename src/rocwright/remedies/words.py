@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from rocwheel.units import printable
+from rocbase.units import printable
 from rocwright.catalog.remedy import (
     AddPackages,
     BoundJobs,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError
+from rocbase.folders.temporary import temporary_folder
 from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
 from rocwright.sources.archive import unpack
@@ -32,7 +32,7 @@ def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
                     (side / filename).symlink_to(stored)
                 one, two = one / filename, two / filename
             found = diff(one, two)
-        except RocwrightError as error:
+        except ExplainedError as error:
             yield f"it cannot be examined: {error.message}"
             return
     yield summary(found)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_file
+from rocbase.folders.temporary import temporary_folder
+from rocbase.model import Frozen
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.diff.model import Difference, FileDifference
 from rocwheel.wheels.diff.text import lines, summary

@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rocwheel.units import count, printable
+from rocbase.units import count, printable
 from rocwheel.wheels.metadata import DIST_INFO, RECORD
 
 LARGEST = 16 * 1024**2

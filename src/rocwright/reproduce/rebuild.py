@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwright.reproduce.from_lock import FromLock
 from rocwright.reproduce.rebuild import Compared, Reproduced
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from rocwheel.errors import ConflictError
+from rocbase.errors import ConflictError
 from rocwright.catalog.base import Base, BaseRelease, Provided, with_python
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component

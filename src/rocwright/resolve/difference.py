@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import Frozen, canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import Frozen, canonical_json
 from rocwright.model.steps import (
     DebianOrigin,
     DebianSourceOrigin,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 
-from rocwheel.errors import ConflictError, InputError, RocwrightError
+from rocbase.errors import ConflictError, ExplainedError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.provider import KINDS
 from rocwright.resolve.choose import ANOTHER_BASE, Choice, choose
@@ -29,7 +29,7 @@ def check_resolves(request: Request, catalog: Catalog) -> Choice:
 
 def resolves(request: Request, catalog: Catalog) -> bool:
     """Whether a lock would be made of this request, by the catalog alone."""
-    with suppress(RocwrightError):
+    with suppress(ExplainedError):
         return bool(choose(request, catalog, lambda one: one.version))
     return False
 
@@ -44,7 +44,7 @@ def other_bases(request: Request, catalog: Catalog) -> Iterator[str]:
             continue
         for provider in ("", *(one.name for one in providers)):
             asked = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
-            with suppress(RocwrightError):
+            with suppress(ExplainedError):
                 chosen = choose(asked, catalog, lambda one: one.version).provider
                 yield f"--base {base}" + (f" --provider {chosen.name}" if chosen else "")
                 break

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import tomlkit
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import SUM, Frozen, opened, sealed
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.model import SUM, Frozen, opened, sealed
+from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
 from rocwright.machine.architecture import host, host_architecture
 from rocwright.model.steps import FilePin

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.errors import ConflictError, FetchError, InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
+from rocbase.errors import ConflictError, FetchError, InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.base import Base, BaseRelease, PackageManager
 from rocwright.home import Home

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from types import MappingProxyType
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright import __version__
 from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog

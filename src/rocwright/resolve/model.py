@@ -16,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import Frozen, canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import Frozen, canonical_json
 from rocwheel.wheels.names import read_wheel_name
 from rocwright.catalog.place import PlaceKind
 from rocwright.catalog.remedy import Name, RemedyAction

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
-from rocwheel.errors import ConflictError, FetchError
+from rocbase.errors import ConflictError, FetchError
 from rocwright.catalog.address import Address
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.load import Catalog

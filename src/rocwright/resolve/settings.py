@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwright.model.architecture import Architecture
 from rocwright.resolve.model import Request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypedDict
 
-from rocwheel.toml.read import holder
+from rocbase.toml.read import holder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.resolve.files import read_lock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError, RocwrightError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError, InputError
+from rocbase.folders.temporary import temporary_folder
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.catalog.model import Component
@@ -50,7 +50,7 @@ class WithHashes(OfflineUpstream):
         if (version, wanted) not in self.known and self.resolve is not None:
             try:
                 self.known[version, wanted] = self.resolve(version, wanted)
-            except RocwrightError as error:
+            except ExplainedError as error:
                 print(f"Python {version}, {', '.join(wanted)}: {error.message}; {error.cause}")
         return self.known.get((version, wanted)) or super().python(version, wanted)
 
@@ -62,7 +62,7 @@ class WithHashes(OfflineUpstream):
             try:
                 files = self.find(place)
                 self.published[named.place] = named.model_copy(update={"files": files, "pending": ""})
-            except RocwrightError as error:
+            except ExplainedError as error:
                 print(f"{named.place}: {error.message}; {error.cause}\n{error.detail}")
                 self.published[named.place] = named
         return self.published.get(named.place, named)

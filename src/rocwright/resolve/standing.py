@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.catalog.load import Catalog
 from rocwright.home import Home
 from rocwright.resolve.aliases import PYTHON, ROCM
@@ -49,7 +49,7 @@ def kept_below(home: Home, fits: Callable[[Lock], object]) -> LocksOf:
                 if answers(lock, request) and not lock.pending:
                     fits(lock)
                     yield lock
-            except (RocwrightError, OSError):
+            except (ExplainedError, OSError):
                 continue
 
     return found

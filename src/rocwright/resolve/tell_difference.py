@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rocwheel.units import count
+from rocbase.units import count
 from rocwright.resolve.difference import Change, Difference
 
 SHOWN = 3

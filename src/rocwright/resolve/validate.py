@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.address import filename_of
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog

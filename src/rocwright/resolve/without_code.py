@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.provider import Provider, Serves

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.processes import run as process
+from rocbase.processes import run as process
 
 MOUNT = Path("/sys/fs/cgroup")
 

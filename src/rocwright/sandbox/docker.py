@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import SandboxError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.sandbox import seccomp
 from rocwright.sandbox.containers import run_flags
 from rocwright.sandbox.engine import Launch, Scene, ask_version, is_root

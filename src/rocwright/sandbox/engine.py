@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rocwheel.errors import SandboxError
-from rocwheel.processes import run as process
+from rocbase.errors import SandboxError
+from rocbase.processes import run as process
 from rocwright.sandbox.model import MOST_PROCESSES, Mount
 
 USER = 1000

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.sandbox.model import Job
 
 _TOLD = """exec 2>&1

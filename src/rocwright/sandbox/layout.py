@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import InputError, SandboxError
+from rocbase.errors import InputError, SandboxError
 from rocwright.sandbox.engine import HOSTNAME, USER
 from rocwright.sandbox.model import Job, Mount
 from rocwright.untrusted import Untrusted

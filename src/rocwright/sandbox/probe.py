@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import InputError, RocwrightError, SandboxError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError, InputError, SandboxError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.temporary import temporary_folder
 from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.buildah import Buildah
 from rocwright.sandbox.docker import Docker
@@ -71,7 +71,7 @@ def probe(engine: Engine) -> Probe:
         version = engine.version()
         reason = _try(engine)
         broken = bool(reason)
-    except RocwrightError as error:
+    except ExplainedError as error:
         reason = "; ".join(part for part in (error.message, error.cause) if part)
     seconds = round(time.monotonic() - begun, 3)
     return Probe(
@@ -137,7 +137,7 @@ def _kept_or_probed(engine: Engine, kept: Mapping[str, dict[str, object]]) -> Pr
             found = Probe(**entry["probe"])  # type: ignore[arg-type]
             if found.ok and found.version == engine.version():
                 return found
-        except (RocwrightError, TypeError, KeyError):
+        except (ExplainedError, TypeError, KeyError):
             pass
     return probe(engine)
 

@@ -10,9 +10,9 @@ import sys
 from subprocess import Popen
 from threading import Lock
 
-from rocwheel.folders.temporary import sweep_temporary, temporary_places
-from rocwheel.processes import outlive
-from rocwheel.processes import run as process
+from rocbase.folders.temporary import sweep_temporary, temporary_places
+from rocbase.processes import outlive
+from rocbase.processes import run as process
 from rocwright.sandbox import state
 
 _lock = Lock()

@@ -14,9 +14,9 @@ from pathlib import Path
 from subprocess import Popen
 from threading import Event, Timer
 
-from rocwheel.errors import InputError, SandboxError
-from rocwheel.processes import run as process
-from rocwheel.processes.foreground import DEFAULTS, attend
+from rocbase.errors import InputError, SandboxError
+from rocbase.processes import run as process
+from rocbase.processes.foreground import DEFAULTS, attend
 from rocwright.sandbox import cgroup, inside, reaper, state
 from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environment, is_root, last_line
 from rocwright.sandbox.layout import make_layout

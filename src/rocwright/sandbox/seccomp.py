@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import SandboxError
+from rocbase.errors import SandboxError
 
 DATA = Path(__file__).with_suffix(".toml")
 

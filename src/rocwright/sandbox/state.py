@@ -15,13 +15,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError, SandboxError
-from rocwheel.folders.removal import remove_tree
-from rocwheel.processes import outlive
-from rocwheel.processes import run as process
-from rocwheel.processes.owner import Owner as Owner
-from rocwheel.processes.owner import start_time as start_time
-from rocwheel.processes.owner import this_process as this_process
+from rocbase.errors import ExplainedError, SandboxError
+from rocbase.folders.removal import remove_tree
+from rocbase.processes import outlive
+from rocbase.processes import run as process
+from rocbase.processes.owner import Owner as Owner
+from rocbase.processes.owner import start_time as start_time
+from rocbase.processes.owner import this_process as this_process
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.engine import MARK, host_environment
 
@@ -91,7 +91,7 @@ def dispose(folder: Path) -> None:
 def _undo(argv: list[str], name: str) -> None:
     """Run a command, again if need be: what was just killed may hold its mounts for some moments more."""
     for wait in (0.05, 0.1, 0.2, 0.4, 0.8, 0.0):
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             if process.run(argv, env=host_environment(name), timeout=60).ok:
                 return
         time.sleep(wait)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright.catalog.server import FirstRequest
 from rocwright.serving.model import ServerState
 from rocwright.serving.png import png_size

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.files.atomic import sha256_bytes
-from rocwheel.model import canonical_json
+from rocbase.files.atomic import sha256_bytes
+from rocbase.model import canonical_json
 from rocwheel.version import __version__
 from rocwheel.wheels.detect import SYSFS, find_gpus
 from rocwright.catalog.folders import catalog_folders

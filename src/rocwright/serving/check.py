@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import PurePath
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright.catalog.detect import find_gpus
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import host_facts

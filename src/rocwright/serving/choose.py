@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePath
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Serve, Stack
 from rocwright.catalog.server import GPU, Compute

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rocwheel.errors import SandboxError
-from rocwheel.files.bounds import LAYERS
-from rocwheel.files.unpacking import BROKEN, Meter, Unpacked
-from rocwheel.processes import run as process
+from rocbase.errors import SandboxError
+from rocbase.files.bounds import LAYERS
+from rocbase.files.unpacking import BROKEN, Meter, Unpacked
+from rocbase.processes import run as process
 from rocwright.sandbox import ENGINES
 from rocwright.sandbox.containers import ulimits
 from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import sha256_file, write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import sha256_file, write_atomic
+from rocbase.model import Frozen
 from rocwright.home import Home
 
 PLACE = "/rocwright"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.model import Component
 from rocwright.catalog.server import GPU, Compute
 from rocwright.execution.progress import Progress

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import sha256_file, write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import sha256_file, write_atomic
+from rocbase.model import Frozen
 from rocwright.bases.roots import is_as_it_was
 from rocwright.catalog.server import GPU, Server
 from rocwright.home import Home

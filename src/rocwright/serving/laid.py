@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
 from rocwright import flow
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.model import Component

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from subprocess import Popen
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.processes.owner import start_time
+from rocbase.files.atomic import write_atomic
+from rocbase.processes.owner import start_time
 from rocwright import sandbox
 from rocwright.catalog.server import Server
 from rocwright.home import Home

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import CheckError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import CheckError
+from rocbase.folders.temporary import temporary_folder
 from rocwright import sandbox
 from rocwright.machine.architecture import host_architecture
 from rocwright.sandbox.model import Job, Mount

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from rocwheel.processes.detached import detach_into
+from rocbase.processes.detached import detach_into
 from rocwright.home import Home
 from rocwright.serving import state
 

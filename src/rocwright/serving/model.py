@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 
 Place = Literal["host", "podman", "docker"]
 """Where a server runs: in bubblewrap with its base from the store, or in a container of its image."""

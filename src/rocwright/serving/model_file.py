@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.server import Server
 from rocwright.execution.progress import Progress
 from rocwright.home import Home

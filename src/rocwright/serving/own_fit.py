@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright import sandbox
 from rocwright.catalog.server import Compute
 from rocwright.execution.progress import Progress
@@ -51,6 +51,6 @@ def own_need(product: Product, model: Model, on: Compute, progress: Progress) ->
     said: list[str] = []
     try:
         ended = sandbox.run(sandbox.pick(ENGINE, product.project.home.probes), job, said.append)
-    except RocwrightError:
+    except ExplainedError:
         return None  # the server itself will say what is wrong with its sandbox
     return parse_answer("\n".join(said), facts) if ended.ok else None

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Iterable
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.serving.model import ServerState
 
 

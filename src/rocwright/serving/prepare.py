@@ -11,10 +11,10 @@ from pathlib import Path
 from filelock import FileLock
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.model import canonical_json
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.folders.temporary import temporary_folder
+from rocbase.model import canonical_json
 from rocwheel.wheels.metadata import parse_name
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree, unpacked_root

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home

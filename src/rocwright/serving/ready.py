@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rocwheel.errors import CheckError, RocwrightError, StepTimeoutError
-from rocwheel.units import duration
+from rocbase.errors import CheckError, ExplainedError, StepTimeoutError
+from rocbase.units import duration
 from rocwright.serving.logs import files_of, wait_until_written
 from rocwright.serving.model import ServerState
 
@@ -71,7 +71,7 @@ def wait_until_ready(
 
 def died(
     state: ServerState, log: Path, when: str = "ended before it could be used", status: int | None = None
-) -> RocwrightError:
+) -> ExplainedError:
     """Why a server ended, from its log, and from its exit `status` where the log has no error."""
     from rocwright.catalog.phase import Phase
     from rocwright.diagnosis.diagnose import Where, diagnose

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from rocwheel.errors import ConflictError, InputError
-from rocwheel.files.atomic import write_atomic
+from rocbase.errors import ConflictError, InputError
+from rocbase.files.atomic import write_atomic
 from rocwright.model.architecture import Architecture
 from rocwright.resolve.model import LockedPython
 from rocwright.store.model import Store

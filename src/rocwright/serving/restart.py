@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.records.model import now

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.toml.folders import holder
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.toml.folders import holder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.server import Compute, Server
 from rocwright.home import Home

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import sandbox
 from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.removal import remove_tree
-from rocwheel.processes.owner import Owner
-from rocwheel.units import printable
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.removal import remove_tree
+from rocbase.processes.owner import Owner
+from rocbase.units import printable
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import container

@@ -7,8 +7,8 @@ import os
 import signal
 import time
 
-from rocwheel.errors import InputError, SandboxError
-from rocwheel.processes.owner import Owner
+from rocbase.errors import InputError, SandboxError
+from rocbase.processes.owner import Owner
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import container, state

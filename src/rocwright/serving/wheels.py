@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright import flow
 from rocwright.catalog.load import Catalog
 from rocwright.execution.options import Options

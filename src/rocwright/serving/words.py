@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.catalog.environment import environment
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component

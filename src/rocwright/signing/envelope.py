@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.signing.safe_json import parse_json, read_bounded
 
 if TYPE_CHECKING:

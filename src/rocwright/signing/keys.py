@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes, write_atomic
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes, write_atomic
 from rocwright.signing.safe_json import read_bounded
 
 if TYPE_CHECKING:

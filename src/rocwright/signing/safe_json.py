@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import InputError
-from rocwheel.units import size
+from rocbase.errors import InputError
+from rocbase.units import size
 
 LARGEST_SBOM = 32 * 1024 * 1024
 """Bytes of an SBOM; that of a whole root file system has some 10 MiB."""

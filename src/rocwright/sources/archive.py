@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from rocwheel.errors import FetchError
-from rocwheel.files.atomic import CHUNK, is_git
-from rocwheel.files.bounds import SOURCES, OverBoundError
-from rocwheel.files.unpacking import BROKEN, Meter, Unpacked, open_tar
-from rocwheel.folders.listing import shown
+from rocbase.errors import FetchError
+from rocbase.files.atomic import CHUNK, is_git
+from rocbase.files.bounds import SOURCES, OverBoundError
+from rocbase.files.unpacking import BROKEN, Meter, Unpacked, open_tar
+from rocbase.folders.listing import shown
 from rocwright.sources.extraction import Extraction, Parts, UnsafeMemberError, checked_parts
 from rocwright.store.packed import packing
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import NetworkError
-from rocwheel.units import duration, size
+from rocbase.errors import NetworkError
+from rocbase.units import duration, size
 
 if TYPE_CHECKING:
     import requests

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.errors import ConflictError, FetchError, InputError, NetworkError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.processes import run as process
+from rocbase.errors import ConflictError, FetchError, InputError, NetworkError
+from rocbase.files.atomic import write_atomic
+from rocbase.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.patience import asked, current, within

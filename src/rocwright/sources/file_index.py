@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from rocwheel.errors import InputError, NetworkError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.processes import run as process
+from rocbase.errors import InputError, NetworkError
+from rocbase.files.atomic import write_atomic
+from rocbase.processes import run as process
 from rocwright.catalog.load import Catalog
 from rocwright.model.architecture import Architecture
 from rocwright.sources.debian import DebianArchive

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import FetchError, InputError, NetworkError
-from rocwheel.files.atomic import sha256_file, write_atomic
-from rocwheel.files.bounds import GIB, GIT
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
-from rocwheel.units import size as size_text
+from rocbase.errors import FetchError, InputError, NetworkError
+from rocbase.files.atomic import sha256_file, write_atomic
+from rocbase.files.bounds import GIB, GIT
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
+from rocbase.units import size as size_text
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.sources.archive import pack

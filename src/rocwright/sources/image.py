@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rocwheel.errors import FetchError, InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import FetchError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, ImageOrigin
 from rocwright.sources import skopeo

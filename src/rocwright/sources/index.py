@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import FetchError, NetworkError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
-from rocwheel.processes.python import python_module
+from rocbase.errors import FetchError, NetworkError
+from rocbase.files.atomic import sha256_file
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
+from rocbase.processes.python import python_module
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.sources import python_resolver, web
 from rocwright.sources.bounded import read_whole

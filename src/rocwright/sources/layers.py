@@ -22,9 +22,9 @@ from typing import IO, Any, cast
 
 import zstandard
 
-from rocwheel.errors import FetchError
-from rocwheel.files.bounds import LAYERS
-from rocwheel.files.unpacking import BROKEN, Meter, Tar, Unpacked, open_tar
+from rocbase.errors import FetchError
+from rocbase.files.bounds import LAYERS
+from rocbase.files.unpacking import BROKEN, Meter, Tar, Unpacked, open_tar
 from rocwright.model.step_environment import EPOCH
 
 WHITEOUT = ".wh."

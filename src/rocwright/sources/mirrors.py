@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.config import config
 
 LOCAL = ("/", "file:")

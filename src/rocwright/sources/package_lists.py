@@ -13,9 +13,9 @@ from html import unescape
 from itertools import chain
 from typing import IO, cast
 
-from rocwheel.errors import FetchError, NetworkError
-from rocwheel.files.bounds import PACKAGE_LISTS
-from rocwheel.files.unpacking import BROKEN, Meter, Unpacked, open_tar
+from rocbase.errors import FetchError, NetworkError
+from rocbase.files.bounds import PACKAGE_LISTS
+from rocbase.files.unpacking import BROKEN, Meter, Unpacked, open_tar
 from rocwright.catalog.base import ListForm
 from rocwright.model.versions import is_older
 from rocwright.sources import web

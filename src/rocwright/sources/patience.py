@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from rocwheel.errors import NetworkError
-from rocwheel.units import duration
+from rocbase.errors import NetworkError
+from rocbase.units import duration
 
 REMEMBERED = 300.0
 """Seconds for which a host that was silent is not asked again."""

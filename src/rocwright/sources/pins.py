@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.errors import FetchError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import FetchError
+from rocbase.files.atomic import sha256_file
 from rocwright.model.steps import FilePin
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rocwheel.errors import FetchError, NetworkError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import FetchError, NetworkError
+from rocbase.files.atomic import sha256_file
+from rocbase.folders.temporary import temporary_folder
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.place import (
     BuiltinPlace,

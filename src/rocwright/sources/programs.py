@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 
 PROGRAMS = {
     "debian": ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare", "bwrap", "tar"),

@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from rocwheel.errors import ConflictError, FetchError, InputError
+from rocbase.errors import ConflictError, FetchError, InputError
 from rocwheel.wheels import names
 
 GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")

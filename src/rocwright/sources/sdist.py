@@ -16,8 +16,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import FetchError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import FetchError
+from rocbase.folders.temporary import temporary_folder
 from rocwheel.wheels.names import read_requirement
 from rocwright.sources.archive import unpack
 

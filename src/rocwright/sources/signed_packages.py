@@ -8,9 +8,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.errors import CheckError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.listing import shown
+from rocbase.errors import CheckError
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.listing import shown
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive
 

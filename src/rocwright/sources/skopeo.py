@@ -16,8 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import FetchError, InputError, NetworkError, OutOfDiskError, RocwrightError
-from rocwheel.processes import run as process
+from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError, OutOfDiskError
+from rocbase.processes import run as process
 from rocwright.sources.patience import asked, within
 
 LOOK_SECONDS = 120
@@ -135,11 +135,11 @@ class _Told:
     `architecture` are filled in."""
 
     signs: tuple[str, ...]
-    error: type[RocwrightError]
+    error: type[ExplainedError]
     message: str
     next_step: str
 
-    def of(self, place: ImageLocation, cause: str) -> RocwrightError:
+    def of(self, place: ImageLocation, cause: str) -> ExplainedError:
         """The failure of this kind that befell an image."""
         named = {"place": place, "architecture": place.architecture}
         return self.error(
@@ -203,7 +203,7 @@ _KINDS = (
 """What skopeo's words mean, the first that fits; registries and its libraries say them in several ways."""
 
 
-def _explain(place: ImageLocation, said: str) -> RocwrightError:
+def _explain(place: ImageLocation, said: str) -> ExplainedError:
     """skopeo's words as one of our failures."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     last = lines[-1] if lines else "no output"

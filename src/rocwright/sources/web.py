@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from rocwheel.errors import FetchError, NetworkError, RocwrightError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError, FetchError, NetworkError
+from rocbase.files.atomic import sha256_file
+from rocbase.folders.temporary import temporary_folder
 from rocwright.catalog.address import Address, filename_of
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import MOST_PAGE, pieces, read_whole
@@ -281,7 +281,7 @@ def check_redirects(where: str, answer: requests.Response, url: str) -> None:
         )
 
 
-def _too_long(url: str, most: int) -> RocwrightError:
+def _too_long(url: str, most: int) -> ExplainedError:
     return FetchError(
         f"{filename_of(url)} is larger than expected",
         cause=f"more than {most} bytes were received",

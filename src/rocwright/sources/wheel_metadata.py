@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pypi_simple import DistributionPackage
 
-from rocwheel.errors import FetchError, RocwheelError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import ExplainedError, FetchError
+from rocbase.files.atomic import sha256_bytes
 from rocwheel.wheels import archive
 
 
@@ -15,7 +15,7 @@ def read_metadata(path: Path, filename: str) -> bytes:
     """Return the METADATA of a wheel. Raises FetchError for a file that is no wheel."""
     try:
         return archive.read_metadata(path)
-    except RocwheelError as error:
+    except ExplainedError as error:
         raise FetchError(
             f"{filename} is not a readable wheel",
             cause=f"{error.message}: {error.cause}"[:300],

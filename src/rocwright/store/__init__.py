@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
-from rocwheel.http.address import split
+from rocbase.errors import InputError
+from rocbase.http.address import split
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Store
 

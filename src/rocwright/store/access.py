@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store.bucket import checked_url
 from rocwright.store.shared import FOLDERS, FORMAT, KEYS
 

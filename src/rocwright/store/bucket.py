@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
-from rocwheel.errors import InputError, NetworkError, RocwrightError
-from rocwheel.http.address import split
+from rocbase.errors import ExplainedError, InputError, NetworkError
+from rocbase.http.address import split
 from rocwright.store.shared_folder import Listed, SharedFolder
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class Bucket:
         first = self.add(name, b"1")
         second = self.add(name, b"2")
         # who may only add leaves it
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             self.remove(name)
         if not first or second:
             raise InputError(
@@ -317,7 +317,7 @@ class Bucket:
 
         try:
             yield
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, RocwrightError, KeyError):
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError, ExplainedError, KeyError):
             raise
         except (exceptions.NotFoundError, FileNotFoundError):
             raise KeyError(what) from None

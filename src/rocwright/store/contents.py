@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.signing.envelope import parse_envelopes
 from rocwright.signing.safe_json import parse_json
 from rocwright.store.blobs import Blob, Blobs

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256 as hashed
 from pathlib import Path
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import is_key
 

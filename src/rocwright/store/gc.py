@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.home import Home
 from rocwright.store.leases import ours
 from rocwright.store.model import DamagedBlobError, Maintenance, Record, Store, is_key

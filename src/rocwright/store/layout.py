@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from rocwheel.errors import InternalError
+from rocbase.errors import InternalError
 from rocwright.store.model import is_key
 
 FOLDERS = ("blobs", "records", "steps", "tmp", "damaged", "locks")

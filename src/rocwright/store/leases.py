@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 from rocwright.store.layout import Layout
 from rocwright.store.model import is_key
 

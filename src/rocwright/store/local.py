@@ -17,10 +17,10 @@ from urllib.parse import unquote
 
 from filelock import FileLock
 
-from rocwheel.errors import FAULTY, InputError, InternalError, OutOfDiskError, as_known
-from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
-from rocwheel.files.hashes import Hashes
-from rocwheel.http.address import split
+from rocbase.errors import FAULTY, InputError, InternalError, OutOfDiskError, as_known
+from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
+from rocbase.files.hashes import Hashes
+from rocbase.http.address import split
 from rocwright.store import leases
 from rocwright.store.layout import FOLDERS, Layout
 from rocwright.store.maintenance import LocalMaintenance
@@ -311,7 +311,7 @@ def disk_errors(path: Path) -> Iterator[None]:
                 "removed), then run again",
             ) from error
         if error.errno in FAULTY:
-            raise as_known(OSError(error.errno, error.strerror, str(path))) from error
+            raise as_known(OSError(error.errno, error.strerror, str(path)), "rocwright") from error
         if error.errno in (errno.EACCES, errno.EPERM, errno.ENOTDIR):
             raise InputError(
                 f"{path} cannot be written",

@@ -11,9 +11,9 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import AfterValidator, Field
 
-from rocwheel.errors import FailureClass, RocwrightError
-from rocwheel.files.hashes import Hashes
-from rocwheel.model import Frozen
+from rocbase.errors import ExplainedError, FailureClass
+from rocbase.files.hashes import Hashes
+from rocbase.model import Frozen
 from rocwright.store.signed import Word
 
 STORE_SCHEMA = 2
@@ -156,7 +156,7 @@ class Record(Frozen):
         raise KeyError(name)
 
 
-class DamagedBlobError(RocwrightError):
+class DamagedBlobError(ExplainedError):
     """A stored file is not what its name says; it has been moved aside and will not be used."""
 
     failure = FailureClass.INTERNAL

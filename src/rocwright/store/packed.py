@@ -11,9 +11,9 @@ from typing import IO, cast
 
 import zstandard
 
-from rocwheel.files.atomic import CHUNK
-from rocwheel.files.bounds import TREES, OverBoundError
-from rocwheel.files.unpacking import Meter, Unpacked, unzstd
+from rocbase.files.atomic import CHUNK
+from rocbase.files.bounds import TREES, OverBoundError
+from rocbase.files.unpacking import Meter, Unpacked, unzstd
 
 LEVEL = 3
 

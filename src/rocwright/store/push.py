@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.signing.keys import key_of, pem_of
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket

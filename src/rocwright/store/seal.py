@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rocwheel.model import opened, sealed
+from rocbase.model import opened, sealed
 from rocwright.store.model import RECORD_SCHEMA, Record
 
 SIGNATURES = "signatures"

@@ -17,7 +17,7 @@ from itertools import chain
 
 from pydantic import ValidationError
 
-from rocwheel.errors import NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, NetworkError
 from rocwright.model.steps import Step
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
@@ -127,7 +127,7 @@ class SharedStore:
             with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
                 blobs = Blobs(self.bucket)
                 return all(pool.map(lambda one: blobs.has(one.sha256, one.size), record.outputs))
-        except RocwrightError:
+        except ExplainedError:
             return True
 
     def step(self, key: str) -> bytes | None:
@@ -178,7 +178,7 @@ class SharedStore:
             return None
         try:
             return ask()
-        except RocwrightError as error:
+        except ExplainedError as error:
             # of several that were asked for at once, the first tells
             told, self.silent = self.silent, self.silent or isinstance(error, NetworkError)
             if not told:

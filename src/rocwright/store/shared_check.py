@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rocwheel import units
-from rocwheel.errors import InputError
+from rocbase import units
+from rocbase.errors import InputError
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket

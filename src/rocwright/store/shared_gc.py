@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
-from rocwheel import units
-from rocwheel.errors import InputError, NetworkError, OutOfDiskError
-from rocwheel.files.hashes import Hashes
+from rocbase import units
+from rocbase.errors import InputError, NetworkError, OutOfDiskError
+from rocbase.files.hashes import Hashes
 from rocwright.store.bucket import ASKED_AT_ONCE
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore, disk_errors

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen, canonical_json
+from rocbase.errors import InputError
+from rocbase.model import Frozen, canonical_json
 from rocwheel.version import __version__
 from rocwright.signing.envelope import as_line, parse_envelopes, sign, signed_by
 from rocwright.signing.safe_json import parse_json

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rocwheel.errors import NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, NetworkError
 from rocwright.store.bucket import Bucket
 from rocwright.store.turns import FOLDER
 
@@ -77,7 +77,7 @@ class _Held:
                     self.tag, self.renewed = self.bucket.tag(self.name), self.times.clock()
                 else:
                     self.lost = "another machine took it"
-            except RocwrightError as error:
+            except ExplainedError as error:
                 if self.times.clock() - self.renewed >= GIVE_UP:
                     self.lost = f"it could not be renewed for {GIVE_UP:.0f} s: {error.message}"
             if self.lost:
@@ -85,7 +85,7 @@ class _Held:
                 return
 
     def give_back(self) -> None:
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             if self.bucket.get(self.name, 64) == self.token:
                 self.bucket.remove(self.name)
 
@@ -110,7 +110,7 @@ def step_lease(
     keeper.start()
     try:
         yield
-    except (RocwrightError, KeyboardInterrupt) as error:
+    except (ExplainedError, KeyboardInterrupt) as error:
         if held.lost:
             raise NetworkError(
                 f"the lease of the step {key[:12]} was lost",

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
+from rocbase.toml.read import parse, read_toml
 from rocwright.signing.keys import folder, key_of
 from rocwright.store.signed import Time
 

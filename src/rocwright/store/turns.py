@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rocwheel.errors import InputError, RocwrightError
+from rocbase.errors import ExplainedError, InputError
 from rocwright.store.bucket import Bucket
 
 FOLDER = "leases"
@@ -59,7 +59,7 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
             )
         yield Turn(bucket, name)
     finally:
-        with contextlib.suppress(RocwrightError):
+        with contextlib.suppress(ExplainedError):
             bucket.remove(name)
 
 

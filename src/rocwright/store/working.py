@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, in_store, is_key

@@ -14,9 +14,9 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rocwheel.errors import InputError, SandboxError
-from rocwheel.files.atomic import CHUNK
-from rocwheel.folders.listing import Entry, Level, kind_of, shown
+from rocbase.errors import InputError, SandboxError
+from rocbase.files.atomic import CHUNK
+from rocbase.folders.listing import Entry, Level, kind_of, shown
 from rocwright.untrusted.taking import copy, is_written
 
 MOST_TEXT = 64 * 1024**2

@@ -7,8 +7,8 @@ import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
-from rocwheel.errors import OutOfDiskError
-from rocwheel.files.atomic import CHUNK
+from rocbase.errors import OutOfDiskError
+from rocbase.files.atomic import CHUNK
 
 
 def is_written(descriptor: int) -> bool:

@@ -12,9 +12,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_bytes, sha256_file
-from rocwheel.toml.folders import holder
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes, sha256_file
+from rocbase.toml.folders import holder
 from rocwheel.wheels.emulators import Emulator, emulators
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import EmulatedCheck

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room

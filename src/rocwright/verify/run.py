@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
 from rocwright.checks.static import Seen, named, published

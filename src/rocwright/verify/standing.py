@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.errors import RocwrightError
-from rocwheel.model import Frozen
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import ExplainedError
+from rocbase.model import Frozen
+from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Row, Stack
 from rocwright.home import Home
@@ -78,7 +78,7 @@ def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence]
     try:
         lock = shipped_lock(catalog, request_of(stack, row)) if plans else None
         steps = len(make_plan(lock, catalog).steps) if lock else 0
-    except RocwrightError as error:
+    except ExplainedError as error:
         problem = f"{error.message}: {error.cause}"
     return Standing(
         stack=stack.name,

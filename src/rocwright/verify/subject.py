@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import ExplainedError
+from rocbase.folders.temporary import temporary_folder
 from rocwheel.wheels.canonicalize import form_of
 from rocwheel.wheels.emulators import emulator_below
 from rocwright import sandbox
@@ -118,7 +118,7 @@ class Subject:
     def _one_form(self, check: Check, path: Path) -> Finding:
         try:
             form = form_of(path, epoch=EPOCH)
-        except RocwrightError as error:
+        except ExplainedError as error:
             return self.finding(check, FORM, False, f"{error.message}: {error.detail}", "")
         return self.finding(check, FORM, True, f"sha256 {form.sha256}", "")
 
@@ -132,7 +132,7 @@ class Subject:
             beside = [stack.enter_context(named(self.project.store, one)) for one in others]
             try:
                 needed = libraries_needed(path, beside)
-            except RocwrightError as error:
+            except ExplainedError as error:
                 return [self.finding(check, LIBRARIES, False, f"{error.message}: {error.cause}", "")]
         built = self.lock.root("build")
         packages = [one.filename.partition("_")[0] for one in built.packages] if built else []

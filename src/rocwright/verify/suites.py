@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.processes import run as process
+from rocbase.errors import CheckError, InputError
+from rocbase.processes import run as process
 from rocwheel.wheels.emulators import emulator_below
 from rocwright import __version__
 from rocwright.catalog.target import Target

@@ -21,7 +21,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 
 SEED = 803
 WIDTH = 128  # a power of two (Hadamard), and a multiple of 32 (ggml's block)

@@ -21,7 +21,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from rocwheel.files.atomic import write_atomic
+from rocbase.files.atomic import write_atomic
 
 SEED = 803
 WIDTH = 128  # one head of 128, which the places of a picture's parts take

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rocwheel.files.atomic import atomic_file
+from rocbase.files.atomic import atomic_file
 
 SEED = 803
 WIDTH = 64  # one head that every backend's attention knows, and a multiple of 32 (a block of Q8_0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.catalog.target import Target

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from rocwheel.errors import NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, NetworkError
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 
@@ -20,7 +20,7 @@ class Reply:
     """What came of a question: an answer, or the error; and the seconds it took."""
 
     answer: Answer
-    error: RocwrightError | None
+    error: ExplainedError | None
     seconds: float
 
 
@@ -60,10 +60,10 @@ def ask_all(
 def _ask(ask: Callable[[Question], Answer], question: Question) -> Reply:
     begun = time.monotonic()
     answer: Answer = None
-    error: RocwrightError | None = None
+    error: ExplainedError | None = None
     try:
         answer = ask(question)
-    except RocwrightError as refused:
+    except ExplainedError as refused:
         error = refused
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as odd:
         # whoever answers may say anything at all: one answer that makes no sense must not end the others

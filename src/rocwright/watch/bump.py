@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.errors import ConflictError, InputError
+from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.plan.make import make_plan
 from rocwright.resolve.choose import ROCM

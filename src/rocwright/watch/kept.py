@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import sha256_bytes, write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import sha256_bytes, write_atomic
+from rocbase.model import Frozen
 from rocwright.home import Home
 from rocwright.watch.model import Report
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import Catalog
 from rocwright.config import store_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
 
 MOST = 5000
 """Entries of each kind that are kept, the newest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.model.versions import Step
 
 NEWS_EXIT, SILENT_EXIT, ALARM_EXIT = 20, 21, 22

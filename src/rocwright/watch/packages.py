@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.base import PackageManager
 from rocwright.catalog.load import Catalog
 from rocwright.model.steps import FilePin, PackageOrigin

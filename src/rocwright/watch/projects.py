@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rocwheel.errors import FetchError, InputError
+from rocbase.errors import FetchError, InputError
 from rocwheel.wheels.gpu_table import gpu_table
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home

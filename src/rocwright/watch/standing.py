@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from rocwheel.errors import FetchError
+from rocbase.errors import FetchError
 from rocwright.model.steps import FilePin
 from rocwright.resolve.model import Lock
 from rocwright.sources.index import Published

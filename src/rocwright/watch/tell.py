@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rocwheel.units import count, duration
+from rocbase.units import count, duration
 from rocwright.resolve.tell_difference import days
 from rocwright.watch.model import Alarm, Caution, News, Report, Silent
 

@@ -15,9 +15,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import StringConstraints, ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
 
 Scope = Literal["read", "run", "promote"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

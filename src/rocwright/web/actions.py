@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
@@ -78,7 +78,7 @@ class Doing:
             raise HTTPException(400, "the catalog does not know that stack, or that base")
         try:
             target = api.target(gpu).name
-        except RocwrightError as error:
+        except ExplainedError as error:
             raise HTTPException(400, f"{error.message}: {error.cause}; {error.next_step}") from error
         return await self._put(
             Asked(stack=stack, gpu=(target,), base=base), False, "heal" in fields, session.name
@@ -120,7 +120,7 @@ class Doing:
                     session.name,
                 )
             )
-        except RocwrightError as error:
+        except ExplainedError as error:
             raise HTTPException(409, f"{error.message}: {error.cause}; {error.next_step}") from error
         return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 

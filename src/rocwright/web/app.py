@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from rocwheel.errors import RocwrightError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import ExplainedError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.web.access import TooManyError
 from rocwright.web.actions import Doing
 from rocwright.web.artifacts import Artifacts
@@ -96,7 +96,7 @@ def app(
             Route("/feed.atom", for_readers(site, Feed(site).page)),
             *more,
         ],
-        exception_handlers={HTTPException: gate.told, RocwrightError: gate.failed},
+        exception_handlers={HTTPException: gate.told, ExplainedError: gate.failed},
     )
     return Guard(made, names)
 
@@ -161,7 +161,7 @@ class _Gate:
 
     async def failed(self, request: Request, error: Exception) -> Response:
         """The records, or the disk, do not answer."""
-        assert isinstance(error, RocwrightError)
+        assert isinstance(error, ExplainedError)
         says = f"{error.message}: {error.cause}" if error.cause else error.message
         return self.pages.page(request, "told.html", 503, code=503, says=says)
 

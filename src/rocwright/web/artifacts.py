@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from rocwheel.errors import RocwrightError
-from rocwheel.files.hashes import Hashes
+from rocbase.errors import ExplainedError
+from rocbase.files.hashes import Hashes
 from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
@@ -81,7 +81,7 @@ class Artifacts:
             laid=laid,
             signable=signable,
             checked=checked,
-            wrong=checked if isinstance(checked, RocwrightError) else None,
+            wrong=checked if isinstance(checked, ExplainedError) else None,
             says_not=SAYS_NOT,
             most=MOST_PARTS,
         )

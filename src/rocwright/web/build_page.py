@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.units import count, duration, printable, size
+from rocbase.errors import ExplainedError
+from rocbase.units import count, duration, printable, size
 from rocwheel.wheels.audit.resources import TargetUse, resources
 from rocwheel.wheels.inspection import Inspection, inspect
 from rocwright.checks.static import named
@@ -115,7 +115,7 @@ def _code(store: Store, artifact: Artifact) -> Iterator[str]:
     with named(store, output) as path:
         try:
             found, used = _read(path)
-        except RocwrightError as error:
+        except ExplainedError as error:
             yield f"`{_cell(artifact.filename)}` could not be read: {_cell(error.message)}"
             return
     if found.libraries:

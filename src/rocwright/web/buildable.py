@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.machine.architecture import host
@@ -40,5 +40,5 @@ def _planned(catalog: Catalog) -> Iterator[tuple[Stack, Request]]:
             lock = shipped_lock(catalog, asked)
             if lock is not None and make_plan(lock, catalog).steps:
                 yield stack, asked
-        except RocwrightError:
+        except ExplainedError:
             continue

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright import api
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
@@ -96,7 +96,7 @@ class Cells:
         """The page of the target that a name such as "RX 580" means."""
         try:
             target = api.target(gpu).name
-        except RocwrightError as error:
+        except ExplainedError as error:
             raise HTTPException(404, f"{error.message}: {error.cause}") from error
         if target == gpu:
             raise HTTPException(404, "there is no record for that GPU")

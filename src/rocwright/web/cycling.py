@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.processes import run as process
+from rocbase.errors import ExplainedError
+from rocbase.processes import run as process
 from rocwright.web.queue import PATIENCE, mine
 
 SOON = 0.1
@@ -70,7 +70,7 @@ class Cycling:
                 cwd=self.folder,
                 on_start=begun,
             )
-        except (RocwrightError, OSError) as error:
+        except (ExplainedError, OSError) as error:
             self.say(f"cycle: {error}")
             return False
         else:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rocwheel.units import duration
+from rocbase.units import duration
 from rocwright.records.model import Run, StepRun, StepTime
 
 

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.units import printable
+from rocbase.units import printable
 from rocwright.diagnosis.masking import masked
 from rocwright.notify.ledger import read
 from rocwright.notify.model import Change, Ledger

@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwheel.errors import InputError
-from rocwheel.http.address import split
+from rocbase.errors import InputError
+from rocbase.http.address import split
 from rocwright.web.limits import WRONG_NAME, goes_by
 
 HEADERS = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from rocwheel.errors import RocwrightError
-from rocwheel.units import duration
+from rocbase.errors import ExplainedError
+from rocbase.units import duration
 from rocwright.config import config
 from rocwright.notify.pace import Pace, pace
 from rocwright.records.model import now
@@ -48,7 +48,7 @@ class Health:
         wrong, details = list[str](), list[str]()
         try:
             found = self.pace()
-        except RocwrightError as error:
+        except ExplainedError as error:
             wrong.append(SETTINGS)
             details.append(f"{error.message}: {error.cause}")
         else:
@@ -58,7 +58,7 @@ class Health:
                 details.append(f"{last}; {found.limit:g} h are allowed")
         try:
             self.site.records.changed()
-        except RocwrightError as error:
+        except ExplainedError as error:
             wrong.append(RECORDS)
             details.append(f"{error.message}: {error.cause}")
         return wrong, details

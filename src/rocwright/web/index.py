@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rocwheel.errors import RocwheelError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import ExplainedError
+from rocbase.files.atomic import sha256_bytes
 from rocwheel.wheels.index.examine import metadata, open_as_seen
 from rocwheel.wheels.index.look import Look, look, scan
 from rocwheel.wheels.index.model import PAGES, YANKS, Marker, Problem, Wheel, is_for
@@ -86,7 +86,7 @@ class Index:
                     for problem in sorted(problems - reported, key=lambda problem: problem.path):
                         self.say(f"left out  {problem.path}: {problem.what}")
                     reported = problems
-            except (RocwheelError, OSError) as error:
+            except (ExplainedError, OSError) as error:
                 self.say(f"cannot read {self.folder}: {error}")
             wait = max(LEAST_WAIT, REST * (time.monotonic() - begun))
 
@@ -146,7 +146,7 @@ class Index:
                 body = await run_sync(metadata, self.folder, wheel)
                 return page(request, body, "text/plain; charset=utf-8", _FOR_EVER)
             file = await run_sync(open_as_seen, self.folder, wheel.seen)
-        except (RocwheelError, OSError):
+        except (ExplainedError, OSError):
             raise HTTPException(
                 404, "the file changed or was removed: ask for its project's page again"
             ) from None

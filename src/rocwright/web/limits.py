@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rocwheel.http.address import checked
+from rocbase.http.address import checked
 from rocwright.web.connection import CURRENT, Connection
 
 MOST_BODY = 64 * 1024

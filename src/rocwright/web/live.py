@@ -14,7 +14,7 @@ import anyio
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.records.model import Run, StepRun, StepTime
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.graph import look_of
@@ -122,13 +122,13 @@ class Live:
         try:
             key = (run.id, self.bells.counter)
             return await self._runs.get(key, lambda: asked(lambda: self.site.records.run(run.id))) or run
-        except RocwrightError:
+        except ExplainedError:
             return run
 
     async def _changed(self) -> int:
         try:
             return (await asked(self.site.records.changed))[0]
-        except RocwrightError:
+        except ExplainedError:
             return self.bells.counter
 
 
@@ -148,7 +148,7 @@ class _Shared(Generic[T]):
         try:
             # one client that goes does not take it from the others
             return await asyncio.shield(task)
-        except RocwrightError:
+        except ExplainedError:
             self._known.pop(key, None)
             raise
 

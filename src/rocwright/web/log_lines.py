@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwheel.units import TERMINAL_CODE
+from rocbase.units import TERMINAL_CODE
 from rocwright.diagnosis.masking import masked
 
 CHUNK = 256 * 1024

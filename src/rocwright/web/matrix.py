@@ -12,8 +12,8 @@ from itertools import groupby
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.errors import RocwrightError
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.errors import ExplainedError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.cycle.run import last_cycle
 from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Cell
@@ -85,7 +85,7 @@ class Matrix:
             if kept is None or kept.counter != counter:
                 kept = await self._draw(stack, counter, kept.stacks if kept else {})
             runs = await self._now.part(any_)
-        except RocwrightError:
+        except ExplainedError:
             if kept is None:
                 raise
             return kept, ("", b"")

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright import __version__
 from rocwright.config import store_of
 from rocwright.home import Home
@@ -96,7 +96,7 @@ class Metrics(Collector):
     def _cycles(self) -> Iterator[Metric]:
         try:
             found = self.health.pace()
-        except RocwrightError:
+        except ExplainedError:
             # /healthz says that the settings cannot be read
             return
         if found.age is not None:
@@ -123,5 +123,5 @@ def _bytes_of(home: Home) -> int | None:
     try:
         store: Store = store_of(home)
         return sum(size for _, size in store.blobs()) if store.url.startswith("file:") else None
-    except (RocwrightError, OSError):
+    except (ExplainedError, OSError):
         return None

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.diagnosis.novel import MOST_WIDE
 from rocwright.diagnosis.search import search

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rocwheel.errors import RocwrightError
-from rocwheel.folders.links import is_plain_file
+from rocbase.errors import ExplainedError
+from rocbase.folders.links import is_plain_file
 from rocwright.provenance import sbom_of
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
@@ -55,13 +55,13 @@ def laid_out(folder: Path, made: Artifact) -> Laid | None:
     return None
 
 
-def check(laid: Laid) -> Verified | RocwrightError:
+def check(laid: Laid) -> Verified | ExplainedError:
     """What `rocwright attest verify` says of it with the key of who runs this. Nobody else is asked, and the
     whole file is read."""
     try:
         own = own_public_key()
         return verify(laid.file, laid.statements, [public_key(own)] if own else [])
-    except RocwrightError as error:
+    except ExplainedError as error:
         return error
 
 
@@ -90,7 +90,7 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
     try:
         for one in envelope.read_envelopes(file.with_name(file.name + envelope.SUFFIX)):
             yield read_statement(one), tuple(keyid for keyid, _ in one.signatures)
-    except RocwrightError:
+    except ExplainedError:
         return
 
 
@@ -108,5 +108,5 @@ def _is_of(said: dict[str, Any], sha256: str) -> bool:
 def _sbom(file: Path) -> Document | None:
     try:
         return sbom_of.read_document(file)
-    except RocwrightError:
+    except ExplainedError:
         return None

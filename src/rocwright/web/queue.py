@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
-from rocwheel.processes import run as process
-from rocwheel.processes.python import python_module
+from rocbase.errors import ExplainedError
+from rocbase.processes import run as process
+from rocbase.processes.python import python_module
 from rocwright import __version__
 from rocwright.records.ended import ended_as, me
 from rocwright.records.model import Run, StepRun, new_run_id, now
@@ -162,7 +162,7 @@ class Queue:
             with self.turn:
                 try:
                     self._build(order)
-                except (RocwrightError, OSError) as error:
+                except (ExplainedError, OSError) as error:
                     self.say(f"build {order.request.stack} for {order.by}: {error}")
                 finally:
                     self.current = self._child = None

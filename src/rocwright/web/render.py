@@ -7,7 +7,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rocwheel.units import count, duration, size
+from rocbase.units import count, duration, size
 from rocwright.records.standings import standing
 
 

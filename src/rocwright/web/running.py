@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rocwheel.files.atomic import sha256_bytes
+from rocbase.files.atomic import sha256_bytes
 from rocwright.records.model import Which
 from rocwright.web.cycling import Cycling
 from rocwright.web.eta import going

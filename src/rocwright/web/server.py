@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 
 if TYPE_CHECKING:
     import uvicorn

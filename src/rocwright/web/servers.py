@@ -12,7 +12,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.home import Home
 from rocwright.serving import state
 from rocwright.serving.model import ServerState
@@ -74,7 +74,7 @@ def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> Shown:
     word, why = "not known", ""
     try:
         word = "running" if state.runs(server) else "ended"
-    except RocwrightError as error:
+    except ExplainedError as error:
         why = error.message
     return Shown(server=server, state=word, why=why, model=Path(server.model).name, lines=log.lines[-LINES:])
 

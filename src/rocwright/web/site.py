@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.cycle.channels import channels, channels_in
 from rocwright.diagnosis.masking import secrets_of_environment
 from rocwright.home import Home

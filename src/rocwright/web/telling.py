@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import RocwrightError
+from rocbase.errors import ExplainedError
 from rocwright.home import Home
 from rocwright.notify.ledger import read
 from rocwright.notify.tell import start
@@ -72,7 +72,7 @@ class Telling:
                 every=cycling.hours if cycling else 0,
                 since=self.health.since,
             )
-        except RocwrightError as error:
+        except ExplainedError as error:
             self.say(f"changes are not told: {error}")
             return
         while child.poll() is None and not self._ended.wait(0.2):
@@ -85,7 +85,7 @@ class Telling:
         try:
             cells = self.records.changed()[1]
             late = self.health.pace().late
-        except RocwrightError:
+        except ExplainedError:
             return None
         folders = (self.home.cycles, self.home.watched)
         return cells, late, tuple(_newest(one.glob("*.json")) for one in folders)

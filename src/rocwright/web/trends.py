@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwright.records.model import BENCH, Artifact, Run, StepAt, StepRun, Which
 from rocwright.resolve.difference import difference
 from rocwright.resolve.tell_difference import tell_difference

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.serving.models.hub import COMMIT, REPOSITORY, FakeHub, serving
 
-from rocwheel.errors import CheckError, FetchError, InputError, NetworkError, RocwrightError
+from rocbase.errors import CheckError, ExplainedError, FetchError, InputError, NetworkError
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.serving.models.find import find_model
@@ -60,8 +60,8 @@ class Wanted:
             progress=PlainProgress(),
         )
 
-    def refused(self, words: str, *kinds: str) -> RocwrightError:
-        with pytest.raises(RocwrightError) as error:
+    def refused(self, words: str, *kinds: str) -> ExplainedError:
+        with pytest.raises(ExplainedError) as error:
             self(words, *kinds)
         assert error.value.cause and error.value.next_step
         assert TOKEN not in f"{error.value.as_dict()} {self.said}"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError, RocwrightError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import CheckError, ExplainedError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.home import Home
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
@@ -32,8 +32,8 @@ def find(path: Path, *kinds: str, trust: bool = False) -> Model:
     return find_model(str(path), kinds or ALL, home=home, trust=trust, say=lambda _: None)
 
 
-def refused(path: Path, *kinds: str) -> RocwrightError:
-    with pytest.raises(RocwrightError) as error:
+def refused(path: Path, *kinds: str) -> ExplainedError:
+    with pytest.raises(ExplainedError) as error:
         find(path, *kinds)
     assert error.value.cause and error.value.next_step
     return error.value

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwright.serving.models.safetensors import read_safetensors
 
 GOOD: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.folders.removal import remove_tree
+from rocbase.folders.removal import remove_tree
 from rocwheel_samples import hostile_files
 
 __all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot_remove"]

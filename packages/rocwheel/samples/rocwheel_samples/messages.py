@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-BASE = "RocwheelError"
+BASE = "ExplainedError"
 """The class that all failures are made from."""
 
 RIDDLES = ("see the end of the log", "see the log", "see below", "see above", "look at the file", "report it")

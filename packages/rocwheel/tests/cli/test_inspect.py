@@ -83,14 +83,14 @@ def test_a_file_without_gpu_code_is_told_so(tmp_path: Path) -> None:
 def test_help_loads_the_names_of_the_verbs_alone() -> None:
     program = (
         "import sys; from rocwheel.cli import cli; cli(['--help'], standalone_mode=False);"
-        "print({one for one in sys.modules if one.startswith('rocwheel.')})"
+        "print({one for one in sys.modules if one.startswith(('rocbase.', 'rocwheel.'))})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = ast.literal_eval(done.stdout.splitlines()[-1])
-    assert {one for one in loaded if not one.startswith("rocwheel.cli")} == {
-        "rocwheel.processes",
-        "rocwheel.processes.startup",
-        "rocwheel.terminal",
+    assert {one for one in loaded if not one.startswith(("rocbase.cli", "rocwheel.cli"))} == {
+        "rocbase.processes",
+        "rocbase.processes.startup",
+        "rocbase.terminal",
         "rocwheel.version",
     }
     assert not {one for one in loaded if one.removeprefix("rocwheel.cli.") in VERBS}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocbase.errors import ExplainedError
 from rocwheel.cli import cli
-from rocwheel.errors import RocwheelError
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged
 from rocwheel.wheels.audit.llvm import Disassembler
 from rocwheel.wheels.audit.run import Audited, Report, _no_code
@@ -59,7 +59,7 @@ def output(wheel: Path, words: tuple[str, ...]) -> str:
     places = {"WHEEL": str(wheel), "OUT": str(wheel.parent / "out")}
     done = CliRunner().invoke(cli, [places.get(one, one) for one in words])
     error = done.exception
-    told = f"{error.message}: {error.cause}\n{error.detail}" if isinstance(error, RocwheelError) else ""
+    told = f"{error.message}: {error.cause}\n{error.detail}" if isinstance(error, ExplainedError) else ""
     assert told or error is None or isinstance(error, SystemExit)
     return done.output + told
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, RocwheelError
+from rocbase.errors import CheckError, ExplainedError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel_samples.wheel_making import FILES, zip_of
 
@@ -48,7 +48,7 @@ def test_files_deflated_and_stored_are_read_with_their_modes(tmp_path: Path) -> 
 def test_what_is_no_zip_or_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no zip")
     for name in ("x", "y"):
-        with pytest.raises(RocwheelError), open_wheel(tmp_path / name):
+        with pytest.raises(ExplainedError), open_wheel(tmp_path / name):
             pass
 
 
@@ -65,7 +65,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
 )
 def test_hostile_names_are_refused(tmp_path: Path, name: str) -> None:
     path = made(tmp_path, lambda archive: archive.writestr(name, b""))
-    with pytest.raises(RocwheelError, match="path"):
+    with pytest.raises(ExplainedError, match="path"):
         read_all(path)
 
 
@@ -137,5 +137,5 @@ def test_a_damaged_zip_is_read_or_told_and_nothing_else(
         path.write_bytes(bytes_)
         try:
             read_all(path)
-        except RocwheelError as error:
+        except ExplainedError as error:
             assert error.failure.value in ("input", "check")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.asked import chosen_targets, code_targets, every_gpu, here, strongest
 from rocwheel.wheels.gpu_table import gpu_table, only_targets
 from rocwheel_samples.trees import write_tree

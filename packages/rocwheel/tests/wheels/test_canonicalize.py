@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
-from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.canonicalize import OTHERWISE, form_of, normalise, wheels_in
 from rocwheel.wheels.metadata import Row, record_bytes
 from rocwheel_samples.wheel_making import FILES, NAME, small_wheel

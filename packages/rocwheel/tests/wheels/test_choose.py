@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed, targets
 from rocwheel_samples.tables import each
 

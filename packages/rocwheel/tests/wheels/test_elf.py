@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.source import Held
 from rocwheel_samples.fatbin import host_elf

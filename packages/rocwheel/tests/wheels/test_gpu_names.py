@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.gpu_names import find, find_one, target_id
 from rocwheel.wheels.gpu_table import GpuTable, gpu_table
 from rocwheel_samples.command import Command

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import find, find_one
 from rocwheel.wheels.gpu_table import gpu_table, only_targets

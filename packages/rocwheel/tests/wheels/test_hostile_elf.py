@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import fatbin
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.source import Held

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.environment import inspect_environment
 from rocwheel.wheels.inspection import inspect
 from rocwheel_samples.fatbin import (

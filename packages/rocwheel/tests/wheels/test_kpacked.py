@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rocbase.errors import CheckError, FailureClass
 from rocwheel.cli import cli
 from rocwheel.cli.check_gpu import CANNOT_TELL
-from rocwheel.errors import CheckError, FailureClass
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import check_targets
 from rocwheel.wheels.devicecode.fatbin import TAKEN_OUT, fat_binary

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.bounds import MIB, Bound
+from rocbase.errors import CheckError, InputError
+from rocbase.files.bounds import MIB, Bound
 from rocwheel.wheels import archives
 from rocwheel.wheels.members import HEAD, members
 from rocwheel_samples.archives import tar, write_files, write_image

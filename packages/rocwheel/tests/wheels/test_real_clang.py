@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.inspection import kernels_of

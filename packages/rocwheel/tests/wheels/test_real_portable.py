@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.choose import ANY_GPU, Target
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.inspection import inspect, kernels_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import marks
 from rocwheel.wheels.elf import FRONT
 from rocwheel.wheels.inspection import inspect

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, InputError, InternalError
+from rocbase.errors import CheckError, InputError, InternalError
 from rocwheel.wheels import zipping
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.metadata import read_record

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rocwheel.errors import CheckError
-from rocwheel.files.bounds import Bound
+from rocbase.errors import CheckError
+from rocbase.files.bounds import Bound
 from rocwheel.wheels import source, zips
 from rocwheel.wheels.source import BLOCK, Budget, Held
 from rocwheel.wheels.zips import zip_members

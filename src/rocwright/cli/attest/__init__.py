@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.verbs import DefaultVerb
+from rocbase.cli.verbs import DefaultVerb
 
 VERBS = {
     "file": "Sign how a file was built on this machine (FILE.intoto.jsonl); the verb may be left out.",

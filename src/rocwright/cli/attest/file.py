@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("file")
@@ -23,7 +23,7 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     Only for files that this machine built: a statement records what was seen. A passphrase is read from
     $ROCWRIGHT_ATTEST_PASSPHRASE.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.provenance.sidecars import attest
     from rocwright.signing.keys import chosen

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("key")
@@ -22,7 +22,7 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
     Without PATH it becomes the key that `build` and `attest` use: attest.key in $ROCWRIGHT_HOME where that is
     set, else in ~/.config/rocwright.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.signing.keys import PASSPHRASE, make_key
 
     passphrase = ""

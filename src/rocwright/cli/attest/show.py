@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
-from rocwheel.units import printable
+from rocbase.cli.options import json_option
+from rocbase.units import printable
 
 if TYPE_CHECKING:
     from rocwright.provenance.check import Attestation
@@ -23,7 +23,7 @@ def command(file: Path, as_json: bool) -> None:
     FILE is an artifact with its statement next to it, or the .intoto.jsonl itself. --json prints the
     statements as they are.
     """
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.provenance.check import read_statement, statements_of, told
     from rocwright.signing.envelope import SUFFIX, read_envelopes
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -30,8 +30,8 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import InputError
     from rocwright.cli.attest.show import tell
     from rocwright.provenance.check import SAYS_NOT, statements_of, verify
     from rocwright.signing.keys import own_public_key, public_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.verbs import DefaultVerb
+from rocbase.cli.verbs import DefaultVerb
 
 VERBS = {
     "of": "What is in a file or a stack; the verb may be left out.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 if TYPE_CHECKING:
     from rocwright.provenance.compare import Compared
@@ -30,7 +30,7 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwright.provenance.compare import compare
     from rocwright.provenance.sbom_of import read_document
 

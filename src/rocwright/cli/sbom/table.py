@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.units import printable
+from rocbase.units import printable
 from rocwright.provenance.documents import Document, Part
 
 EXCLUDED, OPTIONAL = "excluded", "optional"
@@ -15,7 +15,7 @@ LABEL = 40
 
 def show(document: Document, *, every: bool) -> None:
     """What it is of, the edits, and the components; those needed to build alone are counted, or told too."""
-    from rocwheel.cli.tell import print_rows, print_table
+    from rocbase.cli.tell import print_rows, print_table
 
     click.echo(click.style(f"{document.subject} {document.version}".strip(), bold=True))
     told = ((name.removeprefix("rocwright:")[:LABEL], value) for name, value in document.properties.items())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
+from rocbase.cli.verbs import Verbs
 from rocwheel.cli import ALIASES, PACKAGE, VERBS
 from rocwheel.cli.caller import use
-from rocwheel.cli.verbs import Verbs
 
 
 @click.group("wheel", cls=Verbs, verbs=VERBS, aliases=ALIASES, package=PACKAGE)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rocbase.errors import ExplainedError
 from rocwheel.cli.sboms import paths
-from rocwheel.errors import RocwrightError
 
 
 def sboms(wheel: Path) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
 
     try:
         inside = sboms_in(wheel)
-    except RocwrightError:
+    except ExplainedError:
         # no whole wheel: what is wrong with it is told by who judges it
         return []
     found = []
@@ -29,7 +29,7 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"path": path, "of": "", "components": 0, "edits": 0, "wrong": ""}
         try:
             document = parse_document(data, path)
-        except RocwrightError as error:
+        except ExplainedError as error:
             row["wrong"] = f"{error.message}: {error.cause}"
         else:
             row["of"] = f"{document.subject} {document.version}".strip()
@@ -58,6 +58,6 @@ def compared(before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Se
 
     try:
         found = compare(read_document(before), read_document(after))
-    except RocwrightError:
+    except ExplainedError:
         return {}, ()
     return asdict(found), list(lines(found, every))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwheel.units import size
+from rocbase.units import size
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import fits

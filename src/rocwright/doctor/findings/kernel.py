@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from rocwheel.units import printable
+from rocbase.units import printable
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.diagnose import Diagnosis, Known, Where, diagnose
 from rocwright.diagnosis.facts import HostFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.diagnosis.facts import Concern, Grade, HostFacts
 
 ORDER: tuple[Grade, ...] = ("error", "warning", "note", "ok")

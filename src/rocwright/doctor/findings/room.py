@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rocwheel.units import size
+from rocbase.units import size
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import Finding, Say, speaker
 from rocwright.doctor.needs import Need

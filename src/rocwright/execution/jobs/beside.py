@@ -19,7 +19,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from rocwheel.model import Frozen
+from rocbase.model import Frozen
 from rocwright.execution.jobs.kernel import text
 from rocwright.sandbox import state
 

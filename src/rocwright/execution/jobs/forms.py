@@ -15,8 +15,8 @@ from functools import cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.model.sizes import Size
 

@@ -23,8 +23,8 @@ from typing import Annotated
 from filelock import FileLock
 from pydantic import Field, ValidationError
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
 from rocwright.execution.jobs.processes import Kind
 from rocwright.home import Home
 

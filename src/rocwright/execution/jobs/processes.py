@@ -16,10 +16,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.errors import RocwrightError
-from rocwheel.model import Frozen
-from rocwheel.processes import run as process
-from rocwheel.toml.read import Reader
+from rocbase.errors import ExplainedError
+from rocbase.model import Frozen
+from rocbase.processes import run as process
+from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.execution.jobs.kernel import text
 from rocwright.sandbox import state
@@ -232,7 +232,7 @@ def _boxes() -> list[tuple[str, int]]:
     """The sandboxes of this user, each with its owner's process id."""
     try:
         names = [entry.name for entry in os.scandir(state.home())]
-    except (OSError, RocwrightError):
+    except (OSError, ExplainedError):
         return []
     owners = [(name, state.owner_of(name)) for name in names]
     return [(name, owner.pid) for name, owner in owners if owner is not None]

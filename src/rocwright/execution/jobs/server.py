@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
-from rocwheel.units import size
+from rocbase.units import size
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.beside import NOBODY, Board
 from rocwright.execution.jobs.circulation import WRITERS, Circulation

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from distributed import Client
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 
 if TYPE_CHECKING:
     from distributed.security import Security

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from distributed import LocalCluster
 from distributed.deploy.cluster import Cluster
 
-from rocwheel.errors import InputError, NetworkError
-from rocwheel.processes.python import safe_children
+from rocbase.errors import InputError, NetworkError
+from rocbase.processes.python import safe_children
 from rocwright.config import FarmCluster
 from rocwright.farm.dask import worker
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect, quiet
 from rocwright.farm.dask.security import LOOPBACK

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from distributed import KilledWorker
 
-from rocwheel.errors import NetworkError
+from rocbase.errors import NetworkError
 from rocwright.config import config
 from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task

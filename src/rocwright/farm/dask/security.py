@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from rocwheel.errors import InputError
-from rocwheel.http.address import split
+from rocbase.errors import InputError
+from rocbase.http.address import split
 from rocwright.farm.certificates import CA, CERTIFICATE, KEY, make_certificates
 from rocwright.sandbox import state
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import dask.config
 from distributed import Worker, get_worker
 
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.http.address import split
+from rocbase.folders.temporary import temporary_folder
+from rocbase.http.address import split
 from rocwright.farm.dask.client import quiet
 from rocwright.farm.dask.security import LOOPBACK
 from rocwright.farm.handed import Handed, Told

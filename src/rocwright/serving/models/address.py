@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwright.serving.models.refused import shown
 
 SCHEME = "hf:"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rocwheel.units import duration, size
+from rocbase.units import duration, size
 from rocwright.execution.progress import Progress, Running
 
 EVERY = 0.25

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 from rocwright.model.sizes import Size
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rocwheel.errors import InputError, NetworkError
+from rocbase.errors import InputError, NetworkError
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.home import Home
 from rocwright.serving.models.address import SCHEME, Address, parse_address

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rocwheel.errors import OutOfMemoryError
-from rocwheel.units import size
+from rocbase.errors import OutOfMemoryError
+from rocbase.units import size
 from rocwright.machine.model import Gpu, Machine, Memory
 from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.model import Head, Model

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rocwheel.errors import FetchError, OutOfDiskError, RocwrightError
-from rocwheel.files.atomic import CHUNK, sha256_file, write_atomic
-from rocwheel.http.address import split
-from rocwheel.units import size
+from rocbase.errors import ExplainedError, FetchError, OutOfDiskError
+from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
+from rocbase.http.address import split
+from rocbase.units import size
 from rocwright.execution.progress import Progress
 from rocwright.serving.models.address import Address, is_safe
 from rocwright.serving.models.bar import bar_for
@@ -188,7 +188,7 @@ class Hub:
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
         try:
             yield api
-        except (RocwrightError, KeyboardInterrupt):
+        except (ExplainedError, KeyboardInterrupt):
             raise
         except Exception as error:
             where = Where(host, address.repository, file, address.revision)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwright.serving.models.facts import Format, ModelsFile
 from rocwright.serving.models.ggml_bin import read_ggml_bin
 from rocwright.serving.models.gguf import read_gguf

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocwheel.errors import CheckError
-from rocwheel.units import count, printable, size
+from rocbase.errors import CheckError
+from rocbase.units import count, printable, size
 
 MOST_SHOWN = 80
 """Characters of a stranger's text that a message shows."""

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_file
 from rocwright.serving.models.facts import ModelsFile
 from rocwright.serving.models.local import local_model
 from rocwright.serving.models.model import Model

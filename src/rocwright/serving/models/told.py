@@ -7,7 +7,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError, NetworkError, RocwrightError
+from rocbase.errors import ExplainedError, InputError, NetworkError
 from rocwright.serving.models.refused import shown
 
 LOGIN = "log in (hf auth login), or set HF_TOKEN"
@@ -29,7 +29,7 @@ class Where:
     revision: str
 
 
-def told(error: Exception, where: Where, names: Callable[[], list[str]]) -> RocwrightError:
+def told(error: Exception, where: Where, names: Callable[[], list[str]]) -> ExplainedError:
     """The error of huggingface_hub as one of ours; `names` asks for the files that the repository has."""
     from huggingface_hub import errors
 
@@ -79,7 +79,7 @@ def _why(error: BaseException) -> str:
     return f"it does not answer ({type(error).__name__})"
 
 
-def _no_file(where: Where, names: Callable[[], list[str]]) -> RocwrightError:
+def _no_file(where: Where, names: Callable[[], list[str]]) -> ExplainedError:
     try:
         there = names()
     except Exception:  # they are only for the next step: the failure that is told is the file's

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rocbase.cli.start import start
 from rocwheel.cli import quick
-from rocwheel.cli.start import start
 
 if TYPE_CHECKING:
     import click
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> object:
 
 
 def _failed(error: Exception) -> int:
-    from rocwheel.cli.tell import tell_any
-    from rocwheel.errors import as_known
+    from rocbase.cli.tell import tell_any
+    from rocbase.errors import as_known
 
-    return tell_any(as_known(error), as_json="--json" in sys.argv)
+    return tell_any(as_known(error, "rocwheel"), as_json="--json" in sys.argv)

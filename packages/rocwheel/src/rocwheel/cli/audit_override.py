@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option
+from rocbase.cli.options import json_option
+from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
     from rocwheel.wheels.audit.run import Advice, Report
@@ -43,9 +44,9 @@ def command(context: click.Context, path: Path, code: str, on: str, llvm: Path |
     Each kernel is disassembled for both targets and compared, including registers, memory, and what LLVM
     knows of hardware bugs and differences. The exit code is 0 only if every kernel is safe, otherwise 12.
     """
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import FailureClass
     from rocwheel.cli.caller import gpus as known
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import FailureClass
     from rocwheel.wheels.audit.judge import AuditVerdict
     from rocwheel.wheels.audit.run import advice, audit_override
 
@@ -83,8 +84,8 @@ def _as_data(report: Report, told: Advice) -> dict[str, Any]:
 
 
 def _show(report: Report, told: Advice) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_table
+    from rocbase.units import count
     from rocwheel.wheels.audit.judge import AuditVerdict
 
     click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")

@@ -9,8 +9,8 @@ from typing import Any, Protocol, cast
 
 import click
 
+from rocbase.units import printable
 from rocwheel.cli.sboms import paths
-from rocwheel.units import printable
 
 _SBOMS, _GPUS = "rocwheel.sboms", "rocwheel.gpus"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("canonicalize")
@@ -43,8 +43,8 @@ def command(
 def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError, InputError
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError, InputError
     from rocwheel.wheels.canonicalize import form_of
 
     if any(wheel.is_dir() for wheel in wheels):
@@ -74,9 +74,9 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
 def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: bool, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from rocwheel.cli.common import say
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.errors import InputError
+    from rocbase.cli.options import say
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.errors import InputError
     from rocwheel.wheels.canonicalize import normalise
     from rocwheel.wheels.write import epoch_from_environment
 

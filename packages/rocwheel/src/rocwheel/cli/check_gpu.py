@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option
+from rocbase.cli.options import json_option
+from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
     from rocwheel.wheels.runs_on import RunsOn
@@ -22,7 +23,7 @@ RUNTIME_ONLY = 15
 
 def _no_file(context: click.Context, _: click.Parameter, value: str) -> str:
     """The GPU; a file in its place is told with the order of the arguments."""
-    from rocwheel.errors import InputError
+    from rocbase.errors import InputError
 
     if Path(value).suffix and Path(value).exists():
         raise InputError(
@@ -52,9 +53,9 @@ def command(
     """
     from dataclasses import asdict
 
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
     from rocwheel.cli.caller import gpus as known
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
     from rocwheel.wheels.choose import targets
     from rocwheel.wheels.devicecode.gpu import machines
     from rocwheel.wheels.runs_on import RunsOn, runs_together, worst

@@ -1,9 +1,9 @@
-"""Options that several verbs share."""
+"""Completions that several verbs share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from rocwheel.wheels.gpu_table import GpuNames
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -41,13 +39,3 @@ def completions(gpus: Iterable[GpuNames], incomplete: str) -> list[CompletionIte
         for name, told in found.items()
         if name.lower().startswith(incomplete.lower())
     ]
-
-
-def json_option(function: F) -> F:
-    """--json on every verb that reports."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")(function)
-
-
-def say(text: str) -> None:
-    """Progress on standard error."""
-    click.echo(text, err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 _PATH = click.Path(exists=True, path_type=Path)
 
@@ -24,8 +24,8 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
+    from rocbase.cli.tell import print_json
     from rocwheel.cli.caller import sboms
-    from rocwheel.cli.tell import print_json
     from rocwheel.wheels.diff.text import lines, summary
     from rocwheel.wheels.diff.wheels import diff
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rocbase.cli.verbs import Verbs
 from rocwheel.cli import ALIASES, PACKAGE, VERBS
-from rocwheel.cli.verbs import Verbs
 
 
 @click.group(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option
+from rocbase.cli.options import json_option
+from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
     from rocwheel.wheels.index.model import Problem
@@ -40,8 +41,8 @@ def build(folder: Path, out: Path | None, everything: bool, as_json: bool) -> No
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_json
+    from rocbase.units import count
     from rocwheel.wheels.index.write import write
 
     look, done = write(folder, out or folder, everything=everything, progress=_counter("read"))
@@ -79,9 +80,9 @@ def serve(words: tuple[str, ...]) -> None:
 @json_option
 def list_(folder: Path, gpu: str, as_json: bool) -> None:
     """List the wheels of an index of FOLDER, each with the GPUs that it has code for."""
+    from rocbase.cli.tell import print_json, print_table
+    from rocbase.units import size
     from rocwheel.cli.caller import gpus as known
-    from rocwheel.cli.tell import print_json, print_table
-    from rocwheel.units import size
     from rocwheel.wheels.index.look import look
     from rocwheel.wheels.index.model import MARKER, PAGES, Marker, is_for
 
@@ -136,9 +137,9 @@ def check(folder: Path, quick: bool, as_json: bool) -> None:
 
     The exit code is 12 if something is wrong.
     """
-    from rocwheel.cli.tell import print_json
-    from rocwheel.errors import CheckError
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_json
+    from rocbase.errors import CheckError
+    from rocbase.units import count
     from rocwheel.wheels.index.check import check as find_faults
 
     found = find_faults(folder, hashes=not quick)
@@ -186,7 +187,7 @@ def _counter(what: str) -> Callable[[int, int], None]:
 
 def _tell(problems: Sequence[Problem]) -> None:
     """Say what was left out; ends the command with 12 where anything was."""
-    from rocwheel.errors import CheckError
+    from rocbase.errors import CheckError
 
     for one in problems:
         click.echo(f"{click.style('left out', fg='red')}  {one.path}: {one.what}", err=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rocwheel.cli.common import json_option
-from rocwheel.units import count
+from rocbase.cli.options import json_option
+from rocbase.units import count
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.code_objects import Unseen
@@ -79,7 +79,7 @@ def command(
             click.echo()
             print_findings(findings)
     if any(one.grade == "error" for one in findings):
-        from rocwheel.errors import CheckError
+        from rocbase.errors import CheckError
 
         context.exit(CheckError.failure.exit_code)
 
@@ -97,7 +97,7 @@ def _inspected(path: Path, venv: bool, *, heads: bool) -> Inspection:
 def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, other: object) -> None:
     if other:
         raise click.UsageError("of several PATHS only the code is listed: --targets and --json go with them")
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwheel.wheels.inspection import inspect_together
 
     found = inspect_together(paths, heads=heads)
@@ -108,8 +108,8 @@ def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, other: object
 
 
 def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[dict[str, Any]]) -> None:
+    from rocbase.cli.tell import print_json
     from rocwheel.cli.findings import as_data
-    from rocwheel.cli.tell import print_json
 
     told = found.as_dict() | {"sboms": bills}
     print_json(told | ({} if findings is None else {"findings": as_data(findings)}))
@@ -122,8 +122,8 @@ def _judged(path: Path) -> list[Finding]:
 
 
 def _tell(found: Inspection) -> None:
+    from rocbase.cli.tell import print_table
     from rocwheel.cli.listing import listing
-    from rocwheel.cli.tell import print_table
 
     for one in listing(found):
         if isinstance(one, str):
@@ -135,7 +135,7 @@ def _tell(found: Inspection) -> None:
 def _kernels(path: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwheel.wheels.devicecode.code_objects import Unseen
     from rocwheel.wheels.inspection import kernels_of
 
@@ -186,7 +186,7 @@ def _tell_unseen(unseen: Unseen) -> None:
 def _resources(path: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwheel.wheels.audit.resources import resources
     from rocwheel.wheels.devicecode.code_objects import Unseen
 

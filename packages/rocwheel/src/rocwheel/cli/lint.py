@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 if TYPE_CHECKING:
     from rocwheel.wheels.lint.rules import Linted, Profile
@@ -58,7 +58,7 @@ def command(
         return
     if not paths:
         raise click.UsageError("Missing argument 'PATHS...'.")
-    from rocwheel.errors import CheckError
+    from rocbase.errors import CheckError
     from rocwheel.wheels.lint.rules import lint
 
     linted = [lint(path, chosen) for path in paths]
@@ -74,7 +74,7 @@ def command(
 def _write(
     linted: list[Linted], profile: Profile, strict: bool, sarif: Path | None, junit: Path | None
 ) -> None:
-    from rocwheel.files.atomic import write_atomic
+    from rocbase.files.atomic import write_atomic
     from rocwheel.wheels.lint.junit import junit as as_junit
     from rocwheel.wheels.lint.rules import rules_of
     from rocwheel.wheels.lint.sarif import sarif as as_sarif
@@ -95,8 +95,8 @@ def _tell(linted: list[Linted]) -> None:
 
 
 def _print_json(linted: list[Linted], profile: str, strict: bool) -> None:
+    from rocbase.cli.tell import print_json
     from rocwheel.cli.findings import as_data
-    from rocwheel.cli.tell import print_json
 
     files = [
         {"path": str(one.path), "passes": not one.failing(strict), "findings": as_data(one.findings)}
@@ -106,7 +106,7 @@ def _print_json(linted: list[Linted], profile: str, strict: bool) -> None:
 
 
 def _print_rules(profile: Profile, as_json: bool) -> None:
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.tell import print_json
     from rocwheel.wheels.lint.rules import rules_of
 
     found = rules_of(profile)

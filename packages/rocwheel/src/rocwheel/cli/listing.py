@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from rocwheel.units import count
+from rocbase.units import count
 from rocwheel.wheels.devicecode.code_objects import CodeObject
 from rocwheel.wheels.inspection import Inspection, Library, TargetCode, by_target
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("merge")
@@ -28,8 +28,8 @@ def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.common import say
-    from rocwheel.cli.tell import print_json
+    from rocbase.cli.options import say
+    from rocbase.cli.tell import print_json
     from rocwheel.wheels.split.merge import merge_wheels
 
     found = merge_wheels(wheels, out, tell=lambda name: say(f"  {name}"))

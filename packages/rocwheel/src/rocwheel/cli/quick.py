@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rocwheel.terminal import colours
+from rocbase.terminal import colours
 
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -32,8 +32,8 @@ def answered(words: Sequence[str]) -> bool:
 
 
 def _print(path: Path, heads: bool) -> bool:
+    from rocbase.cli.table import lines
     from rocwheel.cli.listing import listing
-    from rocwheel.cli.table import lines
     from rocwheel.wheels.inspection import inspect
 
     bold = sys.stdout.isatty() and colours()

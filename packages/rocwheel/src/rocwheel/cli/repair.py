@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option, say
+from rocbase.cli.options import json_option, say
+from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
     from rocwheel.wheels.repair import Plan
@@ -76,8 +77,8 @@ def command(
     """
     from dataclasses import asdict
 
+    from rocbase.cli.tell import print_json
     from rocwheel.cli.caller import gpus as known
-    from rocwheel.cli.tell import print_json
     from rocwheel.wheels.repair import Request, bundle, check_traced, plan_for
     from rocwheel.wheels.write import epoch_from_environment
 
@@ -123,7 +124,7 @@ def _as_data(plan: Plan) -> dict[str, object]:
 
 
 def _tell(plan: Plan) -> None:
-    from rocwheel.cli.tell import print_table
+    from rocbase.cli.tell import print_table
 
     aliases: dict[str, list[str]] = {}
     for alias in plan.aliases:

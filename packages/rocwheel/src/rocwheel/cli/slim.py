@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option
+from rocbase.cli.options import json_option
+from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,9 +60,9 @@ def command(
     """
     from dataclasses import asdict
 
+    from rocbase.cli.options import say
+    from rocbase.cli.tell import print_json
     from rocwheel.cli.caller import gpus as known
-    from rocwheel.cli.common import say
-    from rocwheel.cli.tell import print_json
     from rocwheel.wheels.slim import slim
     from rocwheel.wheels.write import epoch_from_environment
 
@@ -85,8 +86,8 @@ MOST_ROWS = 20
 
 
 def _tell(report: Report) -> None:
-    from rocwheel.cli.tell import print_table
-    from rocwheel.units import count
+    from rocbase.cli.tell import print_table
+    from rocbase.units import count
 
     files = [one for one in report.changed if one.after]
     print_table(

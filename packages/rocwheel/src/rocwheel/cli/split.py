@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwheel.cli.common import json_option
+from rocbase.cli.options import json_option
 
 
 @click.command("split")
@@ -33,8 +33,8 @@ def command(wheel: Path, out: Path, kpack: bool, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from rocwheel.cli.common import say
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.options import say
+    from rocbase.cli.tell import print_json, print_table
     from rocwheel.wheels.split.device_wheels import split_device_wheels
     from rocwheel.wheels.split.wheel import split_wheel
     from rocwheel.wheels.write import epoch_from_environment

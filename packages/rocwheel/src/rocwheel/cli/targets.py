@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from rocwheel.cli.common import complete_gpu, json_option
+from rocbase.cli.options import json_option
+from rocwheel.cli.common import complete_gpu
 
 
 @click.command("targets")
@@ -14,7 +15,7 @@ def command(name: str | None, as_json: bool) -> None:
     """Find GPUs by any name (gfx1151, "RX 580", 780M, "Strix Halo", 1002:67df), and those in this machine."""
     from dataclasses import asdict
 
-    from rocwheel.cli.tell import print_json, print_table
+    from rocbase.cli.tell import print_json, print_table
     from rocwheel.wheels.asked import every_gpu, here
     from rocwheel.wheels.gpu_names import find
 

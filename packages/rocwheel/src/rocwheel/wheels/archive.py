@@ -11,7 +11,7 @@ from typing import cast
 
 from isal import isal_zlib
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.metadata import dist_info_folder
 from rocwheel.wheels.source import BLOCK, FileSource, Source
 from rocwheel.wheels.write import File, check_paths

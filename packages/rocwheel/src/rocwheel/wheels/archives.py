@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import IO, cast
 
-from rocwheel.errors import CheckError, RocwheelError
-from rocwheel.files.bounds import PACKAGES
-from rocwheel.files.unpacking import Meter, gunzip, open_tar, unbzip2, unxz, unzstd
+from rocbase.errors import CheckError, ExplainedError
+from rocbase.files.bounds import PACKAGES
+from rocbase.files.unpacking import Meter, gunzip, open_tar, unbzip2, unxz, unzstd
 from rocwheel.wheels.formats import AR_MAGIC, packing
 from rocwheel.wheels.source import CHUNK, Budget, Source
 
@@ -79,7 +79,7 @@ def archive_errors(subject: str) -> Iterator[None]:
     """Turns what unpackers raise into CheckError."""
     try:
         yield
-    except RocwheelError:
+    except ExplainedError:
         raise
     except Exception as error:  # damaged archives raise errors of many kinds, and so do their unpackers
         raise _wrong(subject, str(error) or type(error).__name__) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.detect import SYSFS, DetectedGpu, find_gpus
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.gpu_names import find_one, target_id

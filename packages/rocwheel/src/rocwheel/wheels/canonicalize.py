@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import sha256_file
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.archive import open_wheel, opened
 from rocwheel.wheels.metadata import (
     RECORD,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.gpu_names import target_id
 from rocwheel.wheels.gpu_table import gpu_table, only_targets
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.choose import Code
 from rocwheel.wheels.devicecode.code_objects import fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary

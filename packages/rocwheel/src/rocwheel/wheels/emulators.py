@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from rocwheel.model import Frozen
-from rocwheel.toml.folders import data_folders
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
+from rocwheel.tables import data_folders
 
 PROC = Path("/proc")
 TABLE = "emulators.toml"

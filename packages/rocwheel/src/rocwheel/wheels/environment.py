@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.inspection import Elsewhere, Inspection, inspect
 
 _SITE_PACKAGES = ("lib/python*/site-packages", "lib64/python*/site-packages", "Lib/site-packages")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.gpu_table import GpuNames, GpuTable, Maker, Unsupported
 
 AMD = "1002"

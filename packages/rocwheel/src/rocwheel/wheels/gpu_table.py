@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from rocwheel.errors import InputError
-from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocbase.errors import InputError
+from rocbase.toml.folders import layers, read_toml
+from rocwheel.tables import data_folders
 
 FILE = "gpu_names.toml"
 GPU_LISTS = ("products", "also", "codenames", "pci_ids")

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rocwheel.errors import CheckError
-from rocwheel.folders.links import is_plain_file
+from rocbase.errors import CheckError
+from rocbase.folders.links import is_plain_file
 from rocwheel.wheels.archives import tar_entries
 from rocwheel.wheels.source import FileSource, Source
 

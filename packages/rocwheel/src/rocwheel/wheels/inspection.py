@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rocwheel.units import count
+from rocbase.units import count
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode import generic
 from rocwheel.wheels.devicecode.code_objects import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.members import Member
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import InputError, RocwheelError
-from rocwheel.files.bounds import check_text
+from rocbase.errors import ExplainedError, InputError
+from rocbase.files.bounds import check_text
 from rocwheel.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
 from rocwheel.wheels.source import Budget, FileSource, Source, damaged
 
@@ -76,7 +76,7 @@ def members(path: Path, budget: Budget | None = None) -> Iterator[Member]:
             yield from reader(file)
         else:
             yield _member(path.name, stat.S_IMODE(path.stat().st_mode), file)
-    except RocwheelError:
+    except ExplainedError:
         raise
     except OSError as error:
         raise InputError(

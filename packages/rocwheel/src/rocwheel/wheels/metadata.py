@@ -19,8 +19,8 @@ from packaging.tags import Tag
 from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.bounds import METADATA_LINES, RECORD_ROWS
+from rocbase.errors import CheckError, InputError
+from rocbase.files.bounds import METADATA_LINES, RECORD_ROWS
 from rocwheel.wheels.names import read_tags, read_version, read_wheel_name
 
 RECORD = "RECORD"

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
-from rocwheel.toml.folders import data_folders
-from rocwheel.toml.read import Reader, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
+from rocwheel.tables import data_folders
 
 FILE = "overrides.toml"
 

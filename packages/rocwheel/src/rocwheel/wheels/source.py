@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.marks import LONGEST, MOST, Passing, marks
 
 CHUNK = 1024 * 1024

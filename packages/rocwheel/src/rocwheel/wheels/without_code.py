@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.formats import PE_MAGIC
 from rocwheel.wheels.members import Member, members

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import atomic_file
-from rocwheel.files.bounds import check_text
+from rocbase.errors import InputError
+from rocbase.files.atomic import atomic_file
+from rocbase.files.bounds import check_text
 from rocwheel.wheels.hashing import Sha256
 from rocwheel.wheels.metadata import RECORD, SIGNATURES, Row, dist_info_folder, record_bytes
 from rocwheel.wheels.zipping import CHUNK, EARLIEST, Digest, Packed, Stream, ZipWriter, check_compressor

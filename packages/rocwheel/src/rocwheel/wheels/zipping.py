@@ -23,7 +23,7 @@ from typing import BinaryIO, Protocol, runtime_checkable
 
 from isal import isal_zlib
 
-from rocwheel.errors import CheckError, InternalError
+from rocbase.errors import CheckError, InternalError
 from rocwheel.wheels.hashing import Sha256
 
 CHUNK = 1024 * 1024

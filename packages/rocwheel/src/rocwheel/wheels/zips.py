@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from rocwheel.errors import CheckError
-from rocwheel.files.bounds import WHEELS
+from rocbase.errors import CheckError
+from rocbase.files.bounds import WHEELS
 from rocwheel.wheels.formats import EMPTY_ZIP_MAGIC, ZIP_MAGIC
 from rocwheel.wheels.source import Inflated, Source, Window
 

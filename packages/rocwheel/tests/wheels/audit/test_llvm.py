@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.audit.llvm import check_listing, find_disassembler
 from rocwheel_samples.gpu_assembly import assemble, kernel_source, llvm_tool
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import rocwheel
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.audit.judge import AuditVerdict
 from rocwheel.wheels.audit.run import advice, audit_override
 from rocwheel_samples.command import Command

@@ -18,7 +18,7 @@ from rocwheel_samples.wheel import CODE, make_wheel
 READS = """
 import json, os, sys
 from pathlib import Path
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import beside, code_objects
 beside.LARGE, beside._processors = 1, lambda: int(sys.argv[2])
 forked, parent, fork, real = [], os.getpid(), os.fork, code_objects.fat_binary

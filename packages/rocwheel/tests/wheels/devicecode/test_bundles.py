@@ -18,7 +18,7 @@ from threading import Thread
 import pytest
 import zstandard
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import Bundle, read_bundle
 from rocwheel.wheels.devicecode.bundles import Ahead, read_bundles
 from rocwheel.wheels.devicecode.fatbin import fat_binary

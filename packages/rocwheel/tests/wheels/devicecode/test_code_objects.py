@@ -14,7 +14,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels import source
 from rocwheel.wheels.devicecode.bundle import parse_entry_id
 from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode import embedded
 from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects, read_code

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.source import Held

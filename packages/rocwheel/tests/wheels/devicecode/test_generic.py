@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.devicecode.generic import covering, covers, generic_targets
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.trees import write_tree

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import gpu_header, machines
 from rocwheel_samples.fatbin import gpu_elf
 from rocwheel_samples.tables import each

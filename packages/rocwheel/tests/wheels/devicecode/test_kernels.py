@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.kernels import kernels
 from rocwheel_samples.code_object import code_object
 from rocwheel_samples.fatbin import gpu_elf

@@ -10,7 +10,7 @@ import msgpack
 import pytest
 import zstandard
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import kpack
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.devicecode.kpack_writer import Code, archive

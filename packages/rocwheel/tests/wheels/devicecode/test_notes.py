@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.code_object import CodeFile
 from rocwheel.wheels.devicecode.notes import notes
 from rocwheel_samples.code_object import code_object

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
-from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.diff.model import Change
 from rocwheel.wheels.diff.text import lines, summary

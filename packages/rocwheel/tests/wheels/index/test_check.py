@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.index.check import check
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import index, make_wheel

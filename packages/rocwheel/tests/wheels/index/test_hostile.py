@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError
-from rocwheel.files.bounds import METADATA
+from rocbase.errors import CheckError
+from rocbase.files.bounds import METADATA
 from rocwheel.wheels.index.examine import examine, wheel_name
 from rocwheel.wheels.index.look import MOST_DEEP, look, scan
 from rocwheel.wheels.index.model import MARKER, Problem, Seen

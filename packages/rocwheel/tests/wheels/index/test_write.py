@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.index.write import write
 from rocwheel.wheels.index.yanks import unyank, yank
 from rocwheel_samples.fatbin import compressed_bundle, host_elf, plain_bundle

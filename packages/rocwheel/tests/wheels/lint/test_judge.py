@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.lint.judge import judge
 from rocwheel.wheels.lint.linking import linking_findings, machine_findings, policy_findings
 from rocwheel.wheels.lint.model import Finding, Grade

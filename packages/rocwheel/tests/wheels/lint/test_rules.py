@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.lint import judge, linking, words
 from rocwheel.wheels.lint.junit import junit
 from rocwheel.wheels.lint.leftovers import the_leftovers

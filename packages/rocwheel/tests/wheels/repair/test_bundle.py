@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 import rocwheel
+from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
-from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.needed import linkage_of
 from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
 from rocwheel.wheels.write import File

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import InputError
-from rocwheel.toml.folders import DATA
+from rocbase.errors import InputError
+from rocwheel.tables import DATA
 from rocwheel.wheels.repair.facts import matches, the_facts
 from rocwheel_samples.tables import each
 

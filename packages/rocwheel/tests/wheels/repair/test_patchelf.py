@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.needed import linkage_of
 from rocwheel.wheels.repair import patchelf
 from rocwheel.wheels.repair.alias import alias_library

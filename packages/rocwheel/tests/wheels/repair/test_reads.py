@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.needed import Library, Linkage
 from rocwheel.wheels.repair import Request
 from rocwheel.wheels.repair.facts import the_facts

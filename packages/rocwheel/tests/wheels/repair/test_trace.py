@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.repair import Request, bundle, check_traced, trace
 from rocwheel.wheels.repair.trace import judge
 from rocwheel_samples.fake_rocm import compile_library, make_rocm, make_wheel

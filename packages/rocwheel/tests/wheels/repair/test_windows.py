@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
 from rocwheel.wheels.repair.dlls import dll_names_in, imports
 from rocwheel.wheels.repair.windows import with_hook

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
 from rocwheel.wheels.slim import slim

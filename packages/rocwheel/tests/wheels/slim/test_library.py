@@ -14,7 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rocwheel.errors import CheckError, InputError, RocwheelError
+from rocbase.errors import CheckError, ExplainedError, InputError
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.slim import slim
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
@@ -308,7 +308,7 @@ def test_a_damaged_library_is_an_error_of_rocwrights_own(
     library.write_bytes(content)
     try:
         slim(library, ["gfx1151"], folder / "out.so", epoch=0)
-    except RocwheelError:
+    except ExplainedError:
         assert [one.name for one in folder.iterdir()] == ["liba.so"]
 
 

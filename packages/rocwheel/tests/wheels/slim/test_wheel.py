@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocbase.errors import CheckError, InputError
 from rocwheel.cli.slim import command
-from rocwheel.errors import CheckError, InputError
 from rocwheel.wheels.archive import Deflated
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import code_objects

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rocbase.errors import CheckError
 from rocwheel.cli import cli
-from rocwheel.errors import CheckError
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
 from rocwheel.wheels.devicecode.fatbin import fat_binary

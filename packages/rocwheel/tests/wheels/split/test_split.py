@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rocbase.errors import CheckError, ExplainedError, InputError
 from rocwheel.cli import cli
-from rocwheel.errors import CheckError, InputError, RocwheelError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import normalise
 from rocwheel.wheels.devicecode.code_objects import code_objects
@@ -234,7 +234,7 @@ def test_a_manifest_that_lies_is_told_or_makes_no_difference(
     for others in (NAMES, NAMES[:1]):
         try:
             found = merge_wheels([wrong, *(parts[one] for one in others)], tmp_path / "merged")
-        except RocwheelError as error:
+        except ExplainedError as error:
             assert error.failure.value in ("input", "check")
         else:
             assert found.size < 1_000_000

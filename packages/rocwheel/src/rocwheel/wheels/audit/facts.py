@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, data_folders, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
+from rocwheel.tables import data_folders
 
 TABLE, PROCESSORS = "machine_code.toml", "isas.toml"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.audit.facts import Concern, concerns, isas, table
 from rocwheel.wheels.audit.limits import excesses, may_want_more_lds
 from rocwheel.wheels.audit.listing import Comparison, Function

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.processes import run as process
+from rocbase.errors import CheckError, InputError
+from rocbase.processes import run as process
 from rocwheel.wheels.audit.facts import table
 
 OBJDUMP = "llvm-objdump"

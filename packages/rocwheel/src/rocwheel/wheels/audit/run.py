@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged, Question, Reason, judge

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, MOST_KEPT, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import (
     ALIGNMENT,
     COMPRESSED_MAGIC,

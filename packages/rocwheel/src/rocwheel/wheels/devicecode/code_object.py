@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.notes import NOTES, notes
 from rocwheel.wheels.elf import RELOCATABLE, Elf, Section

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import NAMED_CODE, FatBinary, check_name, fat_binary, may_hold_code
@@ -163,7 +163,7 @@ def code_objects(path: Path, *, hashes: bool = False, unseen: Unseen | None = No
     """
     unseen = unseen or Unseen()
     if hashes:
-        from rocwheel.files.atomic import sha256_bytes
+        from rocbase.files.atomic import sha256_bytes
 
         found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path, unseen=unseen)]
     else:

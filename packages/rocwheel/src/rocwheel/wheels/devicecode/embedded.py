@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import Bundle

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode import kpack_reference
 from rocwheel.wheels.devicecode.bundle import Bundle, is_bundle

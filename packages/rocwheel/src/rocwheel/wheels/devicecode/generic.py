@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from rocwheel.errors import InputError
-from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocbase.errors import InputError
+from rocbase.toml.folders import layers, read_toml
+from rocwheel.tables import data_folders
 
 
 @cache

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.toml.folders import data_folders, layers, read_toml
+from rocbase.errors import CheckError, InputError
+from rocbase.toml.folders import layers, read_toml
+from rocwheel.tables import data_folders
 from rocwheel.wheels.elf import MAGIC
 
 HEADER_SIZE = 64

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
 from rocwheel.wheels.devicecode.unpacking import Unpacking

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
 
 SECTION, PE_SECTION = ".rocm_kpack_ref", ".kpackrf"

@@ -10,7 +10,7 @@ from typing import Any
 import msgpack
 import zstandard
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.devicecode.kpack import ALIGNMENT, HEADER, MAGIC, VERSION, ZSTD, Scheme
 from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros

@@ -10,9 +10,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from rocwheel.errors import CheckError
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, data_folders, parse
+from rocbase.errors import CheckError
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
+from rocwheel.tables import data_folders
 from rocwheel.wheels.devicecode.gpu import (
     HEADER_SIZE,
     any_machine,

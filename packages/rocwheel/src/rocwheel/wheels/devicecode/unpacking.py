@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from mmap import mmap
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.source import CHUNK, Source
 
 if TYPE_CHECKING:

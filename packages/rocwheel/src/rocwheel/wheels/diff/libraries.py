@@ -12,7 +12,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.diff.model import Names, names
 from rocwheel.wheels.elf import MOST_SECTIONS, MOST_SEGMENTS
 from rocwheel.wheels.source import CHUNK

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from rocwheel.files.atomic import sha256_bytes, sha256_file
+from rocbase.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.archive import opened
 from rocwheel.wheels.devicecode.fatbin import may_hold_code
 from rocwheel.wheels.devicecode.kpack import is_archive

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import sha256_file
-from rocwheel.folders.links import is_plain_file
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import sha256_file
+from rocbase.folders.links import is_plain_file
 from rocwheel.wheels.index.examine import wheel_name
 from rocwheel.wheels.index.model import MARKER, PAGES, Marker
 from rocwheel.wheels.index.write import HTML_NAME, JSON_NAME, METADATA, simple

@@ -15,8 +15,8 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion
 
-from rocwheel.errors import CheckError, RocwheelError
-from rocwheel.files.bounds import METADATA, WHEELS, check_text
+from rocbase.errors import CheckError, ExplainedError
+from rocbase.files.bounds import METADATA, WHEELS, check_text
 from rocwheel.wheels import zips
 from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
@@ -44,7 +44,7 @@ def examine(
     """
     try:
         return _examine(folder, seen, by_gpu, stopped)
-    except RocwheelError as error:
+    except ExplainedError as error:
         return Problem(seen.path, f"{error.message}; {error.next_step}")
     except OSError as error:
         return Problem(seen.path, f"it cannot be read: {error.strerror or error}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.index.model import MARKER, YANKS, Listed, Problem, Seen, Wheel
 
 SUFFIX = ".whl"

@@ -9,9 +9,9 @@ from typing import Annotated, NamedTuple, Self
 
 from pydantic import StringConstraints
 
-from rocwheel.files.atomic import write_atomic
-from rocwheel.folders.links import is_plain_file
-from rocwheel.model import Frozen
+from rocbase.files.atomic import write_atomic
+from rocbase.folders.links import is_plain_file
+from rocbase.model import Frozen
 from rocwheel.version import __version__
 
 MARKER = ".rocwright-index.json"

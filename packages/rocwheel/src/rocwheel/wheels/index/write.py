@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import CHUNK, atomic_file, write_atomic
-from rocwheel.folders.links import through_no_link
+from rocbase.errors import InputError
+from rocbase.files.atomic import CHUNK, atomic_file, write_atomic
+from rocbase.folders.links import through_no_link
 from rocwheel.wheels.index.look import Look, Progress, look
 from rocwheel.wheels.index.model import MARKER, PAGES, Listed, Marker, Wheel, is_for
 

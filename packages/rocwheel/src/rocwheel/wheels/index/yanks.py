@@ -11,10 +11,10 @@ from packaging.version import InvalidVersion, Version
 from pydantic import field_validator
 from tomlkit.items import Item
 
-from rocwheel.errors import InputError
-from rocwheel.files.atomic import write_atomic
-from rocwheel.model import Frozen
-from rocwheel.toml.read import parse, read_toml
+from rocbase.errors import InputError
+from rocbase.files.atomic import write_atomic
+from rocbase.model import Frozen
+from rocbase.toml.read import parse, read_toml
 from rocwheel.wheels.index.model import YANKS
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.elf import MAGIC

@@ -10,8 +10,9 @@ from typing import Annotated, Literal, Self
 import re2
 from pydantic import Field, model_validator
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, data_folders
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
+from rocwheel.tables import data_folders
 from rocwheel.wheels.lint.model import Finding, Grade
 
 LONGEST = 1024

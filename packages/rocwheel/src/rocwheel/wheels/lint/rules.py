@@ -11,9 +11,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, data_folders
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader
+from rocwheel.tables import data_folders
 from rocwheel.wheels.lint.leftovers import the_leftovers
 from rocwheel.wheels.lint.model import Finding, Grade
 from rocwheel.wheels.metadata import parse_name
@@ -110,7 +111,7 @@ def lint(path: Path, profile: Profile) -> Linted:
 
     Raises InputError where it cannot be read at all.
     """
-    from rocwheel.errors import CheckError
+    from rocbase.errors import CheckError
     from rocwheel.wheels.lint.judge import judge
 
     try:

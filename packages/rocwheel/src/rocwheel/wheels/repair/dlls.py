@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pefile
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.repair.facts import matches
 from rocwheel.wheels.source import CHUNK
 

@@ -9,8 +9,9 @@ from functools import cache
 
 from pydantic import Field
 
-from rocwheel.model import Frozen
-from rocwheel.toml.read import Reader, data_folders, parse
+from rocbase.model import Frozen
+from rocbase.toml.read import Reader, parse
+from rocwheel.tables import data_folders
 
 
 class Opened(Frozen):

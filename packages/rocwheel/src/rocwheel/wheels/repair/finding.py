@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.needed import Library, Linkage, Search, closure, linkage_of, of_system
 from rocwheel.wheels.repair.facts import Facts, Opened, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request

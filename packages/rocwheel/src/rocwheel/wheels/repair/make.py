@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.folders.temporary import temporary_folder
+from rocbase.errors import CheckError, InputError
+from rocbase.folders.temporary import temporary_folder
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.asked import code_target
 from rocwheel.wheels.elf import MAGIC

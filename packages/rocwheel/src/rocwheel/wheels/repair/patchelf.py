@@ -8,8 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.processes import run as process
+from rocbase.errors import CheckError, InputError
+from rocbase.processes import run as process
 from rocwheel.wheels.repair.model import Edit
 
 LEAST = (0, 14, 5)

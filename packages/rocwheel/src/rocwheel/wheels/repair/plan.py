@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from rocwheel.files.atomic import sha256_file
+from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.needed import Linkage, inside_folders
 from rocwheel.wheels.repair.facts import Facts
 from rocwheel.wheels.repair.finding import Found, Own, find

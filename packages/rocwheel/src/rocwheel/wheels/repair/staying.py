@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.repair.facts import Facts, matches
 from rocwheel.wheels.repair.model import Request
 

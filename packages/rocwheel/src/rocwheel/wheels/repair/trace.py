@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.folders.temporary import temporary_folder
-from rocwheel.processes import run as process
+from rocbase.errors import CheckError, InputError
+from rocbase.folders.temporary import temporary_folder
+from rocbase.processes import run as process
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.needed import Search, linkage_of, of_system
 from rocwheel.wheels.repair.facts import Facts, the_facts

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.repair.dlls import Folders, dll_names_in, imports, known_names
 from rocwheel.wheels.repair.facts import Facts, Known
 from rocwheel.wheels.repair.model import Brought, Lacking, Plan, Request

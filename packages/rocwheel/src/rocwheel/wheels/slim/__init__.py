@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.choose import Target, targets
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.gpu import machines

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.choose import Code, Target, needed
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf
 from rocwheel.wheels.devicecode.kpack import Archive

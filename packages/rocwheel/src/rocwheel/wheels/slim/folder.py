@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
-from rocwheel.files.atomic import atomic_file, sha256_file
+from rocbase.errors import CheckError, InputError
+from rocbase.files.atomic import atomic_file, sha256_file
 from rocwheel.wheels.metadata import DIST_INFO, RECORD, Row, read_record, record_bytes
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.scratch import scratch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import ALIGNMENT
 from rocwheel.wheels.parts import Part, whole, zeros
 from rocwheel.wheels.slim.cut import PAGE, Span

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.choose import Code, needed
 from rocwheel.wheels.devicecode.bundle import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rocwheel.errors import InputError
+from rocbase.errors import InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.choose import Target

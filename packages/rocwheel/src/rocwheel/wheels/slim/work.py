@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.choose import Code, needed
 from rocwheel.wheels.devicecode import bundle as offload

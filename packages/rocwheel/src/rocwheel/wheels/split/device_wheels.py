@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import kpack_writer
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.devicecode.kpack_reference import FOLDER, PLACEHOLDER, Reference

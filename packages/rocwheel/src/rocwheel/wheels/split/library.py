@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, FatBinary
 from rocwheel.wheels.elf import Elf

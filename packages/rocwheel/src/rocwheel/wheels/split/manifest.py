@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from rocwheel.errors import InputError
-from rocwheel.model import Frozen
+from rocbase.errors import InputError
+from rocbase.model import Frozen
 from rocwheel.wheels.metadata import Row, record_bytes
 from rocwheel.wheels.write import check_path
 

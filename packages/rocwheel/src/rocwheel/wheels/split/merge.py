@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwheel.errors import CheckError, InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.gpu import machines

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from rocwheel.errors import CheckError
+from rocbase.errors import CheckError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.devicecode.bundle import is_bundle
 from rocwheel.wheels.devicecode.fatbin import FatBinary, check_name, fat_binary, may_hold_code

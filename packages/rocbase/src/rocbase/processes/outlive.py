@@ -1,0 +1,99 @@
+"""What waits beside a process for its end, and starts what sweeps where something is left.
+
+It is run by its path (sandbox/reaper.py), one beside each build and each step: so it needs nothing but the
+smallest parts of the standard library, and what they share with other programs is here.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import sys
+
+SANDBOX = "rocwright"
+"""How the name of a sandbox's folder begins: then come its owner's number, its start, and a count."""
+
+PREFIX, SUFFIX = "rocwright-", ".tmp"
+"""How the name of a temporary folder begins and ends."""
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a temporary folder is opened for its lock."""
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None for one that is gone or awaits its parent."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def owner_of(name: str) -> tuple[int, int] | None:
+    """The number and the start of the process that a sandbox's name tells."""
+    words = name.split("-")
+    if len(words) == 4 and words[0] == SANDBOX and all(word.isdigit() for word in words[1:]):
+        return int(words[1]), int(words[2])
+    return None
+
+
+def left_behind(runtime: str, places: list[str]) -> bool:
+    """Whether a sandbox in the folder `runtime` has an owner that is gone, or a temporary folder of ours in
+    one of `places` has nobody who holds it."""
+    owners = [owner for name in _names(runtime) if (owner := owner_of(name))]
+    if any(start_time(pid) != start for pid, start in owners):
+        return True
+    found = [(at, name) for at in places for name in _names(at)]
+    return any(
+        _free(f"{at}/{name}") for at, name in found if name.startswith(PREFIX) and name.endswith(SUFFIX)
+    )
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _free(folder: str) -> bool:
+    try:
+        descriptor = os.open(folder, FOLDER)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(descriptor).st_uid == os.geteuid()
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def wait_for(pid: int, start: int) -> None:
+    """Return once that process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if start_time(pid) == start:
+            select.select([descriptor], [], [])
+    finally:
+        os.close(descriptor)
+
+
+def main(pid: str, start: str, sweeper: str, runtime: str, *places: str) -> None:
+    """Sweep what earlier owners left, wait for this one, and sweep what it left."""
+    sweep = [sys.executable, "-P", "-m", sweeper]  # as processes/python.py does
+    if left_behind(runtime, [*places]):
+        os.waitpid(os.posix_spawn(sys.executable, sweep, os.environ), 0)
+    wait_for(int(pid), int(start))
+    if left_behind(runtime, [*places]):
+        os.execv(sys.executable, sweep)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

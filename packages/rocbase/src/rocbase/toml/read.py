@@ -1,0 +1,184 @@
+"""TOML files as models; catalogs lie one over another, and what is wrong is named by file and place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from rocbase.errors import InputError
+from rocbase.model import Frozen
+from rocbase.toml.folders import holder as holder
+from rocbase.toml.folders import layers
+from rocbase.toml.folders import read_toml as read_toml
+from rocbase.toml.lines import line_in
+
+Model = TypeVar("Model", bound=Frozen)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """Something wrong in a catalog: the file, the place in it, and what."""
+
+    file: Path
+    place: str
+    what: str
+
+    @property
+    def line(self) -> int:
+        """The line of the file, from 1 on; 0 where it is about the whole file."""
+        return line_in(self.file, _parts(self.place))
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{line}" if (line := self.line) else str(self.file)
+        return f"{where}: {f'{self.place}: ' if self.place else ''}{self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads files of `folders`, the topmost first.
+
+    Without `faults` the first thing wrong is raised as InputError; with it everything wrong is added there,
+    and the rest is read.
+    """
+
+    folders: Sequence[Path]
+    faults: list[Fault] | None = None
+    where: dict[tuple[type[Frozen], str], tuple[Path, str]] = field(default_factory=dict)
+    """Where each thing that has a name was read: its file, and the place in it."""
+    texts: dict[Path, dict[str, object]] = field(default_factory=dict)
+
+    def files(self, kind: str) -> list[Path]:
+        """The TOML files of a folder such as `stacks`, the lowest first; of one name, the topmost."""
+        layers = [sorted((folder / kind).glob("*.toml")) for folder in reversed(self.folders)]
+        top = {path.name: path for layer in layers for path in layer}
+        return [path for layer in layers for path in layer if top[path.name] is path]
+
+    def layers(self, name: str) -> list[Path]:
+        """Every file of that name, the lowest first. There must be one."""
+        return layers(name, self.folders)
+
+    def data(self, path: Path) -> dict[str, object]:
+        """A file as data; nothing where it is at fault."""
+        if path in self.texts:
+            return self.texts[path]
+        try:
+            self.texts[path] = read_toml(path)
+        except InputError as error:
+            what = error.message.removeprefix(f"{path} ")
+            self.fault(path, "", f"{what}: {error.cause}" if error.cause else what, error)
+            self.texts[path] = {}
+        return self.texts[path]
+
+    def rows(self, path: Path, data: Mapping[str, object], name: str) -> list[dict[str, object]]:
+        """The tables [[name]] of a file."""
+        rows = data.get(name, [])
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            return rows
+        error = InputError(
+            f"{path}: `{name}` is not a list of tables",
+            cause=f"it is written as [{name}] or as a plain value",
+            next_step=f"write each as [[{name}]]",
+        )
+        self.fault(path, name, "is not a list of tables", error)
+        return []
+
+    def model(self, model: type[Model], data: object, path: Path, place: str = "") -> Model | None:
+        """`data` as a model; None where it is at fault."""
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            if self.faults is None:
+                raise refused(model, error, path) from error
+            for where, what in places(error):
+                self.fault(path, f"{place}{f'.{where}' if place and where else where}", what)
+            return None
+
+    def fault(self, path: Path, place: str, what: str, error: InputError | None = None) -> None:
+        """Note a fault, or raise it."""
+        if self.faults is None:
+            raise error or InputError(
+                f"{path} has an error",
+                cause=_told(path, _parts(place), what),
+                next_step="correct the entry that is named",
+            )
+        self.faults.append(Fault(path, place, what))
+
+    def named(self, model: type[Model], found: Iterable[tuple[Path, str, object]]) -> dict[str, Model]:
+        """Models by name, of (file, place, data); a folder's own stand in place of those of folders below."""
+        models: dict[str, Model] = {}
+        for path, place, data in found:
+            one = self.model(model, data, path, place)
+            if one is None:
+                continue
+            name = str(getattr(one, "name", ""))
+            before, _ = self.where.get((model, name), (None, ""))
+            if before is not None and self._layer(before) == self._layer(path):
+                self.fault(path, place, f"the name {name} is taken already, in {before}")
+            self.where[model, name] = path, place
+            models[name] = one
+        return models
+
+    def _layer(self, path: Path) -> Path | None:
+        return next((folder for folder in self.folders if path.is_relative_to(folder)), None)
+
+
+def parse(model: type[Model], data: object, path: Path) -> Model:
+    """`data` as a model. Raises InputError that names every place that is wrong."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise refused(model, error, path) from error
+
+
+def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
+    """What pydantic found, as an error that a user can act on."""
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
+    return InputError(
+        f"{path} is not a valid {name}",
+        cause="; ".join(
+            # what stands below another entry is not the model's own
+            _told(path, at, _said(one["type"], at, one["msg"], known if len(at) == 1 else ()))
+            for one in error.errors()[:8]
+            for at in (one["loc"],)
+        ),
+        next_step="correct the entries that are named",
+    )
+
+
+def _said(kind: str, place: Sequence[str | int], message: str, known: Iterable[str] = ()) -> str:
+    """What is wrong with one entry, in words for one who never heard of pydantic; `known` are its like."""
+    if kind == "missing":
+        return "it is missing"
+    if kind != "extra_forbidden":
+        return message
+    near = get_close_matches(str(place[-1]), [*known])
+    return f"there is no such entry{f', did you mean {near[0]}?' if near else ''}"
+
+
+def _told(path: Path, place: Sequence[str | int], what: str) -> str:
+    """What is wrong at a place of a file, with its line."""
+    line = line_in(path, place)
+    where = ".".join(str(part) for part in place)
+    # what a model's own check says is a sentence already
+    what = what.removeprefix("Value error, ")
+    return f"{f'line {line}: ' if line else ''}{where or 'the file'}: {what}"
+
+
+def _parts(place: str) -> tuple[str, ...]:
+    """The parts of a place such as `issue.3 (name).patterns.0`; what stands in brackets is for people."""
+    return tuple(re.sub(r" \([^)]*\)", "", place).split(".")) if place else ()
+
+
+def places(error: ValidationError) -> list[tuple[str, str]]:
+    """Each place that pydantic found wrong, and what is wrong there."""
+    return [
+        (".".join(str(part) for part in one["loc"]), _said(one["type"], one["loc"], one["msg"]))
+        for one in error.errors()
+    ]

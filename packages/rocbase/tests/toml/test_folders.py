@@ -1,0 +1,51 @@
+"""The folders of a catalog: a path in one names what lies in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocbase.errors import InputError
+from rocbase.toml.folders import holder, read_toml
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A catalog, beside a file that is none of its."""
+    catalog = tmp_path / "catalog"
+    (catalog / "sources/inside").mkdir(parents=True)
+    (tmp_path / "secret").write_text("x")
+    return catalog
+
+
+def test_what_lies_in_a_catalog_is_found(folder: Path) -> None:
+    assert holder("sources/inside", [folder]) == folder
+    assert holder("sources/none", [folder]) is None
+    (folder / "again").symlink_to("sources/inside")
+    assert holder("again", [folder]) == folder
+
+
+@pytest.mark.parametrize("name", ["../secret", "sources/../../secret", "sources/../../../etc", "/etc/passwd"])
+def test_a_path_that_leads_out_of_it_is_refused(folder: Path, name: str) -> None:
+    if name == "sources/../../../etc":
+        (folder.parent.parent / "etc").mkdir()
+    with pytest.raises(InputError, match="points outside the catalog"):
+        holder(name, [folder])
+
+
+def test_a_link_that_leads_out_of_it_is_refused(folder: Path) -> None:
+    (folder / "sources/link").symlink_to("../../secret")
+    with pytest.raises(InputError, match="points outside the catalog"):
+        holder("sources/link", [folder])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [('gpu = ["a"', 1), ("a = 1\na = 2", 2), ("a = 1\nb = [\n\n", 3), ("a = 1\na = 2\n", 2)],
+)
+def test_a_fault_at_the_end_of_a_file_has_a_line_too(text: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_toml(tmp_path / "x.toml")
+    assert f"(at line {line}, " in caught.value.cause
