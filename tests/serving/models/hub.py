@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
@@ -35,6 +36,10 @@ class FakeHub:
     """Where the bytes lie, if on another host."""
     plain: set[str] = field(default_factory=set)
     """Files that lie in git itself: their mark is git's name of them."""
+    floods: tuple[int, str] | None = None
+    """Status and encoding of every answer, whose body is 1 GiB or what gives 1 GiB."""
+    flooded: int = 0
+    """MiB of that which were sent."""
 
     def mark(self, name: str) -> str:
         data = self.files[name]
@@ -65,7 +70,9 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.asked.append((self.command, self.path, self.headers.get("Range", "")))
         self.hub.tokens.append(self.headers.get("Authorization", ""))
         path = unquote(self.path.partition("?")[0])
-        if self.hub.gated:
+        if self.hub.floods:
+            self.flood(*self.hub.floods)
+        elif self.hub.gated:
             self.refuse(403, "GatedRepo")
         elif self.hub.private:
             self.refuse(401, "RepoNotFound")
@@ -73,6 +80,18 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(401, "", "Invalid credentials in Authorization header")
         else:
             self.let_in(path, body=body)
+
+    def flood(self, status: int, encoding: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Encoding", encoding)
+        self.send_header("Location", "/elsewhere")
+        self.end_headers()
+        packer = zlib.compressobj(9, wbits=31)
+        with suppress(OSError):
+            for _ in range(1024):
+                piece = b"a" * 1024**2
+                self.wfile.write(packer.compress(piece) if encoding == "gzip" else piece)
+                self.hub.flooded += 1
 
     def let_in(self, path: str, *, body: bool) -> None:
         if path.startswith(f"/api/models/{REPOSITORY}"):

@@ -126,6 +126,19 @@ def test_a_hub_that_sends_more_than_it_said_fills_no_disk(hub: FakeHub, wanted: 
     assert wanted(FILE).path.read_bytes() == gguf
 
 
+@pytest.mark.parametrize(
+    ("status", "encoding"), [(200, "gzip"), (200, "identity"), (302, "identity"), (401, "identity")]
+)
+def test_an_answer_without_end_fills_no_memory(
+    hub: FakeHub, wanted: Wanted, status: int, encoding: str
+) -> None:
+    hub.floods = (status, encoding)
+    for words in (FILE, f"hf:{REPOSITORY}"):
+        error = wanted.refused(words)
+        assert isinstance(error, FetchError) and "answer of the hub" in error.message
+    assert hub.flooded < 100 or encoding == "gzip"
+
+
 def test_a_token_is_sent_and_never_told(
     hub: FakeHub, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

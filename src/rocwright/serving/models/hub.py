@@ -27,6 +27,7 @@ from rocbase.units import size
 from rocwright.execution.progress import Progress
 from rocwright.serving.models.address import Address, is_safe
 from rocwright.serving.models.bar import bar_for
+from rocwright.serving.models.bounded import OF_A_FILE, bound_answers
 from rocwright.serving.models.told import MISSING, Where, told
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Hub:
             self._say(
                 f"bringing {name} ({size(length)})" + (f", {size(have)} of it are here" if have else "")
             )
-            headers = build_hf_headers()
+            headers = build_hf_headers() | dict([OF_A_FILE])
             if urlsplit(said.location).netloc != urlsplit(url).netloc:
                 headers.pop("authorization", None)  # signed addresses of other hosts need no token
             with Bounded(part, length) as out:
@@ -183,6 +184,7 @@ class Hub:
             import huggingface_hub
         except ImportError as error:
             raise MISSING from error
+        bound_answers()
         api = huggingface_hub.HfApi(endpoint=endpoint)
         host = urlsplit(api.endpoint).hostname or "the hub"
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
