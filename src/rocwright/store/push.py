@@ -160,6 +160,10 @@ def publish_key(bucket: Bucket, keyid: str, pem: bytes) -> None:
     bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
 
 
+_UNREADABLE = (ValueError, TypeError, KeyError, RecursionError, OverflowError)
+"""Raised for a list of a stranger's that is none, is nested too deeply, or has an endless number."""
+
+
 def plain_name(text: str) -> str:
     """A name as it may be written and shown, whoever chose it."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text[:60]).strip("-.") or "store"
@@ -171,7 +175,7 @@ def read_mark(bucket: Bucket) -> str:
     try:
         found = json.loads(data or b"")
         schema, name = int(found["schema"]), plain_name(str(found["name"]))
-    except (ValueError, TypeError, KeyError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"there is no store of rocwright at {bucket}",
             cause=f"it has no {FORMAT}" if data is None else f"its {FORMAT} cannot be read: {error}",
@@ -191,7 +195,7 @@ def listed_keys(bucket: Bucket) -> list[tuple[str, SSlibKey]]:
     data = bucket.get(KEYS, MOST_KEYS)
     try:
         pems = [str(one) for one in json.loads(data or b"")["keys"]]
-    except (ValueError, TypeError, KeyError) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"the store at {bucket} lists no keys",
             cause=f"{KEYS} is not there" if data is None else f"{KEYS} cannot be read: {error}",
