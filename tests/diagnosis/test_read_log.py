@@ -118,3 +118,18 @@ def test_no_bytes_break_the_reading_and_every_piece_is_whole_lines(parts: list[b
         assert one.endswith(b"\n")
         assert b"\0" not in one
         assert b"\r" not in one
+
+
+@given(
+    st.lists(st.text("abc \u00fc", max_size=12), min_size=1, max_size=40),
+    st.integers(30, 64),
+    st.sampled_from(["utf-8", "utf-16", "utf-16-be"]),
+    st.sampled_from([bytes, gzip.compress, lzma.compress, bz2.compress, zstandard.compress]),
+)
+def test_pieces_of_any_size_give_every_line(
+    lines: list[str], size: int, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    text = "".join(f"{line}\n" for line in ["eight or more letters", *lines])
+    data = text.encode() if pack is not bytes else text.encode(encoding)
+    for file in (io.BytesIO(pack(data)), io.BufferedReader(io.BytesIO(pack(data)))):  # type: ignore[arg-type]
+        assert b"".join(pieces(file, size)).decode() == text

@@ -35,7 +35,7 @@ _TERMINAL = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\x08\x07]"
 )
 _QUOTES = tuple(quote.encode() for quote in "\u2018\u2019")
-_BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMPRESSED: tuple[tuple[bytes, Callable[[IO[bytes]], _Unpacker]], ...] = (
     (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
     (
@@ -134,9 +134,8 @@ def _unpacked(file: _Unpacker, packed: _Again, piece: int) -> Iterator[bytes]:
 
 def _encoding(first: bytes) -> str:
     """The encoding of a log of two bytes a character, as some shells of Windows write; "" for any other."""
-    for bom, name in _BOMS:
-        if first.startswith(bom):
-            return name
+    if first.startswith(_BOMS):
+        return "utf-16"  # the decoder takes the mark away
     sample = first[:1024]
     if len(sample) >= 16 and sample.count(0, 1) > len(sample) // 3:
         return "utf-16-le" if sample[1::2].count(0) > sample[::2].count(0) else "utf-16-be"
