@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,22 @@ def test_ten_thousand_outputs_are_told_in_a_short_message(left: Untrusted, tmp_p
     with pytest.raises(ExplainedError) as failed:
         collect(left, [OutputSpec(name="a", pattern="*.whl")], tmp_path / "taken")
     assert len(f"{failed.value.message}{failed.value.cause}{failed.value.detail}") < 1000
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], "nothing"),
+        (["b", "a"], "a, b"),
+        (range(10, 30), "10, .*, 29"),
+        (range(10, 33), "10, .*, 29 and 3 more"),
+    ],
+)
+def test_what_lies_there_instead_is_named(
+    left: Untrusted, tmp_path: Path, names: Iterable[object], said: str
+) -> None:
+    for name in names:
+        (left.folder / str(name)).touch()
+    with pytest.raises(CheckError) as failed:
+        collect(left, [OutputSpec(name="a", pattern="*.whl")], tmp_path / "taken")
+    assert re.fullmatch(f"in the output folder: {said}", failed.value.cause)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from rocwright.signing.keys import (
     LARGEST_KEY,
     PASSPHRASE,
     chosen,
+    fingerprint,
     make_key,
     own_public_key,
     public_key,
@@ -135,3 +138,12 @@ def test_a_file_that_is_no_key_is_refused_by_its_name(tmp_path: Path, take: obje
     path.write_bytes(b"x" * (LARGEST_KEY + 1))
     with pytest.raises(InputError, match=r"my\.key has more than 64\.0 KiB, too much for a valid key"):
         take(path)
+
+
+def test_a_fingerprint_is_the_sha256_of_the_der_in_groups_of_four(tmp_path: Path) -> None:
+    key = make_key(tmp_path / "own.key").public
+    words = ["openssl", "pkey", "-pubin", "-in", str(key), "-outform", "DER"]
+    der = subprocess.run(words, capture_output=True, check=True).stdout
+    groups = fingerprint(key.read_bytes()).split(" ")
+    assert "".join(groups) == sha256(der).hexdigest()
+    assert {len(group) for group in groups} == {4}
