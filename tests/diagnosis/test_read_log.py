@@ -131,5 +131,5 @@ def test_pieces_of_any_size_give_every_line(
 ) -> None:
     text = "".join(f"{line}\n" for line in ["eight or more letters", *lines])
     data = text.encode() if pack is not bytes else text.encode(encoding)
-    for file in (io.BytesIO(pack(data)), io.BufferedReader(io.BytesIO(pack(data)))):  # type: ignore[arg-type]
+    for file in (io.BytesIO(pack(data)), io.BufferedReader(io.BytesIO(pack(data)))):
         assert b"".join(pieces(file, size)).decode() == text

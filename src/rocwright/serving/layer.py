@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from rocbase.errors import CheckError
 from rocbase.folders.temporary import temporary_folder
+from rocbase.model import Frozen
 from rocwright import sandbox
 from rocwright.machine.architecture import host_architecture
 from rocwright.sandbox.model import Job, Mount
 from rocwright.serving.environments import PLACE
 
+_BEGIN = "rocwright "
 _ABOUT = """\
 import importlib.metadata as m, json, os, platform, sys
 there = {d.metadata["Name"]: d.version for d in m.distributions() if d.metadata["Name"]}
@@ -53,8 +56,7 @@ SECONDS = 1800.0
 """For installing: some minutes are taken by the bytecode of large wheels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class About(Frozen):
     """What a root's Python has installed (versions by name), and what it answers to markers."""
 
     there: Mapping[str, str]
@@ -70,16 +72,23 @@ class Layer:
     engine: sandbox.Engine
 
     def about(self) -> About:
-        """What the root brings. Raises CheckError where its Python does not run."""
+        """What the root brings. Raises CheckError if its Python does not run, or says something else."""
         from packaging.utils import canonicalize_name
 
         said = self._run([self.python, "-I", "-c", _ABOUT], (), 120)
-        told = json.loads(
-            next(one for one in said if one.startswith("rocwright ")).removeprefix("rocwright ")
-        )
-        there = {str(canonicalize_name(name)): str(version) for name, version in told["there"].items()}
-        markers = {name: str(one) for name, one in told["markers"].items()}
-        return About(there=there, markers=markers | {"platform_machine": str(host_architecture())})
+        line = next((line for line in said if line.startswith(_BEGIN)), "")
+        try:
+            about = About.model_validate_json(line.removeprefix(_BEGIN))
+        except ValidationError as error:
+            raise CheckError(
+                f"{self.python} of the root file system does not say what it has",
+                cause=error.errors()[0]["msg"],
+                detail="\n".join(said[-20:]),
+                next_step="rocwright verify shows whether the wheels install and import",
+            ) from error
+        there = {str(canonicalize_name(name)): version for name, version in about.there.items()}
+        markers = {**about.markers, "platform_machine": str(host_architecture())}
+        return About(there=there, markers=markers)
 
     def install(self, wheels: Mapping[str, Path], target: Path) -> None:
         """Install wheels, by their file names, into the new folder `target`, which is seen at PLACE in a run.
