@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from rocbase.errors import FetchError, NetworkError
 from rocbase.files.atomic import sha256_file
 from rocbase.folders.temporary import temporary_folder
+from rocbase.http.address import is_same_server
 from rocbase.processes import run as process
 from rocbase.processes.python import python_module
 from rocwright.model.steps import FilePin, IndexOrigin
@@ -376,7 +377,7 @@ def _at(url: str, *clients: PyPISimple) -> str:
     file = urlsplit(where)
     for client in clients:
         login, _, host = urlsplit(client.endpoint).netloc.rpartition("@")
-        if login and file.netloc == host:
+        if login and is_same_server(where, client.endpoint):
             return file._replace(netloc=f"{login}@{host}").geturl()
     return where
 

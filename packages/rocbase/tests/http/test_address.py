@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocbase.errors import InputError
-from rocbase.http.address import checked, split
+from rocbase.http.address import checked, is_same_server, split
 from rocwheel_samples.tables import each
 
 WRONG = ["http://[", "http://]/", "//[1.2]", "http://here:port/", "http://here:70000/", "s3://\u2100/x"]
@@ -37,3 +37,18 @@ def test_whatever_is_given_it_is_parts_or_our_error(url: str) -> None:
         assert len(error.message) < 120
     else:
         assert parts.port is None or parts.port < 65536
+
+
+@each(
+    ("url", "same"),
+    [
+        ("https://me:secret@here/x", True),
+        ("https://here/y?z", True),
+        ("http://here/x", False),
+        ("https://here:8443/x", False),
+        ("https://here.example/x", False),
+        ("https://here@there/x", False),
+    ],
+)
+def test_a_secret_goes_to_the_same_scheme_host_and_port_alone(url: str, same: bool) -> None:
+    assert is_same_server(url, "https://me@here/") is same

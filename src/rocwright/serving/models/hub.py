@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from rocbase.errors import ExplainedError, FetchError, OutOfDiskError
 from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
-from rocbase.http.address import split
+from rocbase.http.address import is_same_server, split
 from rocbase.units import size
 from rocwright.execution.progress import Progress
 from rocwright.serving.models.address import Address, is_safe
@@ -144,7 +144,7 @@ class Hub:
                 f"bringing {name} ({size(length)})" + (f", {size(have)} of it are here" if have else "")
             )
             headers = build_hf_headers() | dict([OF_A_FILE])
-            if urlsplit(said.location).netloc != urlsplit(url).netloc:
+            if not is_same_server(said.location, url):
                 headers.pop("authorization", None)  # signed addresses of other hosts need no token
             with Bounded(part, length) as out:
                 out.seek(have)

@@ -28,6 +28,12 @@ def split(url: str, who: str = "") -> SplitResult:
         ) from error
 
 
+def is_same_server(url: str, other: str) -> bool:
+    """Return whether what is secret to one address may be sent to the other: same scheme, host and port."""
+    (scheme, place), (other_scheme, other_place) = (urlsplit(each)[:2] for each in (url, other))
+    return (scheme, place.rpartition("@")[2]) == (other_scheme, other_place.rpartition("@")[2])
+
+
 def _shown(url: str) -> str:
     """Without credentials, query and fragment, and no longer than a line."""
     return _SECRET.sub(lambda found: "//" if found[0].startswith("//") else "", url)[:80]
