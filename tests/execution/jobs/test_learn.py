@@ -110,17 +110,6 @@ def test_checks_of_a_configure_step_tell_nothing_of_what_comes_after_it() -> Non
     assert learnt.peaks("part", "step", Kind.COMPILE, GIB).most() > 600 * MIB
 
 
-def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    home.job_memory.write_text(
-        '{"format":1,"sorts":{"part\\tstep\\tcompile":{"bins":{"64":9.0},"at":"2026-11-01"}}}'
-    )
-    learnt = Learnt.load(home)
-    assert learnt.set_aside is None
-    assert learnt.peaks("part", "step", Kind.COMPILE, GIB).usual() == 256 * MIB
-    assert learnt.mean("part", "step", Kind.COMPILE) == 0
-
-
 def test_old_builds_fade(tmp_path: Path) -> None:
     home = Home(tmp_path)
     noted(home, *[4 * GIB] * 20)
