@@ -20,6 +20,7 @@ from rocwheel.wheels.index.pages import HTML, JSON
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import anchors, make_wheel
 from rocwright.home import Home
+from rocwright.records.opening import read_records
 from rocwright.web.access import Access, Tokens
 from rocwright.web.index import Index
 from rocwright.web.site import Site
@@ -42,7 +43,8 @@ def wheels(tmp_path: Path) -> Path:
 
 def made_of(folder: Path, home: Home, said: list[str] | None = None) -> tuple[Index, ASGIApp]:
     """The application with the index alone, which everybody may read."""
-    site = Site(home=home, records=None, access=Access(Tokens(home.tokens), True), folder=folder)  # type: ignore[arg-type]
+    records, access = read_records(home), Access(Tokens(home.tokens), True)
+    site = Site(home=home, records=records, access=access, folder=folder)
     index = Index(folder, home, (said if said is not None else []).append)
     index.look()
     return index, Starlette(routes=index.routes(site))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,10 @@ def test_a_fault_at_the_end_of_a_file_has_a_line_too(text: str, line: int, tmp_p
     with pytest.raises(InputError) as caught:
         read_toml(tmp_path / "x.toml")
     assert f"(at line {line}, " in caught.value.cause
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "x.toml")
+    with pytest.raises(InputError, match="is no file"):
+        read_toml(tmp_path / "x.toml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +38,15 @@ def layers(name: str, folders: Sequence[Path]) -> list[Path]:
 def read_toml(path: Path) -> dict[str, object]:
     """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
     try:
-        if path.stat().st_size > MOST_TOML_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            # a pipe would be waited for without end
+            raise InputError(
+                f"{path} is no file",
+                cause="a folder, a pipe or a device has its name",
+                next_step="remove it, or name another file",
+            )
+        if status.st_size > MOST_TOML_BYTES:
             raise InputError(
                 f"{path} is too large to be read",
                 cause=f"it has more than {MOST_TOML_BYTES // 1024} KiB, where such files have a few KiB",

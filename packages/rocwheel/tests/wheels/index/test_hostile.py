@@ -18,6 +18,7 @@ from rocbase.files.bounds import METADATA
 from rocwheel.wheels.index.examine import examine, wheel_name
 from rocwheel.wheels.index.look import MOST_DEEP, look, scan
 from rocwheel.wheels.index.model import MARKER, Problem, Seen
+from rocwheel.wheels.index.write import write
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
 from rocwheel_samples.tables import each
@@ -60,6 +61,16 @@ def test_a_file_of_any_size_is_no_wheel_at_once(tmp_path: Path, size: int, says:
     (tmp_path / NAME).touch()
     os.truncate(tmp_path / NAME, size)
     assert says in problem(tmp_path)
+
+
+def test_a_marker_of_any_size_fills_no_memory(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "good")
+    (tmp_path / "simple").mkdir()
+    marker = tmp_path / "simple" / MARKER
+    marker.touch()
+    os.truncate(marker, 1 << 40)
+    found, _ = write(tmp_path, tmp_path, ours=True)
+    assert found.read == 1 and marker.stat().st_size < 4096
 
 
 def test_a_look_that_is_ended_waits_for_no_wheel(tmp_path: Path) -> None:

@@ -56,7 +56,10 @@ def look(
     new = [file for file in seen if file not in have]
     wheels = [have[file] for file in seen if file in have]
     for result in _examined(folder, new, progress, by_gpu):
-        (wheels if isinstance(result, Wheel) else problems).append(result)  # type: ignore[arg-type]
+        if isinstance(result, Wheel):
+            wheels.append(result)
+        else:
+            problems.append(result)
     wheels.sort(key=lambda wheel: wheel.seen.path)
     yanks = _yanks(folder)
     problems += [*_conflicts(wheels), *_unused(wheels, yanks)]

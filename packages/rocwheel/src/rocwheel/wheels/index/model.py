@@ -10,12 +10,16 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import StringConstraints
 
 from rocbase.files.atomic import write_atomic
+from rocbase.files.bounds import MIB
 from rocbase.folders.links import is_plain_file
 from rocbase.model import Frozen
 from rocwheel.version import __version__
 
 MARKER = ".rocwright-index.json"
 """The file that marks a folder of pages as written by rocwheel."""
+
+MOST_MARKER_BYTES = 64 * MIB
+"""A wheel takes some 400 bytes of it: this is enough for 150,000."""
 
 PAGES = "simple"
 """The folder of pages, in an index's root and in that of each view."""
@@ -102,6 +106,8 @@ class Marker(Frozen):
         """Return the marker, None if there is none; a damaged one, or another rocwheel's, knows no wheels."""
         if not is_plain_file(path, path.parent):
             return None
+        if path.stat().st_size > MOST_MARKER_BYTES:
+            return cls(rocwheel="")
         try:
             marker = cls.model_validate_json(path.read_bytes())
         except ValueError:
