@@ -215,7 +215,7 @@ def draw_builds(light: Page, dark: Page, newest: dict[str, str], wheel: str) -> 
     take(light, f"/runs/{newest['psimd']}", "phone-run", 900, wide=PHONE)
     take(light, "/queue", "phone-queue", 900, wide=PHONE)
     light.set_viewport_size({"width": DESK, "height": 600})
-    take(light, f"/artifacts/{wheel}?check=yes", "artifact", 1000)
+    take(light, f"/artifacts/{wheel}?check=yes", "artifact", 830)
 
 
 def take(page: Page, to: str, name: str, most: int = 0, *, full: bool = True, wide: int = DESK) -> None:
