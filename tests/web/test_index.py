@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -16,6 +17,8 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
 from rocbase.files.atomic import sha256_file
+from rocwheel.wheels.index.look import Look, look
+from rocwheel.wheels.index.model import Wheel
 from rocwheel.wheels.index.pages import HTML, JSON
 from rocwheel.wheels.index.yanks import yank
 from rocwheel_samples.index_making import anchors, make_wheel
@@ -234,7 +237,8 @@ def test_new_files_are_seen_without_a_new_start(
     client = TestClient(made, base_url="http://index")
     old = client.get("/simple/").headers["etag"]
     index.start()
-    make_wheel(wheels, "fresh")
+    fresh = make_wheel(wheels.parent, "fresh")
+    fresh.rename(wheels / fresh.name)
     yank(wheels, "kernels", "1.0+one", "wrong")
     (wheels / "bad-1.0-py3-none-any.whl").write_bytes(b"")
     until(lambda: client.get("/simple/fresh/").status_code == 200 and bool(said))
@@ -248,6 +252,29 @@ def test_new_files_are_seen_without_a_new_start(
         "cannot read bad-1.0-py3-none-any.whl as a wheel: it has no directory; "
         "build the file again, or get a fresh copy"
     ]
+
+
+def test_a_wheel_that_is_being_written_is_not_called_wrong(
+    wheels: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.web.index.LEAST_WAIT", 0.01)
+    said: list[str] = []
+    index, made = made_of(wheels, home, said)
+    whole = make_wheel(wheels.parent, "fresh")
+    half = wheels / whole.name
+    half.write_bytes(whole.read_bytes()[:100])
+
+    def look_and_write(folder: Path, known: Iterable[Wheel]) -> Look:
+        found = look(folder, known)
+        half.write_bytes(whole.read_bytes())
+        return found
+
+    monkeypatch.setattr("rocwright.web.index.look", look_and_write)
+    index.start()
+    client = TestClient(made, base_url="http://index")
+    until(lambda: client.get("/simple/fresh/").status_code == 200)
+    index.stop()
+    assert said == []
 
 
 def test_a_new_start_reads_no_wheel_again(wheels: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,14 +81,18 @@ class Index:
             begun = time.monotonic()
             try:
                 # a wheel that cannot be read is not read again until something changes
-                if self.folder.is_dir() and state != (state := self._state()):
+                if self.folder.is_dir() and state != (now := self._state()):
                     problems = set(self.look())
+                    if self._state() != now:
+                        # a wheel is being written: the next look tells what is left out
+                        continue
                     for problem in sorted(problems - reported, key=lambda problem: problem.path):
                         self.say(f"left out  {problem.path}: {problem.what}")
-                    reported = problems
+                    state, reported = now, problems
             except (ExplainedError, OSError) as error:
                 self.say(f"cannot read {self.folder}: {error}")
-            wait = max(LEAST_WAIT, REST * (time.monotonic() - begun))
+            finally:
+                wait = max(LEAST_WAIT, REST * (time.monotonic() - begun))
 
     def _state(self) -> object:
         yanks = self.folder / YANKS
