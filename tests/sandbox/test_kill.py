@@ -102,6 +102,26 @@ def test_a_kill_while_the_sandbox_is_made_leaves_nothing(engine: Engine, number:
     )
 
 
+@pytest.mark.parametrize("hierarchy", ["memory", "cpu", "unified"])
+def test_what_an_engine_starts_while_it_is_undone_is_ended_too(
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hierarchy: str
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_RUNTIME_DIR", str(tmp_path))
+    folder = state.new_folder()
+    group = cgroup.create(folder.name)
+    if group is None:
+        pytest.skip("no cgroup may be made here")
+    # podman's monitor is in that of cpu alone; with version 2 there is one
+    above = Path("/sys/fs/cgroup", hierarchy) if group.version == 1 else Path("/sys/fs/cgroup")
+    place = above / group.path.lstrip("/")
+    place.mkdir(parents=True, exist_ok=True)
+    starts = f"sleep {number} > /dev/null 2>&1 & echo $! > {place}/cgroup.procs"
+    state.write_record(folder, (("env", "-i", "PATH=/usr/bin:/bin", "sh", "-c", starts),), group)
+    state.dispose(folder)
+    assert not [each for each in _commands() if f"sleep {number}" in each]
+    assert not folder.exists() and cgroup.folders(group.path) == []
+
+
 def test_a_sweep_removes_what_a_dead_owner_left(
     number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -220,12 +220,16 @@ def kill(folder: Path) -> None:
 
 def remove(path: str) -> None:
     """Remove the cgroup `path` and those below it from every hierarchy, once it is empty."""
+    for folder in folders(path):
+        for at, _, _ in os.walk(folder, topdown=False):
+            _remove_one(Path(at))
+
+
+def folders(path: str) -> list[Path]:
+    """Return the folders of the cgroup `path` in every hierarchy: engines use others than that of memory."""
     hierarchies = [MOUNT, *(each for each in _children(MOUNT) if each.is_dir() and not each.is_symlink())]
-    for hierarchy in hierarchies:
-        folder = hierarchy / path.lstrip("/")
-        if folder != hierarchy and folder.is_dir():
-            for at, _, _ in os.walk(folder, topdown=False):
-                _remove_one(Path(at))
+    found = [(hierarchy, hierarchy / path.lstrip("/")) for hierarchy in hierarchies]
+    return [folder for hierarchy, folder in found if folder != hierarchy and folder.is_dir()]
 
 
 def _remove_one(folder: Path) -> None:

@@ -80,12 +80,19 @@ def write_record(folder: Path, undo: tuple[tuple[str, ...], ...], group: cgroup.
 def dispose(folder: Path) -> None:
     """Kill all that runs in a sandbox, undo what its engine did, and remove its folder. May be repeated."""
     record = _read_record(folder)
-    group = record.cgroup
-    kill_all(folder.name, Path(group["folder"]) if group else None)
+    group = record.cgroup["path"] if record.cgroup else None
+    _kill_everywhere(folder.name, group)
     for argv in record.undo:
         _undo(argv, folder.name)
-    kill_all(folder.name, None)
-    forget(folder, group["path"] if group else None)
+    # what an engine had begun to start has no mark, and its database forgets it at once
+    _kill_everywhere(folder.name, group)
+    forget(folder, group)
+
+
+def _kill_everywhere(name: str, group: str | None) -> None:
+    kill_all(name, None)
+    for folder in cgroup.folders(group) if group else ():
+        cgroup.kill(folder)
 
 
 def _undo(argv: list[str], name: str) -> None:

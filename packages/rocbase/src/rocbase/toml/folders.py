@@ -42,8 +42,8 @@ def read_toml(path: Path) -> dict[str, object]:
         if not stat.S_ISREG(status.st_mode):
             # a pipe would be waited for without end
             raise InputError(
-                f"{path} is no file",
-                cause="a folder, a pipe or a device has its name",
+                f"{path} cannot be read",
+                cause="it is a folder, a pipe or a device, not a file",
                 next_step="remove it, or name another file",
             )
         if status.st_size > MOST_TOML_BYTES:
