@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,10 +75,18 @@ def environment(home: Home, python_root: Path, engine: str) -> Environment:
     return made
 
 
-def begin(home: Home, folder: Path, *argv: str, **how: object) -> subprocess.Popen[bytes]:
+@contextmanager
+def begin(
+    home: Home, folder: Path, *argv: str, stdin: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in the environment; end it with the test, which would wait for it otherwise."""
     folder.mkdir(exist_ok=True)
     words = [sys.executable, "-c", DRIVER, str(home.path), *argv]
-    return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, **how)  # type: ignore[call-overload,no-any-return]
+    with subprocess.Popen(words, cwd=folder, stdin=stdin, stdout=subprocess.PIPE) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def output(home: Home, folder: Path, *argv: str) -> tuple[int, str]:

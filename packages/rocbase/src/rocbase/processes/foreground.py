@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rocbase.processes.run import not_installed
@@ -17,6 +18,8 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 
 HANDED_ON = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 """What goes on to the program when this process is sent it."""
+
+_AWAITED = frozenset({*HANDED_ON, signal.SIGCHLD})
 
 DEFAULTS = ("/usr/bin/env", *(f"--default-signal={one.name.removeprefix('SIG')}" for one in FROM_TERMINAL))
 """Words before the program: the programs around it ignore these signals, which it would inherit."""
@@ -38,44 +41,47 @@ def attend(
     of the command, or None before it is there. Raises InputError where the command is not installed.
     """
     words = tuple(str(word) for word in argv)
-    with _deaf():
+    with _deaf(), _blocked() as mask:
+        # a signal can come as soon as the command runs, on a busy machine before Popen returns
+        unblock = partial(signal.pthread_sigmask, signal.SIG_SETMASK, mask)
         try:
-            running = subprocess.Popen(words, cwd=cwd, env=env)
+            running = subprocess.Popen(words, cwd=cwd, env=env, preexec_fn=unblock)  # noqa: PLW1509 - no lock
         except FileNotFoundError as error:
             raise not_installed(words[0]) from error
-        with _blocked():
-            while running.poll() is None:
-                told = signal.sigwaitinfo({*HANDED_ON, signal.SIGCHLD})
-                number = signal.Signals(told.si_signo)
-                if number is signal.SIGCHLD or (number in FROM_TERMINAL and told.si_code == _BY_KERNEL):
-                    continue
-                meant = program(running.pid)
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    # nothing but the command is there yet: it is ended, and nothing is begun
-                    os.kill(meant if meant is not None else running.pid, number if meant else signal.SIGTERM)
+        while running.poll() is None:
+            _hand_on(signal.sigwaitinfo(_AWAITED), running.pid, program)
     return running.returncode
+
+
+def _hand_on(received: signal.struct_siginfo, launcher: int, program: Callable[[int], int | None]) -> None:
+    """Send the program a signal that this process received; without a program yet, end the launcher."""
+    number = signal.Signals(received.si_signo)
+    if number is signal.SIGCHLD or (number in FROM_TERMINAL and received.si_code == _BY_KERNEL):
+        return
+    pid = program(launcher)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid or launcher, number if pid else signal.SIGTERM)
 
 
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
     """What is started meanwhile ignores what the terminal sends."""
-    before = {one: signal.signal(one, signal.SIG_IGN) for one in FROM_TERMINAL}
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in FROM_TERMINAL}
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
-def _blocked() -> Iterator[None]:
-    """Signals wait until they are asked for."""
-    wanted = {*HANDED_ON, signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
+def _blocked() -> Iterator[set[int]]:
+    """Let signals wait until they are read; yield the mask of before."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     try:
-        yield
+        yield mask
     finally:
-        # one that came with the end has nobody left to go to
-        while signal.sigtimedwait(wanted, 0) is not None:
+        # a signal that came with the end has nobody left to go to
+        while signal.sigtimedwait(_AWAITED, 0) is not None:
             pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
