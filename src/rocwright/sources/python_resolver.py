@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from typing import Any, Protocol
 
 from packaging.markers import default_environment
@@ -223,12 +224,13 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
         }
 
     def _best_files(self, project: str) -> dict[Version, DistributionPackage]:
-        ranked: dict[Version, tuple[tuple[int, ...], DistributionPackage]] = {}
-        for package in self._index.packages(project):
-            version, rank = self._ranked(package, any_file=self._index.leaves(project))
-            if version is not None and (version not in ranked or rank < ranked[version][0]):
-                ranked[version] = (rank, package)
-        return {version: package for version, (_, package) in ranked.items()}
+        best: dict[Version, DistributionPackage] = {}
+        any_file = self._index.leaves(project)
+        ranked = [(*self._ranked(one, any_file=any_file), one) for one in self._index.packages(project)]
+        for version, _, package in sorted(ranked, key=itemgetter(1)):
+            if version is not None:
+                best.setdefault(version, package)
+        return best
 
     def _ranked(
         self, package: DistributionPackage, *, any_file: bool
