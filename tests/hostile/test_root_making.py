@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -67,13 +68,15 @@ def test_no_user_of_the_host_is_one_of_the_sandbox(scratch: Path) -> None:
 
 
 class Signed(DebianArchive):
-    """An archive whose lists have one package."""
+    """An archive whose lists have one package of each suite, and one more after they were fetched."""
 
     def refresh(self) -> None:
-        pass
+        self.folder.with_name("fetched").touch()
 
-    def signed(self, packages: object) -> set[str]:
-        return {LISTED.sha256}
+    def signed(self, packages: Iterable[DebianOrigin]) -> set[str]:
+        origins = [*packages]
+        listed = {LISTED, ABROAD, *([NEW] if self.folder.with_name("fetched").exists() else [])}
+        return {one.sha256 for one in listed if one.origin in origins}
 
 
 def package(name: str, origin: object = None) -> FilePin:
@@ -81,7 +84,8 @@ def package(name: str, origin: object = None) -> FilePin:
     return deb("some").model_copy(update=update | ({"origin": origin} if origin else {}))
 
 
-LISTED, OTHER = package("listed"), package("other")
+LISTED, OTHER, NEW = package("listed"), package("other"), package("new")
+ABROAD = package("abroad", DebianOrigin(suite="trixie", package="a", version="1", architecture="amd64"))
 NAMED = package("hello\x1b[2J")
 FOREIGN = package("foreign", ArchiveOrigin(url="https://host.example/foreign.deb"))
 
@@ -106,8 +110,17 @@ def test_a_file_of_which_the_lock_says_nothing_is_refused(
         require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
 
 
+@pytest.mark.parametrize(("pins", "fetched"), [([LISTED, ABROAD], False), ([LISTED, ABROAD, NEW], True)])
+def test_lists_of_all_suites_sign_packages_and_are_fetched_only_if_need_be(
+    pins: list[FilePin], fetched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
+    require_signed({one.sha256: one.filename for one in pins}, pins, tmp_path)
+    assert (tmp_path / "fetched").exists() is fetched
+
+
 def test_what_apt_downloaded_stays_signed_when_the_archive_has_moved_on(tmp_path: Path) -> None:
     assert isinstance(OTHER.origin, DebianOrigin)
-    remember([OTHER, FOREIGN], tmp_path)
+    remember([OTHER, FOREIGN, NEW], tmp_path)
     require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
-    assert (tmp_path / KEPT).read_text().split() == [OTHER.sha256]
+    assert set((tmp_path / KEPT).read_text().split()) == {OTHER.sha256, NEW.sha256}
