@@ -24,8 +24,10 @@ from rocwright.signing.keys import (
     PASSPHRASE,
     chosen,
     fingerprint,
+    folder,
     make_key,
     own_public_key,
+    pem_of,
     public_key,
     signer_of,
 )
@@ -53,6 +55,15 @@ def test_a_key_is_made_among_the_settings_with_both_halves_and_found_there(setti
     assert (chosen(), own_public_key()) == (made.private, made.public)
     assert signer_of(made.private).public_key.keyid == public_key(made.public).keyid == made.keyid
     assert public_key(made.private).keyid == made.keyid
+    assert pem_of(signer_of(made.private)) == made.public.read_bytes()
+
+
+def test_settings_are_those_of_the_home_folder_if_no_other_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert folder() == tmp_path / ".config/rocwright"
 
 
 def test_a_key_is_made_in_folders_that_are_not_there_yet(tmp_path: Path) -> None:

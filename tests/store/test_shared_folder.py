@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,17 @@ def test_the_folder_of_a_new_store_is_made_with_those_above_it(tmp_path: Path) -
     assert (tmp_path / "a/b/objects/ab/x").read_bytes() == b"1"
 
 
+def test_a_link_in_the_place_of_what_is_being_written_is_not_followed(shared: Path, documents: Path) -> None:
+    def data() -> Iterator[bytes]:
+        yield b"x"
+        (unfinished,) = (shared / "objects").iterdir()
+        unfinished.unlink()
+        unfinished.symlink_to(documents / "letter")
+
+    SharedFolder(shared).put("objects/x", data(), replace=False)
+    assert (documents / "letter").stat().st_nlink == 1
+
+
 def test_a_listing_holds_no_links_and_nothing_unfinished(shared: Path, documents: Path) -> None:
     (shared / "objects").mkdir()
     (shared / "objects/link").symlink_to(documents / "letter")
@@ -125,4 +137,4 @@ def test_a_folder_below_that_is_none_is_named_in_full(shared: Path) -> None:
     (shared / "objects/ab").mkdir(parents=True)
     (shared / "objects/ab/cd").write_text("x")
     with pytest.raises(InputError, match="objects/ab/cd is no folder"):
-        SharedFolder(shared).put("objects/ab/cd/x", b"1", replace=True)
+        SharedFolder(shared).put("objects/ab/cd/ef/x", b"1", replace=True)

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from rocbase.errors import InputError
 from rocbase.files.atomic import CHUNK
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_STORE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER = _STORE | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -39,7 +40,7 @@ class SharedFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def chunks(self, name: str, begin: int = 0) -> Iterator[bytes]:
+    def chunks(self, name: str, begin: int) -> Iterator[bytes]:
         """Yield the bytes of an object from `begin` on."""
         with self._parent(name) as (parent, last):
             descriptor = self._opened(parent, last, name)
@@ -51,15 +52,15 @@ class SharedFolder:
     def stat(self, name: str) -> os.stat_result:
         """Return the status of an object."""
         with self._parent(name) as (parent, last):
-            return self._checked(os.stat(last, dir_fd=parent, follow_symlinks=False), name)
+            return self._checked(os.lstat(last, dir_fd=parent), name)
 
     def list(self, folder: str) -> Iterator[Listed]:
         """Yield every object in a folder, at any depth; links and special files are none."""
         with contextlib.suppress(KeyError), self._parent(f"{folder}/x") as (top, _):
-            for path, _, files, descriptor in os.fwalk(dir_fd=top, follow_symlinks=False):
+            for path, _, files, descriptor in os.fwalk(dir_fd=top):
                 for name in files:
                     with contextlib.suppress(FileNotFoundError):
-                        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                        found = os.lstat(name, dir_fd=descriptor)
                         if stat.S_ISREG(found.st_mode) and UNFINISHED not in name:
                             whole = os.path.normpath(f"{folder}/{path}/{name}")
                             yield Listed(whole, found.st_size, found.st_mtime)
@@ -68,7 +69,7 @@ class SharedFolder:
         """Write an object whole or not at all; return whether it was written, without `replace` only once."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._parent(name, make=True) as (parent, last):
-            temporary = f"{last}{UNFINISHED}{secrets.token_hex(8)}"
+            temporary = f"{last}{UNFINISHED}{secrets.token_hex()}"
             try:
                 with os.fdopen(os.open(temporary, _NEW, 0o666, dir_fd=parent), "wb") as file:
                     file.writelines(_pieces(data))
@@ -97,7 +98,7 @@ class SharedFolder:
         if any(part in ("", ".", "..") for part in (*folders, last)):
             raise ValueError(f"{name} is not the name of an object")
         try:
-            descriptor = os.open(self.folder, _FOLDER & ~os.O_NOFOLLOW)
+            descriptor = os.open(self.folder, _STORE)
         except FileNotFoundError:
             raise KeyError(name) from None
         try:
@@ -125,7 +126,7 @@ class SharedFolder:
 
     def _opened(self, parent: int, last: str, name: str) -> int:
         # looked at before it is opened: to open a device can do something
-        self._checked(os.stat(last, dir_fd=parent, follow_symlinks=False), name)
+        self._checked(os.lstat(last, dir_fd=parent), name)
         descriptor = os.open(last, _READ, dir_fd=parent)
         try:
             self._checked(os.fstat(descriptor), name)
