@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.sandbox import inside
+from rocwright.sandbox.model import Job
 from tests.sandbox.sandbox_jobs import job
 
 SHOW = ("/bin/sh", "-c", 'pwd; umask; echo "$ONLY-$HOME"; echo to-errors >&2; exit 7')
@@ -20,12 +22,15 @@ def ran(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env={"HOME": "/outside"})
 
 
-def test_on_a_terminal_nothing_is_told_and_errors_stay_errors(tmp_path: Path) -> None:
-    done = ran(inside.plain(job(*SHOW, env={"ONLY": "this"}, workdir=str(tmp_path))))
+@pytest.mark.parametrize("command", [inside.plain, inside.below_shell])
+def test_on_a_terminal_nothing_is_told_and_errors_stay_errors(
+    tmp_path: Path, command: Callable[[Job], tuple[str, ...]]
+) -> None:
+    done = ran(command(job(*SHOW, env={"ONLY": "this"}, workdir=str(tmp_path))))
     assert done.stdout.splitlines() == [str(tmp_path), "0022", "this-"]
     assert (done.stderr, done.returncode) == ("to-errors\n", 7)
-    nowhere = ran(inside.plain(job(*SHOW, workdir=str(tmp_path / "nowhere"))))
-    assert (nowhere.stdout, nowhere.returncode) == ("", 125)
+    nowhere = ran(command(job(*SHOW, workdir=str(tmp_path / "nowhere"))))
+    assert (nowhere.stdout, nowhere.stderr[:4], nowhere.returncode) == ("", "sh: ", 125)
 
 
 def test_the_begin_is_told_with_the_token_and_errors_become_output(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,26 @@ import pytest
 from rocbase.errors import InputError, SandboxError
 from rocwheel_samples.hostile_files import make_deep
 from rocwheel_samples.tables import each
-from rocwright.sandbox import ENGINES, Ended, Mount, Probe, Scene, choose, probe_all, run, state
+from rocwright.sandbox import (
+    ENGINES,
+    Ended,
+    Mount,
+    Probe,
+    Scene,
+    choose,
+    make_writable,
+    probe_all,
+    run,
+    state,
+)
 from rocwright.sandbox import cgroup as cgroups
 from rocwright.sandbox.docker import Docker, image_name
+from rocwright.sandbox.engine import USER
 from rocwright.sandbox.host import Host
 from rocwright.sandbox.inside import Reader
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import total
+from rocwright.sandbox.runner import _contained, _program, foreground
 from tests.sandbox.sandbox_jobs import job
 
 
@@ -217,6 +231,36 @@ def test_a_shell_that_was_killed_is_told_by_its_signal() -> None:
     """What it was killed by is its caller's to see, as a negative status."""
     outcome = run(Host(), job("sh", "-c", "kill -USR1 $PPID; sleep 5"), lambda _: None)
     assert (outcome.ended, outcome.code) == (Ended.SIGNALLED, signal.SIGUSR1)
+
+
+def test_a_program_in_front_is_ended_by_what_the_terminal_sends() -> None:
+    """The processes around it ignore that."""
+    assert foreground(Host(), job("sh", "-c", "kill -INT $$; exit 1")) == 128 + signal.SIGINT
+
+
+def test_the_program_within_an_engines_processes_is_known(tmp_path: Path) -> None:
+    pidfile, script = tmp_path / "pid", "sh -c 'sleep 60 & echo $PPID $$ $!; wait'; exit 0"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        numbers = [int(word) for word in launcher.stdout.readline().split()]
+        try:
+            found = [_program(number) for number in numbers]
+            for text in ("", *map(str, numbers[1:])):
+                found.append(_contained(pidfile, 0))
+                pidfile.write_text(text)
+            found.append(_contained(pidfile, 0))
+        finally:
+            os.kill(numbers[-1], signal.SIGKILL)
+    assert found == [numbers[-1], None, None, None, None, numbers[-1], None]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_of_a_link_in_a_writable_mount_only_the_link_is_given_away(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "secret").touch()
+    (tmp_path / "out/link").symlink_to(tmp_path / "secret")
+    make_writable(tmp_path / "out")
+    assert [(tmp_path / one).lstat().st_uid for one in ("secret", "out/link")] == [0, USER]
 
 
 def our_folders() -> set[Path]:

@@ -50,17 +50,21 @@ def new_token() -> str:
 
 def told(job: Job, token: str) -> tuple[str, ...]:
     """The command for a job whose begin is told on its output with `token`; its errors go to its output."""
-    return ("/bin/sh", "-c", _TOLD, "sh", token, job.workdir, *_bare(job))
+    return _shell(_TOLD, token, job.workdir, *_bare(job))
 
 
 def plain(job: Job) -> tuple[str, ...]:
     """The command for a job on a terminal: nothing is told."""
-    return ("/bin/sh", "-c", _PLAIN, "sh", job.workdir, *_bare(job))
+    return _shell(_PLAIN, job.workdir, *_bare(job))
 
 
 def below_shell(job: Job) -> tuple[str, ...]:
     """The same with a shell as the first process, which stays: the job is its child."""
-    return ("/bin/sh", "-c", _BELOW, "sh", job.workdir, *_bare(job))
+    return _shell(_BELOW, job.workdir, *_bare(job))
+
+
+def _shell(script: str, *words: str) -> tuple[str, ...]:
+    return ("/bin/sh", "-c", script, "sh", *words)
 
 
 def _bare(job: Job) -> tuple[str, ...]:

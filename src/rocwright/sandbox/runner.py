@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
-from threading import Event, Timer
+from threading import TIMEOUT_MAX, Event, Timer
 
 from rocbase.errors import InputError, SandboxError
 from rocbase.processes import run as process
@@ -212,21 +212,19 @@ def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
 
 def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
     begun = time.monotonic()
-    timer = Timer(job.seconds, box.expire) if job.seconds is not None else None
+    timer = Timer(TIMEOUT_MAX if job.seconds is None else job.seconds, box.expire)
+    timer.daemon = True
 
     def started(launcher: Popen[bytes]) -> None:
         box.launcher = launcher
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        timer.start()
 
     counted = box.group if box.launch.counted else None
     watch = MemoryWatch(
         counted, limit=job.memory, pids=box.processes, crowded=box.crowded, on_excess=box.kill
     )
     with watch, contextlib.ExitStack() as stack:
-        if timer is not None:
-            stack.callback(timer.cancel)
+        stack.callback(timer.cancel)
         env = host_environment(box.name)
         done = process.stream(
             box.argv, reader.line, cwd=box.folder, env=env, on_start=started, on_error=reader.error
