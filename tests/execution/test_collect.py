@@ -6,6 +6,7 @@ import os
 import re
 import resource
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from rocwheel_samples.hostile_files import (
 )
 from rocwright.execution.collect import cache_statistics, collect
 from rocwright.model.steps import OutputSpec
-from rocwright.untrusted import Untrusted
+from rocwright.untrusted import MOST_TEXT, Untrusted
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 ODD = [
@@ -34,6 +35,12 @@ ODD = [
     make_huge,
     pytest.param(make_zero, marks=root_only),
 ]
+
+
+def make_long(path: Path) -> None:
+    """A byte more than a log may have."""
+    path.touch()
+    os.truncate(path, MOST_TEXT + 1)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +127,7 @@ def test_the_counts_of_ccache_are_told(workshop: Workshop) -> None:
     assert record.compiler_cache == {"hit": 2, "miss": 1}
 
 
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", [*ODD, make_long])
 def test_a_log_of_ccache_that_is_no_plain_file_is_refused(
     left: Untrusted, make: Callable[[Path], None]
 ) -> None:
@@ -152,6 +159,13 @@ def test_a_link_beside_the_one_output_is_left_alone(left: Untrusted, tmp_path: P
     found = collect(left, [OutputSpec(name="wheel", pattern="torch-*.whl")], tmp_path / "taken")
     assert found["wheel"].name == "torch-1.whl"
     assert found["wheel"].read_text() == "wheel"
+
+
+def test_an_output_may_be_as_large_as_is_said_and_no_larger(left: Untrusted, tmp_path: Path) -> None:
+    (left.folder / "a").write_text("four")
+    for most, taken in ((3, pytest.raises(SandboxError)), (4, nullcontext())):
+        with taken:
+            collect(left, [OutputSpec(name="a", pattern="a")], tmp_path / f"taken{most}", most)
 
 
 def test_outputs_of_one_name_in_two_folders_are_both_taken(left: Untrusted, tmp_path: Path) -> None:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from rocbase.errors import SandboxError
-from rocwright.sandbox import Ended, Launch, Scene, cgroup, interactive, memory, run, stall, state
+from rocwright.sandbox import (
+    Ended,
+    Engine,
+    Job,
+    Launch,
+    Scene,
+    cgroup,
+    foreground,
+    interactive,
+    memory,
+    run,
+    stall,
+    state,
+)
 from rocwright.sandbox.engine import MARK, host_environment
 from rocwright.sandbox.host import Host
 from tests.sandbox.sandbox_jobs import job, shell
@@ -62,13 +76,16 @@ def sleeps(number: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_an_engine_is_told_whether_there_is_a_terminal(terminal: bool) -> None:
+def quiet(engine: Engine, job: Job) -> int:
+    return run(engine, job, lambda line: None).code
+
+
+@pytest.mark.parametrize(("begin", "terminal"), [(quiet, False), (interactive, True), (foreground, True)])
+def test_an_engine_is_told_whether_there_is_a_terminal(
+    begin: Callable[[Engine, Job], int], terminal: bool
+) -> None:
     engine = Told()
-    if terminal:
-        assert interactive(engine, shell("exit 3")) == 3
-    else:
-        assert run(engine, shell("exit 3"), lambda line: None).code == 3
+    assert begin(engine, shell("exit 3")) == 3
     assert [scene.terminal for scene in engine.scenes] == [terminal]
 
 

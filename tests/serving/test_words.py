@@ -6,6 +6,7 @@ import functools
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from rocbase.errors import InputError
 from rocwheel_samples.tables import each
+from rocwright.catalog.environment import environment
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import FirstRequest, Server
@@ -73,6 +75,20 @@ def test_a_card_gets_its_own_flags_and_another_does_not() -> None:
     mine = words_of(SERVER, PLACES, ("gfx1151",), gpu, keyed=False)
     assert mine == ("/a/serve", "/m/x.gguf", "--port", "80", "--flash", "--all")
     assert "--flash" not in words_of(SERVER, PLACES, ("gfx803",), gpu, keyed=False)
+
+
+@pytest.mark.parametrize("text", ["secret", "secret\n"])
+def test_a_server_that_takes_its_key_from_a_variable_finds_it_there(tmp_path: Path, text: str) -> None:
+    (tmp_path / "key").write_text(text)
+    server = SERVER.model_copy(
+        update={"key_variable": "KEY", "command": ("sh", "-c", "echo $KEY $#"), "models": ()}
+    )
+    words = words_of(
+        server, PLACES | {"key_file": str(tmp_path / "key")}, (), compute_named(SERVER, "cpu"), keyed=True
+    )
+    assert subprocess.run(words, capture_output=True, check=True, text=True).stdout == "secret 2\n"
+    missing = subprocess.run([*words[:5], str(tmp_path / "none"), "true"], capture_output=True, text=True)
+    assert (missing.returncode != 0, missing.stderr[:4]) == (True, "sh: ")
 
 
 def test_without_the_card_its_flags_are_left_out() -> None:
@@ -280,6 +296,8 @@ def test_a_server_may_look_for_models_itself() -> None:
 
 def test_a_server_of_our_own_has_a_plain_environment_and_its_devices_variables() -> None:
     lock = read_lock(next((DATA / "locks" / "llama-vulkan").iterdir()))
+    other = lock.components[0].model_copy(update={"name": "other", "env": {"OTHER": "1"}})
+    lock = lock.model_copy(update={"components": (other, *lock.components)})
     cpu = SERVER.compute[0].model_copy(update={"env": {"A": "1"}})
     assert environment_for(the_catalog().component("llama.cpp"), the_catalog(), lock, cpu) == {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -289,3 +307,8 @@ def test_a_server_of_our_own_has_a_plain_environment_and_its_devices_variables()
         "XDG_CACHE_HOME": "/cache",
         "A": "1",
     }
+    gpu = compute_named(SERVER, "gpu")
+    quirks = environment(the_catalog(), the_catalog().target(lock.request.gpu[0]), "run")
+    optional = {one.variable for one in quirks if one.need == "optional"}
+    assert optional
+    assert not optional & {*environment_for(the_catalog().component("llama.cpp"), the_catalog(), lock, gpu)}

@@ -79,8 +79,6 @@ def _lines(subject: Subject) -> Iterator[str]:
             case FetchAction() if step.name.startswith("image/"):
                 locked = _locked(subject, step.component)
                 yield from _pulled_stage(step, locked, subject)
-            case _:
-                continue
     if artifacts:
         yield "# the artifacts, and nothing else"
         yield "FROM scratch AS artifacts"

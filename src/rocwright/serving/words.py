@@ -25,6 +25,7 @@ _WITH_KEY = 'IFS= read -r key < "$2" || [ -n "$key" ]; export "$1=$key"; unset k
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def _usable(env: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +52,7 @@ def words_of(
     on: Compute,
     *,
     keyed: bool,
-    beside: Mapping[str, str] = MappingProxyType({}),
+    beside: Mapping[str, str] = _NOTHING,
 ) -> tuple[str, ...]:
     """The server's whole command line, with `places` filled in; `beside` are the model's companions by name,
     as the server sees them."""

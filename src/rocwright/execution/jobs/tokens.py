@@ -38,15 +38,14 @@ class Drain:
         self._wanted = self._taken = 0
         self._closed = False
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._thread = Thread(target=self._run, name="job tokens", daemon=True)
+        self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def want(self, count: int) -> None:
         """Take so many, and no more."""
         with self._lock:
-            changed, self._wanted = bool(count) != bool(self._wanted), count
-        if changed:
-            os.eventfd_write(self._wake, 1)
+            self._wanted = count
+        os.eventfd_write(self._wake, 1)
 
     def taken(self) -> int:
         """How many it took since it was asked last."""
