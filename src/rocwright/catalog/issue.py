@@ -62,9 +62,8 @@ def _is_read(value: str) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """RE2's words; it may give them as bytes."""
-    word = error.args[0] if error.args else ""
-    return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+    """RE2's words, which it gives as bytes."""
+    return str(error.args[0].decode())
 
 
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
@@ -229,18 +228,11 @@ def read_error_lines(reader: Reader) -> ErrorLines:
     """What errors look like; a folder's own are added to those of folders below."""
     tables = [reader.model(ErrorLines, reader.data(path), path) for path in reader.layers(ERROR_LINES)]
     read = [one for one in tables if one is not None]
-    kinds = {line.name: line for one in read for line in one.error_line}
-    return ErrorLines(
-        before=tuple(text for one in read for text in one.before),
-        calm=tuple(text for one in read for text in one.calm),
-        quoted=tuple(text for one in read for text in one.quoted),
-        last=tuple(text for one in read for text in one.last),
-        success=tuple(text for one in read for text in one.success),
-        days=tuple(text for one in read for text in one.days),
-        cards=tuple(text for one in read for text in one.cards),
-        kernels=tuple(text for one in read for text in one.kernels),
-        error_line=tuple(kinds.values()),
-    )
+    texts = {
+        name: tuple(text for one in read for text in getattr(one, name)) for name in ErrorLines.model_fields
+    }
+    kinds = {line.name: line for line in texts["error_line"]}
+    return ErrorLines.model_validate(texts | {"error_line": tuple(kinds.values())})
 
 
 @cache
@@ -260,7 +252,7 @@ def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
 def anywhere(pattern: str) -> str:
     """A pattern for whole logs that finds a line wherever in it the pattern begins: what stands before the
     line's own begin is not known yet."""
-    begins = _MAY_BEGIN.sub("", unnamed(pattern), count=1).removeprefix("^")
+    begins = _MAY_BEGIN.sub("", unnamed(pattern)).removeprefix("^")
     return f"(?m:{_shortest(begins)})"
 
 
