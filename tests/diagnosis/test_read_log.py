@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocbase.errors import InputError
+from rocbase.files.bounds import LOGS
 from rocwright.diagnosis.diagnose import diagnose
 from rocwright.diagnosis.read_log import open_log, pieces
 
@@ -74,9 +75,20 @@ def test_bytes_that_are_no_text_are_shown_as_such_and_stop_nothing() -> None:
     )
 
 
+def test_two_bytes_a_character_are_known_from_eight_characters_on_and_broken_ones_stop_nothing() -> None:
+    assert first("error: ü".encode("utf-16-le")) == "1 error: ü"
+    assert first(b"a.c:1: error: x\0\0\0\0\0\0\n") == "1 a.c:1: error: x"
+    assert first("\ufeff\ud800\nerror: x".encode("utf-16-le", "surrogatepass")) == "2 error: x"
+
+
 def test_a_compressed_log_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
     whole = gzip.compress((LOG + "".join(f"line {n * 7919 % 104729}\n" for n in range(50_000))).encode())
     assert first(whole[: len(whole) // 2]).startswith("2 b.cpp")
+
+
+def test_a_log_that_unpacks_to_more_than_any_real_one_is_read_so_far() -> None:
+    *_, last = pieces(io.BytesIO(gzip.compress(b"y\n" * LOGS.free, compresslevel=1)))
+    assert b"it unpacks to more bytes than any real one" in last
 
 
 def test_a_line_without_end_is_read_in_bounded_memory_and_shown_cut() -> None:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Any, Protocol
 
 import zstandard
 
@@ -36,7 +36,7 @@ _TERMINAL = re.compile(
 )
 _QUOTES = tuple(quote.encode() for quote in "\u2018\u2019")
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_COMPRESSED: tuple[tuple[bytes, Callable[[IO[bytes]], _Unpacker]], ...] = (
+_COMPRESSED: tuple[tuple[bytes, Callable[[Any], _Unpacker]], ...] = (
     (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
     (
         b"\x28\xb5\x2f\xfd",
@@ -106,7 +106,7 @@ def _chunks(file: IO[bytes], piece: int) -> Iterator[bytes]:
     for magic, unpack in _COMPRESSED:
         if first.startswith(magic):
             packed = _Again(first, file)
-            yield from _unpacked(unpack(cast("IO[bytes]", packed)), packed, piece)
+            yield from _unpacked(unpack(packed), packed, piece)
             return
     encoding = _encoding(first)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
@@ -142,25 +142,16 @@ def _encoding(first: bytes) -> str:
     return ""
 
 
-class _Again(io.RawIOBase):
+class _Again:
     """A stream whose first bytes were read already."""
 
     def __init__(self, first: bytes, rest: IO[bytes]) -> None:
         self._first, self._rest, self.taken = first, rest, len(first)
 
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
+    def read(self, size: int) -> bytes:
         if self._first:
-            taken = self._first if size < 0 else self._first[:size]
-            self._first = self._first[len(taken) :]
+            taken, self._first = self._first[:size], self._first[size:]
             return taken
         data = self._rest.read(size)
         self.taken += len(data)
         return data
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        taken = self.read(len(buffer))
-        buffer[: len(taken)] = taken
-        return len(taken)
