@@ -37,6 +37,10 @@ def options() -> re2.Options:
     return chosen
 
 
+def _compiled(pattern: str) -> re2.Pattern:
+    return re2.compile(pattern.encode(), options())
+
+
 def _check_pattern(value: str) -> str:
     if not value.isascii():
         raise ValueError(f"{value!r} is not ASCII: curved quotes of compilers are replaced before matching")
@@ -44,7 +48,7 @@ def _check_pattern(value: str) -> str:
         # a line without its texts, such as the empty one, does not match: nothing needs to be compiled
         return value
     try:
-        compiled = re2.compile(value.encode(), options())
+        compiled = _compiled(value)
     except re2.error as error:
         raise ValueError(f"{value!r} is not a regular expression that RE2 reads: {_said(error)}") from error
     if compiled.search(b""):
@@ -281,14 +285,14 @@ def _shortest(pattern: str) -> str:
         for one, kept in trim:
             if match(one, pattern):
                 shorter = one.sub(kept, pattern, count=1)
-                return _shortest(shorter) if shorter and not _finds_nothing(shorter) else pattern
+                return pattern if _finds_nothing(shorter) else _shortest(shorter)
     return pattern
 
 
 def _finds_nothing(pattern: str) -> bool:
     """Whether it is found in an empty line, or is no pattern."""
     try:
-        return re2.compile(pattern.encode(), options()).search(b"") is not None
+        return _compiled(pattern).search(b"") is not None
     except re2.error:
         return True
 
@@ -301,22 +305,22 @@ def unnamed(pattern: str) -> str:
 def stamps(before: Iterable[str]) -> re2.Pattern | None:
     """What finds times and names at the begin of a line; None where none are known."""
     known = "|".join(before)
-    return re2.compile(f"^(?:{known})+".encode(), options()) if known else None
+    return _compiled(f"^(?:{known})+") if known else None
 
 
 def any_of(patterns: Sequence[str]) -> re2.Pattern | None:
     """What finds lines with any of these; None where there are none."""
-    return re2.compile("|".join(f"(?:{one})" for one in patterns).encode(), options()) if patterns else None
+    return _compiled("|".join(f"(?:{one})" for one in patterns)) if patterns else None
 
 
 def groups_of(pattern: str) -> set[str]:
     """The names of a pattern's groups."""
-    return {name.decode() for name in re2.compile(pattern.encode(), options()).groupindex}
+    return {name.decode() for name in _compiled(pattern).groupindex}
 
 
 def slots_in(pattern: str, line: str) -> dict[str, str] | None:
     """What a pattern's named groups matched in a line; None where it does not match."""
-    found = re2.compile(pattern.encode(), options()).search(plain(line))
+    found = _compiled(pattern).search(plain(line))
     if found is None:
         return None
     return {
@@ -327,7 +331,7 @@ def slots_in(pattern: str, line: str) -> dict[str, str] | None:
 def any_in_lines(patterns: Sequence[str]) -> re2.Pattern | None:
     """What finds these in whole logs, with their groups; None where there are none."""
     each = [f"(?m:{one})" for one in patterns]
-    return re2.compile("|".join(each).encode(), options()) if each else None
+    return _compiled("|".join(each)) if each else None
 
 
 def bare(line: bytes, stamp: re2.Pattern | None) -> bytes:
