@@ -13,12 +13,12 @@ from rocwright.execution.run import install_script, lent_cache, prepare
 from rocwright.execution.workspace import Workspace
 from rocwright.model.step_environment import IN
 from rocwright.model.steps import RunAction, Step
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 
 _OWN = {"proc", "sys", "dev", "run", "tmp", "build", "out", "ccache", "in"}
 
 
-def job_of(scratch: Scratch, step: Step, jobs: int) -> Job:
+def job_of(scratch: Scratch, step: Step, jobs: int) -> SandboxJob:
     """The sandbox that rocwright would make for a step: its root, command and whole environment."""
     assert isinstance(step.action, RunAction)
     workspace = Workspace.of(scratch.home, step.key)
@@ -61,7 +61,7 @@ def by_hand(
     return took
 
 
-def script(job: Job, *, tree: Path, installs: str, folder: Path) -> str:
+def script(job: SandboxJob, *, tree: Path, installs: str, folder: Path) -> str:
     """The whole of what is typed; `installs` are the commands that install the wheels of the step, if any."""
     root = job.root.resolve()
     bwrap = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]

@@ -14,13 +14,13 @@ from pathlib import Path
 from benchmarks.measure import BenchError, middle
 from rocbase.processes import run as process
 from rocwright import sandbox
-from rocwright.execution.jobs.forms import FIFO, Wanted
+from rocwright.execution.jobs.forms import FIFO, JobsRequest
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Resources, Step
-from rocwright.sandbox.model import Ended, Job, Mount
+from rocwright.sandbox.model import Ended, Mount, SandboxJob
 
 WORK = "/work"
 
@@ -112,7 +112,7 @@ class Shop:
             seat.started(os.getpid())
             fifo = Mount(source=server.folder / TOKENS, target=FIFO, writable=True)
             job = self._job(words, *((fifo,) if self.engine.isolates else ()))
-            wanted = Wanted(jobs=seat.jobs, memory=limit)
+            wanted = JobsRequest(jobs=seat.jobs, memory=limit)
             form = join(self.engine, job, server.folder, wanted, told.append)
             script = "\n".join(part for part in (form.opens, words) if part)
             job = replace(job, env={**job.env, **form.env}, argv=("/bin/sh", "-ec", script))
@@ -121,15 +121,15 @@ class Shop:
         seen = replace(ran, paused=held.paused_seconds, least=held.least, most=held.most)
         return replace(seen, lines=[*told, *ran.lines])
 
-    def _job(self, words: str, *mounts: Mount) -> Job:
+    def _job(self, words: str, *mounts: Mount) -> SandboxJob:
         env = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LC_ALL": "C"}
         argv = ("/bin/sh", "-ec", words)
         if not self.engine.isolates:
-            return Job(root=Path("/"), argv=argv, env=env, workdir=str(self.folder))
+            return SandboxJob(root=Path("/"), argv=argv, env=env, workdir=str(self.folder))
         usr = () if self.root else (Mount(source=Path("/usr"), target="/usr"),)
         work = Mount(source=self.folder, target=WORK, writable=True)
         root = self.root or _bare_root(self.folder.parent / "root")
-        return Job(root=root, argv=argv, env=env, workdir=WORK, mounts=(*usr, work, *mounts))
+        return SandboxJob(root=root, argv=argv, env=env, workdir=WORK, mounts=(*usr, work, *mounts))
 
 
 def _bare_root(root: Path) -> Path:
@@ -142,7 +142,7 @@ def _bare_root(root: Path) -> Path:
     return root
 
 
-def _run(engine: sandbox.Engine, job: Job) -> Ran:
+def _run(engine: sandbox.Engine, job: SandboxJob) -> Ran:
     lines: list[str] = []
     begun = time.monotonic()
     outcome = sandbox.run(engine, job, lines.append)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide
-from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.processes import ProcessKind, StepProcess
 from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget
 
@@ -198,14 +198,14 @@ class Machine:
         used = self.used()
         return MemoryBudget(total=self.memory, used=used, available=max(0, self.memory - used))
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[StepProcess]:
         return [
-            Seen(
+            StepProcess(
                 pid=one.pid,
                 started=round(one.begun * 100),
                 step="step",
                 memory=one.compiler.memory(one.done),
-                kind=Kind.COMPILE,
+                kind=ProcessKind.COMPILE,
                 paused=one.paused,
                 cpu=one.done,
                 area=one.look(),
@@ -280,7 +280,7 @@ def build(
 
 def note(learnt: Learnt, peak: int, unit: str, seconds: float, area: float) -> None:
     """A compiler has ended."""
-    learnt.note("part", "step", Kind.COMPILE, peak, unit=unit, seconds=seconds, area=area)
+    learnt.note("part", "step", ProcessKind.COMPILE, peak, unit=unit, seconds=seconds, area=area)
 
 
 def learnt_from(compilers: Sequence[Works], path: Path) -> Learnt:

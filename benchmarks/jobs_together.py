@@ -9,7 +9,7 @@ from benchmarks.jobs_simulated import TICK, Machine, Told, Works, _Running, note
 from rocwright.execution.jobs.beside import NOTHING, Beside, Claim, together
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide
-from rocwright.execution.jobs.processes import Seen
+from rocwright.execution.jobs.processes import StepProcess
 from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget
 
@@ -34,7 +34,7 @@ class Part:
     def over(self) -> bool:
         return not self.waiting and not self.running
 
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[StepProcess]:
         return replace(self.machine, running=self.running).seen()
 
     def decides(self, now: float, room: MemoryBudget, beside: Beside) -> None:

@@ -11,7 +11,7 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from rocwright.catalog.address import Address
+from rocwright.catalog.address import FileAddress
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.model.steps import (
     ArchiveOrigin,
@@ -62,7 +62,7 @@ def builtin(name: str, sha256: str | None = None, size: int = 100) -> FilePin:
     )
 
 
-def download(address: Address) -> FilePin:
+def download(address: FileAddress) -> FilePin:
     """A file that a build downloads."""
     return FilePin(
         filename=address.filename,

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import by_hand, machine, results
 from benchmarks.results import Measured, is_worse, table
 
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 
 TOP = Path(results.FOLDER).parent
 
@@ -99,7 +99,7 @@ def test_commands_typed_by_hand_have_the_inputs_and_the_wheels_of_the_step(tmp_p
     (tmp_path / "root" / "in").mkdir()
     taken = Mount(source=tmp_path / "a.whl", target="/in/pip/a.whl")
     cache = Mount(source=tmp_path, target="/ccache", writable=True)
-    job = Job(
+    job = SandboxJob(
         root=tmp_path / "root", argv=("/bin/sh", "-c", "ninja"), env={"A": "1"}, workdir="/build/src",
         mounts=(taken, cache), memory=None, seconds=1,
     )  # fmt: skip

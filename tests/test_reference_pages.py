@@ -24,7 +24,7 @@ def test_each_verb_stack_and_issue_has_one_anchor() -> None:
         "commands.md": [verb for section in SECTIONS.values() for verb in section],
         "rows.md": list(builtin_catalog().stacks),
         "known-issues.md": list(the_issues()[0]),
-        "schema.md": ["request", "component", "release", "stack", "row", "base", "edit"],
+        "schema.md": ["request", "component", "release", "stack", "stackrow", "base", "edit"],
     }
     for page, names in wanted.items():
         found = anchors(page)

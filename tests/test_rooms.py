@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 from rocwheel_samples.tables import each
@@ -46,3 +48,10 @@ def test_no_module_is_longer_than_400_lines() -> None:
         if not path.is_relative_to(carried) and (lines := len(path.read_text().splitlines())) > 400
     }
     assert long == {}
+
+
+def test_no_class_name_is_defined_more_than_twice() -> None:
+    """A name that three classes have says nothing about any of them."""
+    modules = [ast.parse(path.read_bytes()) for folder in PACKAGES.values() for path in folder.rglob("*.py")]
+    classes = (node.name for module in modules for node in ast.walk(module) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in Counter(classes).items() if count > 2] == []

@@ -11,7 +11,7 @@ from rocbase.errors import ConflictError, ExplainedError, InputError, OutOfDiskE
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.built import Built
-from rocwright.execution.options import LOCAL, Options, Outcome
+from rocwright.execution.options import LOCAL, Options, StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import Plan
@@ -236,7 +236,7 @@ def build(
         from rocwright.execution.workspace import spare_the_users_work
 
         spare_the_users_work(first, project.home, discard=options.discard)
-    outcome = Outcome()
+    outcome = StepsOutcome()
     asked = UnderWay(
         "build",
         project.request,
@@ -270,7 +270,7 @@ def _build(
     options: Options,
     progress: Progress,
     under_way: UnderWay,
-    outcome: Outcome,
+    outcome: StepsOutcome,
     wanted: tuple[str, ...],
 ) -> Run:
     for _ in range(ROUNDS):

@@ -11,7 +11,7 @@ from tests.machine.machines import NVIDIA, STRIX_HALO, machine
 
 from rocbase.errors import InputError
 from rocwright import api
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.doctor.lines import lines
 
 
@@ -43,7 +43,7 @@ def test_the_engines_are_tried_on_this_machine_alone_and_only_if_asked(
 def test_safe_commands_of_a_report_run_where_they_are_wanted_and_never_for_another_machine(
     tmp_path: Path,
 ) -> None:
-    safe = Finding(name="a", grade="warning", what="a", remedy=f"touch {tmp_path}/ran", safe=True)
+    safe = DoctorFinding(name="a", grade="warning", what="a", remedy=f"touch {tmp_path}/ran", safe=True)
     here = api.doctor().model_copy(update={"findings": (safe,)})
     assert [one.status for one in api.apply_remedies(here, lambda one: False)] == [None]
     assert not (tmp_path / "ran").exists()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocwheel_samples.tables import each
-from rocwright.bisection.search import Answer, SearchResult, smallest
+from rocwright.bisection.search import SearchResult, TrialAnswer, smallest
 
 
 class World:
@@ -18,12 +18,12 @@ class World:
         self.culprits, self.apart = culprits, apart
         self.asked: list[frozenset[int]] = []
 
-    def ask(self, tried: frozenset[int]) -> Answer:
+    def ask(self, tried: frozenset[int]) -> TrialAnswer:
         assert tried not in self.asked, "asked twice"
         self.asked.append(tried)
         if any(tried & group and not group <= tried for group in self.apart):
-            return Answer.SKIP
-        return Answer.BAD if self.culprits <= tried else Answer.GOOD
+            return TrialAnswer.SKIP
+        return TrialAnswer.BAD if self.culprits <= tried else TrialAnswer.GOOD
 
 
 def search(count: int, world: World) -> SearchResult:

@@ -13,7 +13,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Component, Row, Stack, SystemNeeds, SystemPackages
+from rocwright.catalog.model import Component, Stack, StackRow, SystemNeeds, SystemPackages
 from rocwright.catalog.remedy import AddPackages
 from rocwright.catalog_lint.for_people import ForPeopleFile, marked
 from rocwright.plan.make import make_plan
@@ -253,7 +253,7 @@ def test_what_is_optional_can_be_asked_for(stack: Stack) -> None:
 
 @walks("stacks/*.toml", *(f"row.{one}" for one in ("gpu", "base", "provider", "versions", "accept_missing")))
 @each(("stack", "row"), ROWS, ids=NAMED)
-def test_a_row_that_is_taken_out_has_no_lock_any_more(stack: Stack, row: Row) -> None:
+def test_a_row_that_is_taken_out_has_no_lock_any_more(stack: Stack, row: StackRow) -> None:
     request = request_of(stack, row)
     rest = with_stack(stack, row=tuple(one for one in stack.row if one is not row))
     assert shipped_lock(CATALOG, request) is not None

@@ -7,7 +7,7 @@ import re2
 
 from rocwheel_samples.tables import each
 from rocwright.catalog.issue import anywhere, bare, options, slots_in, stamps, the_issues, unnamed
-from rocwright.diagnosis.diagnose import Search
+from rocwright.diagnosis.diagnose import LogSearch
 
 PAIRS = [
     (r"^(?:[^ ]+: )?failed to [a-z]", "failed to [a-z]"),
@@ -42,7 +42,7 @@ def test_every_pattern_is_found_in_all_lines_that_it_is_of() -> None:
 
 
 def test_a_second_search_compiles_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    Search()
+    LogSearch()
     compiled: list[object] = []
     real = re2.compile
 
@@ -51,7 +51,7 @@ def test_a_second_search_compiles_nothing_anew(monkeypatch: pytest.MonkeyPatch) 
         return real(*args)
 
     monkeypatch.setattr(re2, "compile", noted)
-    Search()
+    LogSearch()
     assert len(compiled) < 20
 
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Component, Release, Row, Stack
+from rocwright.catalog.model import Component, Release, Stack, StackRow
 from rocwright.catalog.place import GitPlace
 from rocwright.plan.make import make_plan
 from rocwright.plan.values import chosen_values
@@ -72,14 +72,14 @@ def test_every_row_of_the_documents_is_there() -> None:
 
 
 @EACH_ROW
-def test_a_row_has_an_answer_and_a_plan_without_a_network(stack: Stack, row: Row) -> None:
+def test_a_row_has_an_answer_and_a_plan_without_a_network(stack: Stack, row: StackRow) -> None:
     locked = lock(request_of(stack, row))
     assert {one.name for one in locked.components} >= set(stack.components)
     assert make_plan(locked, CATALOG).artifacts
 
 
 @EACH_ROW
-def test_a_row_says_what_was_wished_and_what_holds(stack: Stack, row: Row) -> None:
+def test_a_row_says_what_was_wished_and_what_holds(stack: Stack, row: StackRow) -> None:
     assert row.base in stack.bases
     assert row.wish
     assert row.holds
@@ -89,7 +89,7 @@ def test_a_row_says_what_was_wished_and_what_holds(stack: Stack, row: Row) -> No
 
 
 @EACH_ROW
-def test_what_a_row_holds_names_the_versions_that_it_holds(stack: Stack, row: Row) -> None:
+def test_what_a_row_holds_names_the_versions_that_it_holds(stack: Stack, row: StackRow) -> None:
     chosen = versions(request_of(stack, row))
     short = {"pytorch": "torch", "torchvision": "vision", "torchaudio": "audio", "triton": "triton"}
     for name, word in short.items():

@@ -23,7 +23,7 @@ from rocwright.plan.edits import edits_as_written
 from rocwright.plan.make import make_plan
 from rocwright.plan.values import chosen_values
 from rocwright.resolve.aliases import PYTHON, ROCM
-from rocwright.resolve.constraints import Candidate, refusals, solve
+from rocwright.resolve.constraints import VersionCandidate, refusals, solve
 from rocwright.resolve.model import Lock
 from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
@@ -78,11 +78,11 @@ def ends(wanted: str) -> Iterator[str]:
 def resolves(catalog: Catalog, recipe: Component, version: str, need: str, other: str) -> bool:
     """Whether a recipe in a version goes with a version of what it needs; all else is as it wants."""
     provided = {
-        name: [Candidate(name, one, "base") for one in (*known(name), *ends(wanted))]
+        name: [VersionCandidate(name, one, "base") for one in (*known(name), *ends(wanted))]
         for name, wanted in recipe.takes(version, ()).items()
         if name != need
     }
-    provided[need] = [Candidate(need, other, "base")]
+    provided[need] = [VersionCandidate(need, other, "base")]
     try:
         solve(catalog, (recipe.name,), {recipe.name: version}, provided, recipe.released(version).targets[:1])
     except ConflictError:

@@ -31,7 +31,7 @@ from rocwright.home import Home
 from rocwright.machine.model import Machine
 from rocwright.machine.tree import Tree
 from rocwright.resolve.gpus import targets_named
-from rocwright.verify.suites import Order, aimed
+from rocwright.verify.suites import SuiteOrder, aimed
 
 CATALOG, FACTS = builtin_catalog(), host_facts()
 TARGETS = list(CATALOG.targets.values())
@@ -207,8 +207,8 @@ def test_a_feature_leaves_out_operations_or_a_stack_or_asks_for_something_of_the
 @walks("targets.toml", "target.wave")
 @each("target", TARGETS, ids=lambda one: one.name)
 def test_the_wave_is_what_kernels_are_compiled_with(target: Target) -> None:
-    named = aimed(Order(suites=("triton",)), [target]).targets
-    rest = aimed(Order(suites=("triton",)), [target.model_copy(update={"wave": 0})]).targets
+    named = aimed(SuiteOrder(suites=("triton",)), [target]).targets
+    rest = aimed(SuiteOrder(suites=("triton",)), [target.model_copy(update={"wave": 0})]).targets
     assert (named != rest) == bool(target.wave)
 
 

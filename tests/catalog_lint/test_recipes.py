@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command
 
-from rocbase.toml.read import Fault
+from rocbase.toml.read import TableFault
 from rocwheel.tables import DATA as WHEEL_DATA
 from rocwheel_samples.tables import each
 from rocwheel_samples.trees import write_tree
@@ -36,7 +36,7 @@ RECIPE = (
 )
 
 
-def faults(folder: Path, files: dict[str, str], under: Path) -> list[Fault]:
+def faults(folder: Path, files: dict[str, str], under: Path) -> list[TableFault]:
     write_tree(folder, files)
     return tables.check((folder, under))
 

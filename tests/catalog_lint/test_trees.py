@@ -10,7 +10,7 @@ from tests.sources.conftest import Repository, repository  # noqa: F401 - a fixt
 from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.model import Component
-from rocwright.catalog_lint.trees import Shelf, Wanted, wanted_trees, why_not
+from rocwright.catalog_lint.trees import PlacedRelease, Shelf, wanted_trees, why_not
 from rocwright.home import Home
 
 
@@ -67,4 +67,4 @@ def test_a_repository_that_does_not_answer_is_asked_once_and_says_why(shelf: She
     assert "does not answer" in told[1].message
     assert why_not(told[0])
     assert why_not(told[0]) in why_not(told[1])
-    assert all(isinstance(one, Wanted) for one in wanted)
+    assert all(isinstance(one, PlacedRelease) for one in wanted)

@@ -19,7 +19,7 @@ from tests.engines import must_work
 from rocwright import sandbox
 from rocwright.cleanup.runtimes import remove_runtime, shown_in_sandboxes
 from rocwright.home import Home
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.store.gc import DAY
 
 pytestmark = pytest.mark.timing
@@ -58,7 +58,7 @@ def running(shown: Path, tmp_path: Path) -> Iterator[None]:
     must_work(sandbox.probe(sandbox.ENGINES["bubblewrap"]))
     box = tmp_path / "box"
     box.mkdir()
-    job = Job(
+    job = SandboxJob(
         root=Path("/"),
         argv=("/usr/bin/python3", "-c", "print('up', flush=True); import time; time.sleep(300)"),
         env={"PATH": "/usr/bin:/bin"},

@@ -13,7 +13,7 @@ from pytest import CaptureFixture, MonkeyPatch
 from rocbase.errors import CheckError, CompileError, InputError
 from rocwright.cli import cli
 from rocwright.cli.tell import tell
-from rocwright.diagnosis.diagnose import Where
+from rocwright.diagnosis.diagnose import FailurePlace
 from rocwright.diagnosis.explain import explain
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
@@ -175,7 +175,7 @@ def test_one_issue_is_told_whole() -> None:
 
 def test_a_failure_of_any_step_is_told_with_the_known_issue(capsys: CaptureFixture[str]) -> None:
     error = CompileError("pip failed", detail="ERROR: Could not install: [Errno 28] No space left on device")
-    explain(error, Where(component="torch"))
+    explain(error, FailurePlace(component="torch"))
     tell(error)
     said = capsys.readouterr().err
     assert "known  disk-full: the disk is full" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from rocwheel_samples.tables import each
-from rocwright.cycle.channels import Shown, channels, earned, missing
+from rocwright.cycle.channels import LockEvidence, channels, earned, missing
 from rocwright.cycle.run import CycleConfig
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
@@ -13,7 +13,7 @@ from rocwright.project import Project
 from rocwright.records.model import ANEW, Figure, Finding, Promotion
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 OK = Finding(component="a", check="operators", name="sums are right", ok=True, device="cpu")
@@ -26,22 +26,22 @@ def promotion(channel: str, lock: str, day: str) -> Promotion:
     return Promotion(stack="s", gpu="g", base="b", channel=channel, run="r", lock=lock, at=at)
 
 
-def states(shown: Shown, *held: Promotion, lock: str = "new") -> dict[str, str]:
+def states(shown: LockEvidence, *held: Promotion, lock: str = "new") -> dict[str, str]:
     return {channel.name: why for channel, why in earned(channels(), shown, held, lock, NOW)}
 
 
 def test_each_channel_asks_for_more() -> None:
-    assert list(states(Shown(said=""))) == ["nightly", "candidate", "known-good"]
-    built = states(Shown(said="built"))
+    assert list(states(LockEvidence(said=""))) == ["nightly", "candidate", "known-good"]
+    built = states(LockEvidence(said="built"))
     assert built["nightly"] == ""
     assert "the channel needs 'checked without a GPU'" in built["candidate"]
-    checked = states(Shown(said="checked without a GPU", findings=(OK,)))
+    checked = states(LockEvidence(said="checked without a GPU", findings=(OK,)))
     assert checked["candidate"] == ""
     assert "the channel needs 'ran in software'" in checked["known-good"]
 
 
 def test_a_lock_stands_for_its_days() -> None:
-    ran = Shown(said="ran on a GPU", findings=(OK,))
+    ran = LockEvidence(said="ran on a GPU", findings=(OK,))
     assert states(ran)["known-good"] == "it must stay in that channel for 1 d: 24 h left"
     held = (
         promotion("nightly", "new", "2026-01-01"),
@@ -53,7 +53,7 @@ def test_a_lock_stands_for_its_days() -> None:
 
 
 def test_a_clock_that_was_set_back_promotes_nothing() -> None:
-    ran = Shown(said="ran on a GPU", findings=(OK,))
+    ran = LockEvidence(said="ran on a GPU", findings=(OK,))
     held = (
         promotion("candidate", "new", "2027-01-01"),
         promotion("nightly", "new", "2026-01-01"),
@@ -74,7 +74,7 @@ def test_a_clock_that_was_set_back_promotes_nothing() -> None:
     ],
 )  # fmt: skip
 def test_checks_and_devices_that_are_asked_for(channel: Channel, finding: Finding, says: str) -> None:
-    shown = Shown(said="ran in software", findings=(finding,))
+    shown = LockEvidence(said="ran in software", findings=(finding,))
     lack = missing(channel, shown, None, False, NOW)
     assert lack.why.startswith(says) if lack and says else lack is None and not says
 
@@ -90,7 +90,7 @@ def test_a_projects_own_channel_stands_for_the_catalogs() -> None:
 def test_a_cycle_starts_its_steps_clean_where_a_channel_asks_that_all_was_compiled_anew(
     checks: tuple[str, ...], resume: bool
 ) -> None:
-    def follow(project: Project, lock: Lock) -> Candidate:
+    def follow(project: Project, lock: Lock) -> LockCandidate:
         raise AssertionError
 
     own = [Channel(name="known-good", said="built", checks=checks)]
@@ -125,7 +125,7 @@ OLD = speed(100, 101, 99, 100, 100)
 def test_a_slower_lock_is_held_back_where_a_channel_goes_by_speed(
     measured: tuple[Figure, ...], holds: tuple[Figure, ...], says: str, bring: str
 ) -> None:
-    shown = Shown(said="built", measured=measured)
+    shown = LockEvidence(said="built", measured=measured)
     lack = missing(SPEED, shown, None, False, NOW, holds)
     assert (lack.why[: len(says)], lack.bring) == (says, bring) if lack else not says
     assert missing(Channel(name="any", said="built"), shown, None, False, NOW, holds) is None
@@ -133,7 +133,7 @@ def test_a_slower_lock_is_held_back_where_a_channel_goes_by_speed(
 
 def test_a_lock_is_compared_with_the_one_that_the_channel_holds() -> None:
     held = (promotion("fast", "old", "2026-01-01"),)
-    shown = Shown(said="built", measured=(speed(50, 50, 51, 50, 50),))
+    shown = LockEvidence(said="built", measured=(speed(50, 50, 51, 50, 50),))
     speeds = {"old": (OLD,)}
     ((_, why),) = earned([SPEED], shown, held, "new", NOW, measured=lambda lock: speeds[lock])
     assert why.startswith("slower than the lock that the channel holds")

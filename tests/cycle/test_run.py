@@ -18,11 +18,11 @@ from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, kept_keys
 from rocwright.records.opening import open_records
-from rocwright.resolve.difference import Difference
+from rocwright.resolve.difference import LockDifference
 from rocwright.resolve.files import read_lock, write_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 
 CHANNELS = (
     Channel(name="nightly", said="built"),
@@ -36,14 +36,14 @@ def world(tmp_path: Path, home: Home, engine: str, tiny_root: Path) -> World:
     return World(tmp_path / "world", home.path, engine, tiny_root, ("one", "two"))
 
 
-def candidate(lock: Lock, *silent: str) -> Candidate:
-    return Candidate(lock=lock, difference=Difference(), ages={}, again=(), left=(), silent=silent)
+def candidate(lock: Lock, *silent: str) -> LockCandidate:
+    return LockCandidate(lock=lock, difference=LockDifference(), ages={}, again=(), left=(), silent=silent)
 
 
 def turn(world: World, *, bisect: bool = False) -> RowTold:
     """A cycle whose upstream is the newest commit of each repository."""
 
-    def follow(project: Project, lock: Lock) -> Candidate:
+    def follow(project: Project, lock: Lock) -> LockCandidate:
         return candidate(world.lock({}).model_copy(update={"created": lock.created}))
 
     options = Options(jobs=2, engine=world.engine)
@@ -179,7 +179,7 @@ def test_upstream_that_is_silent_is_not_unchanged_and_looking_does_nothing(world
 
 
 def test_two_cycles_at_once_are_refused(world: World) -> None:
-    def inside(project: Project, lock: Lock) -> Candidate:
+    def inside(project: Project, lock: Lock) -> LockCandidate:
         with pytest.raises(InputError, match="running already"):
             turn(world)
         return candidate(lock)

@@ -27,7 +27,7 @@ from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel, WatchSettings
 from rocwright.store.local import LocalStore
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 from rocwright.watch.projects import newest
 from tests.sources.conftest import Index
 from tests.sources.conftest import index as index
@@ -64,7 +64,7 @@ class Field:
         catalog = catalog_of(component("hello", release("1.0.0", place), kind="file"))
         settings, progress = WatchSettings(cool_down=0, seconds=seconds), PlainProgress()
 
-        def follow(project: Project, lock: Lock) -> Candidate:
+        def follow(project: Project, lock: Lock) -> LockCandidate:
             return newest(project, lock, settings, progress.say)
 
         like = project_of(request_of(), self.folder, self.home)

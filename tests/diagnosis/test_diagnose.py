@@ -8,12 +8,12 @@ import pytest
 
 from rocwright.catalog.issue import plain, the_issues
 from rocwright.catalog.phase import Phase
-from rocwright.diagnosis.diagnose import Diagnosis, Where, diagnose
+from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, diagnose
 
 ISSUES = list(the_issues()[0].values())
 
 
-def told(*lines: str, where: Where | None = None) -> Diagnosis:
+def told(*lines: str, where: FailurePlace | None = None) -> Diagnosis:
     return diagnose([b"".join(plain(line) + b"\n" for line in lines)], where)
 
 
@@ -22,7 +22,7 @@ def names(found: Diagnosis) -> list[str]:
 
 
 def test_each_known_issue_is_found_in_a_log_by_its_example() -> None:
-    any_card = Where(targets=tuple({target for one in ISSUES for target in one.targets}))
+    any_card = FailurePlace(targets=tuple({target for one in ISSUES for target in one.targets}))
     words = sorted({word for one in ISSUES for word in one.named})
     particular = [one for one in ISSUES if one.filled is None]
     lines = [f"2026-11-21T10:00:00.123Z {one.examples[0]}" for one in particular]
@@ -210,19 +210,23 @@ def test_a_warning_explains_nothing() -> None:
 
 def test_an_issue_of_other_bases_or_of_another_phase_is_ruled_out_with_the_reason() -> None:
     (thunk,) = (one for one in ISSUES if one.bases)
-    assert names(told(thunk.examples[0], where=Where(base="fedora:43", phase=Phase.BUILD))) == [thunk.name]
-    (out,) = told(thunk.examples[0], where=Where(base="debian:sid")).ruled_out
+    assert names(told(thunk.examples[0], where=FailurePlace(base="fedora:43", phase=Phase.BUILD))) == [
+        thunk.name
+    ]
+    (out,) = told(thunk.examples[0], where=FailurePlace(base="debian:sid")).ruled_out
     assert out.why == "it is known for arch, fedora, not for debian:sid"
     fault = next(one for one in ISSUES if one.name == "memory-access-fault")
-    assert names(told(fault.examples[0], where=Where(phase=Phase.CHECK))) == [fault.name]
-    (out,) = told(fault.examples[0], where=Where(phase=Phase.BUILD)).ruled_out
+    assert names(told(fault.examples[0], where=FailurePlace(phase=Phase.CHECK))) == [fault.name]
+    (out,) = told(fault.examples[0], where=FailurePlace(phase=Phase.BUILD)).ruled_out
     assert out.why == "it comes in check or run, not in build"
 
 
 def test_an_issue_that_a_version_has_mended_is_ruled_out_with_the_reason() -> None:
     (one, *_) = (one for one in ISSUES if one.fixed_in and one.fixed_in[0].component == "pytorch")
-    assert names(told(one.examples[0], where=Where(component="pytorch", version="2.6.0"))) == [one.name]
-    (out,) = told(one.examples[0], where=Where(component="pytorch", version="2.13.0")).ruled_out
+    assert names(told(one.examples[0], where=FailurePlace(component="pytorch", version="2.6.0"))) == [
+        one.name
+    ]
+    (out,) = told(one.examples[0], where=FailurePlace(component="pytorch", version="2.13.0")).ruled_out
     assert (out.issue, "2.13.0" in out.why) == (one.name, True)
 
 
@@ -230,13 +234,13 @@ def test_an_issue_of_other_gpus_or_versions_is_ruled_out_with_the_reason() -> No
     text = "LLVM ERROR: Cannot select: gfx906 intrinsic"
     assert names(told(text)) == []
     text = f"triton: {text}"
-    assert names(told(text, where=Where(targets=("gfx906",)))) == ["triton-old-gpu"]
-    found = told(text, where=Where(targets=("gfx1151",)))
+    assert names(told(text, where=FailurePlace(targets=("gfx906",)))) == ["triton-old-gpu"]
+    found = told(text, where=FailurePlace(targets=("gfx1151",)))
     assert names(found) == []
     assert found.ruled_out[0].issue == "triton-old-gpu"
     assert "gfx1151" in found.ruled_out[0].why
     text = "a.cpp:1: error: 'AVFrame' {aka 'struct AVFrame'} has no member named 'key_frame'"
-    newer = told(text, where=Where(component="torchvision", version="0.28.0"))
+    newer = told(text, where=FailurePlace(component="torchvision", version="0.28.0"))
     assert newer.ruled_out[0].why == "it affects torchvision <0.28, not 0.28.0"
 
 
@@ -382,7 +386,7 @@ def test_an_issue_of_some_cards_is_told_where_one_of_them_is_named() -> None:
     assert alone.cause is None
     assert told("hsa_init Failed, HSA_STATUS_ERROR (4096)", "gfx803").cause is not None
     assert names(told("building for GFX1151", GCVM))[0] == "gcvm-l2-fault"
-    assert names(told(GCVM, where=Where(targets=("gfx1151",))))[0] == "gcvm-l2-fault"
+    assert names(told(GCVM, where=FailurePlace(targets=("gfx1151",))))[0] == "gcvm-l2-fault"
 
 
 ERRNO = "OSError: [Errno 12] Cannot allocate memory"
@@ -392,14 +396,14 @@ def test_words_that_are_others_too_are_told_where_the_log_names_whose_they_are()
     assert names(told(ERRNO)) == ["host-memory"]
     assert names(told("[12/40] Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
     assert names(told(*["x" * 90] * 9000, "Tensile: writing kernels", ERRNO)) == ["tensile-errno12"]
-    assert names(told(ERRNO, where=Where(component="rocblas"))) == ["tensile-errno12"]
+    assert names(told(ERRNO, where=FailurePlace(component="rocblas"))) == ["tensile-errno12"]
 
 
 def test_the_cards_that_a_log_names_rule_out_issues_of_others() -> None:
     other = told("  Name:                    gfx1100                            ", GCVM)
     assert names(other) == ["gpu-page-fault"]
     assert "gfx1100" in other.ruled_out[0].why
-    asked = told("  Name:                    gfx1100  ", GCVM, where=Where(targets=("gfx1151",)))
+    asked = told("  Name:                    gfx1100  ", GCVM, where=FailurePlace(targets=("gfx1151",)))
     assert names(asked) == ["gcvm-l2-fault"]
 
 
@@ -407,7 +411,7 @@ def test_of_events_of_a_kernel_the_earliest_is_the_cause_and_what_comes_soon_aft
     ring = "amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2"
     resets = [f"amdgpu 0000:c5:00.0: amdgpu: Starting ring reset {n}" for n in range(5)]
     answer = "amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE"
-    where = Where(targets=("gfx1151",))
+    where = FailurePlace(targets=("gfx1151",))
     assert names(told(ring, *resets, answer, where=where)) == ["gpu-ring-timeout", "mes-remove-queue"]
     assert names(told(ring, *resets[:2], answer, where=where)) == ["mes-remove-queue", "gpu-ring-timeout"]
 

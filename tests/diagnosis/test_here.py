@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.diagnosis.diagnose import Diagnosis, Where, diagnose
+from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, diagnose
 from rocwright.diagnosis.facts import host_facts
 from rocwright.diagnosis.here import Here, not_of, of_log, suspects, with_machine
 
@@ -16,7 +16,7 @@ GOOD = Here(kernel="6.18.6", firmware={"gfx1151": {"mes": 0x80}})
 
 
 def told(text: str, here: Here, *cards: str) -> tuple[str, ...]:
-    found = diagnose([text.encode()], Where(targets=cards))
+    found = diagnose([text.encode()], FailurePlace(targets=cards))
     return with_machine(found, here, FACTS, TARGETS, cards).known[0].here
 
 

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from rocwright.doctor.apply import apply
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.machine.surroundings import read_leftovers
 from rocwright.machine.tree import Tree
 
-SAFE = Finding(name="a", grade="warning", what="a", remedy="true a 'b c'", safe=True)
-UNSAFE = Finding(name="b", grade="error", what="b", remedy="false")
-WELL = Finding(name="c", grade="ok", what="c", remedy="false", safe=True)
+SAFE = DoctorFinding(name="a", grade="warning", what="a", remedy="true a 'b c'", safe=True)
+UNSAFE = DoctorFinding(name="b", grade="error", what="b", remedy="false")
+WELL = DoctorFinding(name="c", grade="ok", what="c", remedy="false", safe=True)
 
 
 def test_a_safe_command_runs_once_and_no_shell_reads_it() -> None:

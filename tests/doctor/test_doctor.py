@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
-from rocwright.doctor.doctor import Report, examine
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.doctor import DoctorReport, examine
+from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
 from rocwright.machine.model import Group, Right
@@ -35,13 +35,13 @@ CATALOG, FACTS = builtin_catalog(), host_facts()
 EVERY = tuple(CATALOG.stacks)
 
 
-def report(root: Path, *stacks: str) -> Report:
+def report(root: Path, *stacks: str) -> DoctorReport:
     with Tree(root) as tree:
         found = here(tree, CATALOG, FACTS, Home(root / "home"))
     return examine(found, CATALOG, FACTS, stacks or EVERY)
 
 
-def named(root: Path, name: str, *stacks: str) -> list[Finding]:
+def named(root: Path, name: str, *stacks: str) -> list[DoctorFinding]:
     return [one for one in report(root, *stacks).findings if one.name == name and one.grade != "ok"]
 
 
@@ -96,7 +96,7 @@ def test_an_empty_tree_is_no_crash(tmp_path: Path) -> None:
 # rights
 
 
-def with_device_of(root: Path, group: Group, mode: int = 0o660) -> list[Finding]:
+def with_device_of(root: Path, group: Group, mode: int = 0o660) -> list[DoctorFinding]:
     """What is said of a compute device of that group to a user who is not in it."""
     with Tree(machine(root, POLARIS)) as tree:
         found = here(tree, CATALOG, FACTS, Home(root))

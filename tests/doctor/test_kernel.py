@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.diagnosis.diagnose import Where, diagnose
+from rocwright.diagnosis.diagnose import FailurePlace, diagnose
 from rocwright.doctor.doctor import examine
 from rocwright.doctor.for_log import with_this_machine
 from rocwright.doctor.this_machine import here
@@ -37,7 +37,7 @@ def test_what_hangs_a_card_is_found_from_both_sides(tmp_path: Path, line: str, i
     assert one.grade == "warning"
     assert f"({issue})" in one.what
     assert line.split("] ", 1)[1].strip()[-40:] in one.what
-    assert diagnose([line.encode()], Where(targets=("gfx1151",))).known[0].issue.name == issue
+    assert diagnose([line.encode()], FailurePlace(targets=("gfx1151",))).known[0].issue.name == issue
 
 
 def test_of_the_kernels_log_only_what_was_said_since_the_last_boot_counts(tmp_path: Path) -> None:

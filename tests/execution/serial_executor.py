@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from rocbase.errors import InternalError
-from rocwright.execution.executor import Ended, Event, Line, Offer, Queued, Started, Task, ended
+from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Queued, Started, Task, ended
 
 
 @dataclass
@@ -25,8 +25,8 @@ class SerialExecutor:
     ran: list[Task] = field(default_factory=list)
     soon: list[Event] = field(default_factory=list)
 
-    def offers(self) -> Sequence[Offer]:
-        return (Offer(name="serial", cores=1, memory=2**30, disk=2**30),)
+    def offers(self) -> Sequence[ExecutorOffer]:
+        return (ExecutorOffer(name="serial", cores=1, memory=2**30, disk=2**30),)
 
     def submit(self, task: Task) -> None:
         self.queue.append(task)

@@ -17,7 +17,7 @@ from rocbase.errors import FailureClass, OutOfDiskError
 from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.workspace import Workspace
 from rocwright.farm.executors import run_steps
@@ -46,7 +46,7 @@ def small_home(home: Home) -> Iterator[Home]:
     subprocess.run(["umount", "--lazy", home.path], check=True)
 
 
-def build(workshop: Workshop, *steps: Step, keep: bool = False) -> Outcome:
+def build(workshop: Workshop, *steps: Step, keep: bool = False) -> StepsOutcome:
     plan = Plan(
         steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=tuple(one.name for one in steps)
     )

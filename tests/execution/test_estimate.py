@@ -10,7 +10,7 @@ from tests.making import small_plan
 from rocwright.execution.estimate import Expected, Source, expect, longest_first, machine_pace, whole
 from rocwright.execution.history import Took, took
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.processes import Kind
+from rocwright.execution.jobs.processes import ProcessKind
 from rocwright.execution.jobs.room import MemoryBudget
 from rocwright.execution.overall import Whole
 from rocwright.execution.requirements import outlook, outlook_line
@@ -226,7 +226,7 @@ def test_the_line_tells_time_disk_memory_and_jobs(source: Source, more: str) -> 
 def test_the_line_reckons_with_the_memory_that_jobs_took_here() -> None:
     learnt = Learnt()
     for _ in range(200):
-        learnt.note("torch", "torch", Kind.COMPILE, 4 * GIB)
+        learnt.note("torch", "torch", ProcessKind.COMPILE, 4 * GIB)
     said = needs(TORCH, expected={}, learnt=learnt)
     assert "28.00 GiB memory      this machine: ok, 7 jobs of 16 (memory)" in said
 

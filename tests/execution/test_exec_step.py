@@ -29,14 +29,14 @@ from rocbase.errors import (
 )
 from rocwright.config import config_file
 from rocwright.execution.exec_step import execute
-from rocwright.execution.jobs.forms import Wanted, numbers
+from rocwright.execution.jobs.forms import JobsRequest, numbers
 from rocwright.execution.run import cut_short, environment
 from rocwright.home import Home
 from rocwright.machine.architecture import host_architecture
 from rocwright.model.architecture import Architecture
 from rocwright.model.step_environment import FIXED
 from rocwright.model.steps import About, FetchAction, Input, Resources, RunAction, Step, TreeAction
-from rocwright.sandbox.model import Ended, Job, Outcome
+from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError
@@ -159,7 +159,7 @@ def test_the_environment_is_exactly_what_is_said(workshop: Workshop, monkeypatch
     step = workshop.step("env > $OUT/result", env={"MINE": "1 2", "LANG": "de_DE.UTF-8"})
     seen = dict(line.split("=", 1) for line in workshop.text(workshop.run(step, jobs=3)).splitlines())
     assert isinstance(step.action, RunAction)
-    expected = environment(step.action, numbers(Wanted(jobs=3)).env)
+    expected = environment(step.action, numbers(JobsRequest(jobs=3)).env)
     assert expected["LANG"] == "de_DE.UTF-8"
     # the shell adds these by itself
     assert {"PWD", "_", "SHLVL", "OLDPWD", "CCACHE_NAMESPACE"} >= set(seen) - set(expected)
@@ -533,8 +533,8 @@ def test_a_step_that_is_asked_to_end_is_told_as_stopped(workshop: Workshop, tmp_
 
 
 def test_a_step_that_wanted_too_many_processes_is_told_so() -> None:
-    job = Job(root=Path("/"), argv=("true",), env={}, processes=300)
-    outcome = Outcome(ended=Ended.TOO_MANY_PROCESSES, code=9, seconds=1)
+    job = SandboxJob(root=Path("/"), argv=("true",), env={}, processes=300)
+    outcome = SandboxOutcome(ended=Ended.TOO_MANY_PROCESSES, code=9, seconds=1)
     error = cut_short(outcome, job, ["sh: Cannot fork"])
     assert isinstance(error, SandboxError)
     assert (

@@ -15,8 +15,8 @@ import rocwright.execution.scheduler as scheduler
 from rocbase.errors import FailureClass, InputError, InterruptedByUser, OutOfMemoryError
 from rocwheel_samples.tables import each
 from rocwright.execution.estimate import Expected
-from rocwright.execution.executor import Ended, Event, Executor, Lost, Offer, Sampled, Started, Task
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.executor import Ended, Event, Executor, ExecutorOffer, Lost, Sampled, Started, Task
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.model.steps import Plan, Step
@@ -31,7 +31,7 @@ def run(
     jobs: int = 2,
     under_way: Notes | None = None,
     expected: Mapping[str, Expected] | None = None,
-) -> Outcome:
+) -> StepsOutcome:
     plan = Plan(
         steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=tuple(one.name for one in steps)
     )
@@ -226,7 +226,7 @@ def test_steps_that_are_given_back_unstarted_are_skipped(workshop: Workshop, tmp
 class Nowhere(SerialExecutor):
     """Has no machine."""
 
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[ExecutorOffer]:
         return ()
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocbase.units import duration, size
 from rocwheel_samples.tables import each
 from rocwright.execution import progress
-from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, Running, parse_counter
+from rocwright.execution.progress import GOES_ON, LiveProgress, PlainProgress, RunningStep, parse_counter
 
 pytestmark = pytest.mark.timing
 
@@ -84,8 +84,8 @@ def test_sizes_are_told_for_people(count: int, words: str) -> None:
     assert size(count) == words
 
 
-def running(**more: float) -> Running:
-    return Running("torch", 14, **more)  # type: ignore[arg-type]
+def running(**more: float) -> RunningStep:
+    return RunningStep("torch", 14, **more)  # type: ignore[arg-type]
 
 
 def test_a_step_without_counter_or_history_tells_neither_share_nor_time() -> None:
@@ -211,7 +211,7 @@ def test_a_step_that_prints_nothing_is_told_of_until_it_ends(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "SILENCE", 0.02)
-    shown, step, other = PlainProgress(), running(), Running(name="vision", jobs=1)
+    shown, step, other = PlainProgress(), running(), RunningStep(name="vision", jobs=1)
     said = ""
     for one in (step, other):
         shown.started(one)
@@ -247,7 +247,7 @@ def test_on_a_terminal_every_running_step_has_a_line_with_a_bar() -> None:
     from rich.console import Console
 
     shown = LiveProgress()
-    one, other = running(), Running("triton", 1, 100, load=lambda: "1 job · 2.00 GiB")
+    one, other = running(), RunningStep("triton", 1, 100, load=lambda: "1 job · 2.00 GiB")
     one.load = lambda: "14 jobs · 26.10 GiB"
     one.note("[25/100] Building [b]not markup[/b]")
     for step in (one, other):

@@ -11,7 +11,7 @@ from rocbase.errors import CompileError, FailureClass, OutOfMemoryError
 from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.processes import Kind
+from rocwright.execution.jobs.processes import ProcessKind
 from rocwright.execution.jobs.server import JobServer
 from rocwright.execution.killed import killed
 from rocwright.execution.retry import Tries, again_line
@@ -60,7 +60,7 @@ def test_a_second_try_that_fails_otherwise_tells_its_own_error() -> None:
 
 
 def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
-    tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**29 + 2**20)
+    tries, alone = Tries(), Alone(ProcessKind.COMPILE, 2**29, 2**29 + 2**20)
     assert not tries.grant(failed(8), SHORT, alone)
     told = tries.told(failed(8), SHORT, alone)
     assert told.message == "a single process needs more memory than the whole build may use"
@@ -71,7 +71,7 @@ def test_where_one_process_alone_was_too_large_there_is_no_second_try() -> None:
 
 
 def test_a_process_that_was_too_large_here_is_tried_where_a_machine_has_more() -> None:
-    tries, alone = Tries(), Alone(Kind.COMPILE, 2**29, 2**30)
+    tries, alone = Tries(), Alone(ProcessKind.COMPILE, 2**29, 2**30)
     assert not tries.grant(failed(8), SHORT, alone, 2**30)
     assert tries.memory(STEP) == 0
     assert tries.grant(failed(8), SHORT, alone, 2**31)
@@ -82,7 +82,7 @@ def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
     with JobServer(home, jobs=4, sharing=False) as server:
         server.ran_out(STEP, 4, 8 * 2**30)
         server.ran_out(STEP, 2, 8 * 2**30)
-    peaks = Learnt.load(home).peaks(STEP.component, STEP.name, Kind.COMPILE, 2**20)
+    peaks = Learnt.load(home).peaks(STEP.component, STEP.name, ProcessKind.COMPILE, 2**20)
     assert peaks.usual(2**30) == pytest.approx((4 * 4 + 2 * 8) / 6 * 2**30, rel=0.1)
 
 

@@ -20,7 +20,7 @@ from rocbase.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Notes, Options, Outcome
+from rocwright.execution.scheduler import Notes, Options, StepsOutcome
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Resources, Step
@@ -39,7 +39,7 @@ def run(
     jobs: int = 2,
     expected: Mapping[str, Expected] | None = None,
     under_way: Notes | None = None,
-) -> Outcome:
+) -> StepsOutcome:
     """Build these steps as a plan; the root and the trees are in the store already."""
     plan = Plan(
         steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=tuple(one.name for one in steps)
@@ -56,7 +56,7 @@ def run(
     )
 
 
-def outcomes(told: Outcome) -> dict[str, str]:
+def outcomes(told: StepsOutcome) -> dict[str, str]:
     return {one.name: one.outcome for one in told.steps}
 
 
@@ -410,7 +410,7 @@ def small_room() -> Iterator[Cgroup]:
     cgroup.remove(room.path)
 
 
-def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path) -> tuple[Outcome, str]:
+def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path) -> tuple[StepsOutcome, str]:
     """Build these steps with all that it takes in a cgroup: how it went, and what was said."""
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True))
@@ -423,7 +423,7 @@ def run_in(room: Cgroup, workshop: Workshop, steps: Sequence[Step], folder: Path
     )
     told = [StepRun.model_validate(one) for one in json.loads(done.stdout)]
     failures = [(one.name, from_dict(one.error)) for one in told if one.outcome == "failed"]
-    return Outcome(steps=told, failures=failures), done.stderr
+    return StepsOutcome(steps=told, failures=failures), done.stderr
 
 
 # room

@@ -12,15 +12,15 @@ from rich.console import Console
 from tests.terminal import Screen, run_in_terminal
 
 from rocwheel_samples.tables import each
-from rocwright.execution.progress import LiveProgress, Running
-from rocwright.execution.row import Part, fit
+from rocwright.execution.progress import LiveProgress, RunningStep
+from rocwright.execution.row import RowPart, fit
 
 NAMES = ("torch", "packages/runtime-python", "stable-diffusion.cpp-hip")
 PROGRAM = """
 import time
-from rocwright.execution.progress import Running, choose_progress
+from rocwright.execution.progress import RunningStep, choose_progress
 
-steps = [Running(name, 14, 100, load=lambda: "14 jobs · 26.10 GiB · ccache 38 %") for name in {names!r}]
+steps = [RunningStep(name, 14, 100, load=lambda: "14 jobs · 26.10 GiB · ccache 38 %") for name in {names!r}]
 with choose_progress() as shown:
     shown.of(lambda: "about 1 h 02 min left · 3 of 11 steps to go · no history of vllm, triton, torch")
     for step in steps:
@@ -82,7 +82,7 @@ def test_no_color_is_honoured(env: dict[str, str], styled: bool) -> None:
 def test_a_frame_has_no_more_columns_than_the_terminal(width: int, names: list[str]) -> None:
     live = LiveProgress()
     for name in names:
-        step = Running(name, 2, 100, load=lambda: "2 jobs")
+        step = RunningStep(name, 2, 100, load=lambda: "2 jobs")
         step.note("[3/10] cc a very long line of what a compiler is asked to do, with all its options")
         live.started(step)
     page = StringIO()
@@ -96,7 +96,7 @@ def test_a_frame_has_no_more_columns_than_the_terminal(width: int, names: list[s
 
 
 def test_what_tells_least_goes_first() -> None:
-    parts = [Part("40/100", 4), Part("40 %", 2), Part("2 min left", 1), Part("14 jobs", 5)]
+    parts = [RowPart("40/100", 4), RowPart("40 %", 2), RowPart("2 min left", 1), RowPart("14 jobs", 5)]
     assert fit(parts, 60) == "40/100 · 40 % · 2 min left · 14 jobs"
     assert fit(parts, 30) == "40/100 · 40 % · 2 min left"
     assert fit(parts, 20) == "40 % · 2 min left"

@@ -8,8 +8,8 @@ import pytest
 from tests.execution.conftest import Workshop
 
 from rocwright.execution.estimate import Expected
-from rocwright.execution.executor import Offer
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.executor import ExecutorOffer
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.shards import LEAST, shards_of, with_shards
 from rocwright.farm.executors import run_steps
@@ -32,7 +32,7 @@ def plan_of(workshop: Workshop, step: Step) -> Plan:
     return Plan(steps=(workshop.root, *workshop.trees.values(), step), artifacts=(step.name,))
 
 
-def run(workshop: Workshop, step: Step, shards: int | None, *, compiler_cache: bool = True) -> Outcome:
+def run(workshop: Workshop, step: Step, shards: int | None, *, compiler_cache: bool = True) -> StepsOutcome:
     options = Options(jobs=2, engine=workshop.engine, shards=shards, compiler_cache=compiler_cache)
     logs = workshop.home.runs / "run"
     return run_steps(
@@ -70,7 +70,7 @@ def test_shards_have_no_shards(workshop: Workshop) -> None:
     assert shards_of(first, 2) == ()
 
 
-PLACE = Offer(name="a", cores=2, memory=2**33, disk=2**40)
+PLACE = ExecutorOffer(name="a", cores=2, memory=2**33, disk=2**40)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.export.test_rows import ROWS, lock_of_row
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.compose import compose
-from rocwright.export.model import Subject, slug
+from rocwright.export.model import ExportSubject, slug
 from rocwright.export.run import served, served_env
 from rocwright.export.write import export
 from rocwright.serving.prepare import variables
@@ -19,7 +19,7 @@ from rocwright.serving.prepare import variables
 
 @each("row", ROWS)
 def test_each_component_that_is_run_is_a_service(row: str) -> None:
-    subject = Subject.of(lock_of_row(*ROWS[row]), builtin_catalog())
+    subject = ExportSubject.of(lock_of_row(*ROWS[row]), builtin_catalog())
     told: dict[str, Any] = json.loads(compose(subject)["compose.yaml"].text) if compose(subject) else {}
     services = told.get("services", {})
     assert services.keys() == {slug(one.component.name) for one in served(subject)}
@@ -39,7 +39,7 @@ def test_each_component_that_is_run_is_a_service(row: str) -> None:
 def test_what_a_library_below_wants_is_in_the_environment_too() -> None:
     catalog = builtin_catalog()
     stack = catalog.stack("vllm-debian")
-    subject = Subject.of(lock_of_row(stack, stack.row[0]), catalog)
+    subject = ExportSubject.of(lock_of_row(stack, stack.row[0]), catalog)
     env = {var.name: var.value for var in served_env(subject, catalog.component("vllm"))}
     assert env["USE_LIBUV"] == "0", "gloo's"
     assert env["VLLM_ROCM_USE_AITER"] == "0"

@@ -18,7 +18,7 @@ from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export import quote
-from rocwright.export.model import Files, Subject
+from rocwright.export.model import ExportSubject, Files
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.read_back import read_versions
 from rocwright.export.write import FORMATS
@@ -119,12 +119,12 @@ def test_powershell_ends_a_string_where_it_should(text: str) -> None:
 def test_hostile_locks_break_out_of_nothing(hostile: str) -> None:
     lock = lock_of("gfx-smoke")
     (one,) = lock.components
-    harmless = exported(Subject.of(lock, builtin_catalog(), {"gfx-smoke": b""}))
+    harmless = exported(ExportSubject.of(lock, builtin_catalog(), {"gfx-smoke": b""}))
     changed = one.model_copy(update={"place": hostile, "commit": hostile, "pending": hostile})
-    subject = Subject(
+    subject = ExportSubject(
         lock.model_copy(update={"components": (changed,), "created": hostile}),
         builtin_catalog(),
-        Subject.of(lock, builtin_catalog()).plan,
+        ExportSubject.of(lock, builtin_catalog()).plan,
         {"gfx-smoke": b""},
     )
     for name, file in exported(subject).items():
@@ -145,7 +145,7 @@ def code(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def exported(subject: Subject) -> Files:
+def exported(subject: ExportSubject) -> Files:
     found: Files = {}
     for name, make in FORMATS.items():
         # what cannot be written on one line is refused, and nothing of that format is written
@@ -158,10 +158,10 @@ def test_a_version_that_is_not_plain_is_not_written_into_versions_env() -> None:
     lock = lock_of("gfx-smoke")
     for hostile in HOSTILE:
         request = lock.request.model_copy(update={"gpu": (hostile,)})
-        subject = Subject(
+        subject = ExportSubject(
             lock.model_copy(update={"request": request}),
             builtin_catalog(),
-            Subject.of(lock, builtin_catalog()).plan,
+            ExportSubject.of(lock, builtin_catalog()).plan,
             {},
         )
         with pytest.raises(InputError):
@@ -169,6 +169,6 @@ def test_a_version_that_is_not_plain_is_not_written_into_versions_env() -> None:
 
 
 def test_what_is_written_reads_back(tmp_path: Path) -> None:
-    files = FORMATS["pipeline"](Subject.of(lock_of("gfx-smoke"), builtin_catalog(), {"gfx-smoke": b""}))
+    files = FORMATS["pipeline"](ExportSubject.of(lock_of("gfx-smoke"), builtin_catalog(), {"gfx-smoke": b""}))
     (tmp_path / VERSIONS).write_bytes(files[VERSIONS].data)
     assert read_versions(tmp_path / VERSIONS)["GFX_SMOKE_VERSION"] == "0.1.0"

@@ -7,7 +7,7 @@ from tests.plan.test_remedies import action, mended, remedy
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.containerfile import labels
-from rocwright.export.model import Subject
+from rocwright.export.model import ExportSubject
 from rocwright.export.write import FORMATS
 
 EDIT = {"file": "a.c", "include": "<cstdint>", "why": "GCC no longer brings it along"}
@@ -24,7 +24,7 @@ def test_an_exported_build_has_the_variables_and_edits_of_remedies() -> None:
         remedy("torchvision", action(kind="edit", component="torchvision", edit=EDIT)),
         remedy("torchvision", action(kind="set", variables={"NOT": "1"}), outcome="useless"),
     )
-    subject = Subject.of(lock, builtin_catalog(), {"torchvision": b"", "torchaudio": b""})
+    subject = ExportSubject.of(lock, builtin_catalog(), {"torchvision": b"", "torchaudio": b""})
     files = FORMATS["containerfile"](subject)
     script = files["steps/torchvision.sh"].data.decode()
     assert f"export {gone}=" not in script

@@ -23,10 +23,10 @@ from tests.tools import tool
 from rocbase.files.atomic import sha256_bytes, write_atomic
 from rocbase.model import canonical_json
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Stack, StackRow
 from rocwright.cli import cli
 from rocwright.export.containerfile import labels
-from rocwright.export.model import Files, Subject
+from rocwright.export.model import ExportSubject, Files
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.run import served
 from rocwright.export.windows import builds_there
@@ -48,7 +48,7 @@ row have changed, or an export says something else, the new digests go into the 
 """
 
 
-def lock_of_row(stack: Stack, row: Row) -> Lock:
+def lock_of_row(stack: Stack, row: StackRow) -> Lock:
     """The lock that comes with rocwright, or the one that can be made without looking outside."""
     catalog = builtin_catalog()
     request = request_of(stack, row)
@@ -131,7 +131,7 @@ def test_each_row_is_exported_in_every_format_that_fits_it(
 ) -> None:
     wrong = []
     for name, (stack, _) in ROWS.items():
-        subject = Subject.of(locks[name], builtin_catalog())
+        subject = ExportSubject.of(locks[name], builtin_catalog())
         runs = bool(list(served(subject)))
         images = any(builtin_catalog().component(one).kind == "image" for one in stack.components)
         formats = {path.partition("/")[0] for path in exports[name]}
@@ -147,7 +147,7 @@ def test_each_component_has_a_compiler_cache_of_its_own(
 ) -> None:
     wrong = []
     for name, files in exports.items():
-        plan = Subject.of(locks[name], builtin_catalog()).plan
+        plan = ExportSubject.of(locks[name], builtin_catalog()).plan
         domains = sorted(step.domain[:32] for step in plan.steps if step.kind == "run")
         mounted = re.findall(r"id=rocwright-ccache-(\S+),", files["pipeline/Containerfile"].text)
         script = files["nspawn/build-nspawn.sh"].text
@@ -201,7 +201,7 @@ def test_what_is_pending_must_be_given_and_is_never_made_up(
             wrong += [(row, name, digest) for digest in made_up]
         empty = [one for one in files[VERSIONS].splitlines() if one.endswith("=") and one[:2] != "# "]
         wrong += [(row, VERSIONS, line) for line in empty]
-        pending = any(root.pending for root in Subject.of(lock, builtin_catalog()).roots)
+        pending = any(root.pending for root in ExportSubject.of(lock, builtin_catalog()).roots)
         if pending and "PENDING" not in files["Containerfile"] and "pending" not in files["prepare.sh"]:
             wrong.append((row, "pending"))
     assert wrong == []
@@ -319,7 +319,7 @@ def test_hadolint_has_nothing_to_say(exports: dict[str, Files], tmp_path: Path) 
 
 def test_labels_tell_every_version_commit_and_hash() -> None:
     lock = lock_of("torch-extensions", "gfx803")
-    found = labels(Subject.of(lock, builtin_catalog()))
+    found = labels(ExportSubject.of(lock, builtin_catalog()))
     for one in lock.components:
         assert found[f"rocwright.{one.name}.version"] == one.version
         assert found[f"rocwright.{one.name}.sha256"] == one.files[0].sha256

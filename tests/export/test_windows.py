@@ -8,7 +8,7 @@ import pytest
 
 from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Stack, StackRow
 from rocwright.export.write import export
 from rocwright.plan.make import make_plan
 from rocwright.resolve.model import Lock
@@ -21,13 +21,13 @@ OF_LINUX = re.compile(
 )
 
 
-def lock_of_row(stack: Stack, row: Row) -> Lock:
+def lock_of_row(stack: Stack, row: StackRow) -> Lock:
     lock = shipped_lock(CATALOG, request_of(stack, row))
     assert lock is not None
     return lock
 
 
-def on_windows() -> list[tuple[Stack, Row]]:
+def on_windows() -> list[tuple[Stack, StackRow]]:
     """The rows with ROCm as wheels that have Windows, which is what the document wished for."""
     return [(stack, row) for stack, row in ROWS if "Windows" in row.wish or "windows" in row.wish]
 
@@ -35,7 +35,7 @@ def on_windows() -> list[tuple[Stack, Row]]:
 EACH = pytest.mark.parametrize(("stack", "row"), on_windows(), ids=[row.gpu for _, row in on_windows()])
 
 
-def scripts(stack: Stack, row: Row) -> dict[str, str]:
+def scripts(stack: Stack, row: StackRow) -> dict[str, str]:
     files = export(lock_of_row(stack, row), CATALOG, "powershell")
     return {name: file.text.removeprefix("\ufeff") for name, file in files.items() if name.endswith(".ps1")}
 
@@ -47,7 +47,7 @@ def variables(text: str, component: str) -> dict[str, str]:
 
 
 @EACH
-def test_a_build_there_has_the_values_of_windows(stack: Stack, row: Row) -> None:
+def test_a_build_there_has_the_values_of_windows(stack: Stack, row: StackRow) -> None:
     text = scripts(stack, row)["environment.ps1"]
     torch = variables(text, "pytorch")
     assert (torch["CC"], torch["CXX"], torch["DISTUTILS_USE_SDK"]) == ("clang-cl", "clang-cl", "1")
@@ -60,7 +60,9 @@ def test_a_build_there_has_the_values_of_windows(stack: Stack, row: Row) -> None
 
 
 @EACH
-def test_the_programs_and_dlls_of_rocm_are_found_before_those_of_the_machine(stack: Stack, row: Row) -> None:
+def test_the_programs_and_dlls_of_rocm_are_found_before_those_of_the_machine(
+    stack: Stack, row: StackRow
+) -> None:
     lines = scripts(stack, row)["environment.ps1"].splitlines()
     [path] = [line for line in lines if line.startswith("$env:PATH") and "rocm_sdk" in line]
     assert path.index("'--bin'") < path.index("$env:HIP_CLANG_PATH") < path.index("$env:PATH", 10)
@@ -68,7 +70,9 @@ def test_the_programs_and_dlls_of_rocm_are_found_before_those_of_the_machine(sta
 
 
 @EACH
-def test_each_component_is_fetched_edited_built_and_installed_before_the_next(stack: Stack, row: Row) -> None:
+def test_each_component_is_fetched_edited_built_and_installed_before_the_next(
+    stack: Stack, row: StackRow
+) -> None:
     lock, text = lock_of_row(stack, row), scripts(stack, row)["build.ps1"]
     at = 0
     for locked in lock.components:
@@ -86,14 +90,14 @@ def test_each_component_is_fetched_edited_built_and_installed_before_the_next(st
 
 
 @EACH
-def test_no_value_or_command_of_linux_is_in_a_script_for_windows(stack: Stack, row: Row) -> None:
+def test_no_value_or_command_of_linux_is_in_a_script_for_windows(stack: Stack, row: StackRow) -> None:
     for name, text in scripts(stack, row).items():
         code = "\n".join(line.partition("# ")[0] for line in text.splitlines())
         assert not OF_LINUX.findall(code), name
 
 
 @EACH
-def test_brackets_and_quotes_of_the_scripts_are_closed(stack: Stack, row: Row) -> None:
+def test_brackets_and_quotes_of_the_scripts_are_closed(stack: Stack, row: StackRow) -> None:
     for name, text in scripts(stack, row).items():
         lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
         bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", "\n".join(lines))
@@ -103,7 +107,7 @@ def test_brackets_and_quotes_of_the_scripts_are_closed(stack: Stack, row: Row) -
 
 
 @EACH
-def test_what_was_never_run_says_so(stack: Stack, row: Row) -> None:
+def test_what_was_never_run_says_so(stack: Stack, row: StackRow) -> None:
     assert all("Written, never run" in text.splitlines()[1] for text in scripts(stack, row).values())
 
 

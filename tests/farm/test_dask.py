@@ -31,7 +31,7 @@ from rocbase.files.atomic import sha256_file
 from rocwright.cli import cli
 from rocwright.config import config_file
 from rocwright.execution.executor import Event, Task
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.dask.executor import DaskExecutor
 from rocwright.farm.executors import run_steps
@@ -56,7 +56,7 @@ class Farm:
     workers: dict[str, Running]
     homes: dict[str, Path]
 
-    def build(self, *steps: Step, shards: int | None = None) -> Outcome:
+    def build(self, *steps: Step, shards: int | None = None) -> StepsOutcome:
         plan = Plan(
             steps=(self.workshop.root, *self.workshop.trees.values(), *steps), artifacts=(steps[-1].name,)
         )
@@ -161,9 +161,9 @@ def sleeps(mark: str) -> bool:
 
 
 @contextlib.contextmanager
-def building(farm: Farm, *steps: Step) -> Iterator[list[Outcome]]:
+def building(farm: Farm, *steps: Step) -> Iterator[list[StepsOutcome]]:
     """A build in another thread, while something happens; its outcome once it has ended."""
-    told: list[Outcome] = []
+    told: list[StepsOutcome] = []
     thread = threading.Thread(target=lambda: told.append(farm.build(*steps)))
     thread.start()
     try:

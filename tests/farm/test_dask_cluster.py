@@ -14,7 +14,7 @@ from tests.farm.cluster import Cluster, cluster
 
 from rocbase.errors import InputError
 from rocwright.config import Farm, FarmCluster, config_file
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.certificates import make_certificates
 from rocwright.farm.dask.cluster import cluster_of
@@ -49,7 +49,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield found
 
 
-def build(workshop: Workshop, *steps: Step) -> Outcome:
+def build(workshop: Workshop, *steps: Step) -> StepsOutcome:
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     logs = workshop.folder / "logs"
     logs.mkdir(exist_ok=True)

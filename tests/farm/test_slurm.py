@@ -20,7 +20,7 @@ from tests.farm.machines import until
 
 from rocbase.errors import InterruptedByUser
 from rocwright.execution.executor import Task
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.farm.slurm import WAITS, SlurmExecutor, _Job, _State
@@ -40,7 +40,7 @@ def here(slurm: Cluster, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ROCWRIGHT_HOME", str(workshop.home.path))
 
 
-def build(workshop: Workshop, *steps: Step) -> Outcome:
+def build(workshop: Workshop, *steps: Step) -> StepsOutcome:
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     logs = workshop.folder / "logs"
     logs.mkdir(exist_ok=True)
@@ -144,7 +144,7 @@ def test_a_step_whose_machine_goes_runs_on_the_other(workshop: Workshop, tmp_pat
     step = workshop.step(f"sleep {mark}", "echo done > $OUT/result")
     with cluster(tmp_path / "two") as other, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", str(other.settings))
-        told: list[Outcome] = []
+        told: list[StepsOutcome] = []
         thread = threading.Thread(target=lambda: told.append(build(workshop, step)))
         thread.start()
         until(lambda: sleeps(mark))

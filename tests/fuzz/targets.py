@@ -42,10 +42,10 @@ from rocwheel.wheels.repair.opened import names_in
 from rocwheel.wheels.scratch import scratch
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.source import Held, Inflated, Source
+from rocwheel.wheels.source import ByteSource, Inflated, MemorySource
 from rocwheel.wheels.split.kpacked import into_archives, reason_to_stay
 from rocwheel.wheels.split.library import is_exact, put_together, take_apart
-from rocwheel.wheels.split.manifest import Library, Neutral, Span, as_bytes, read_neutral
+from rocwheel.wheels.split.manifest import Neutral, Span, SplitLibrary, as_bytes, read_neutral
 from rocwheel_samples import fatbin as written
 from rocwheel_samples import kpack as made
 from rocwheel_samples.code_object import code_object, metadata
@@ -73,7 +73,7 @@ def read_members(data: bytes) -> None:
 
 def read_elf(data: bytes) -> None:
     """Sections, segments, the dynamic section, and the pointers of every section."""
-    file = Elf(Held(data))
+    file = Elf(MemorySource(data))
     for section in file.sections[:64]:
         file.pointers(section)
     for tag in (1, 14, 15, 29):
@@ -83,22 +83,22 @@ def read_elf(data: bytes) -> None:
 
 def read_pe(data: bytes) -> None:
     """Sections and addresses, then the code."""
-    file = Pe(Held(data))
+    file = Pe(MemorySource(data))
     for section in file.sections:
         file.at_address(file.base + section.address)
-    fat_binary(Held(data))
+    fat_binary(MemorySource(data))
 
 
 def read_offload(data: bytes) -> None:
     """Bundles one after another, with the content of each."""
-    for bundle in read_bundles(held := Held(data), 0, len(data), hashes=True):
+    for bundle in read_bundles(held := MemorySource(data), 0, len(data), hashes=True):
         for entry, code in contents(held, bundle):
             assert len(code) == entry.size
 
 
 def read_kpack(data: bytes) -> None:
     """A kpack archive: its table, the heads of its code, all of it."""
-    held = Held(data)
+    held = MemorySource(data)
     quick = kpack.read_archive(held, heads=True)
     found = kpack.read_archive(held)
     assert [one.name for one in quick.code] == [one.name for one in found.code]
@@ -115,7 +115,7 @@ def read_reference(data: bytes) -> None:
 
 def into_kpack(data: bytes) -> None:
     """A library whose code goes into archives: what is left is read again, and all code is there."""
-    source = Held(data)
+    source = MemorySource(data)
     fat = fat_binary(source)
     if fat is None or not fat.bundles or reason_to_stay(fat):
         return
@@ -130,7 +130,7 @@ def into_kpack(data: bytes) -> None:
 
 def read_fatbin(data: bytes) -> None:
     """A library: bundles, wrappers, and the code as it is handed on."""
-    found = fat_binary(Held(data))
+    found = fat_binary(MemorySource(data))
     if found is not None:
         assert all(bundle.end <= len(data) for bundle in found.all_bundles)
         assert all(one.offset + one.size <= len(data) for one in found.embedded)
@@ -140,13 +140,16 @@ def read_fatbin(data: bytes) -> None:
 def read_inflated(data: bytes) -> None:
     """A library that is inflated, with bundles unpacked as they go by: the same as if it lay there plain."""
     packed = zlib.compress(data, 1, wbits=-15)
-    lying, inflated = Held(data, subject="x"), Inflated(Held(packed), len(data), zlib.crc32(data), "x")
+    lying, inflated = (
+        MemorySource(data, subject="x"),
+        Inflated(MemorySource(packed), len(data), zlib.crc32(data), "x"),
+    )
     told = [_answer(one) for one in (lying, inflated)]
     # how much work is granted goes by the size of the file
     assert told[0] == told[1] or any("far more work" in str(one) for one in told)
 
 
-def _answer(source: Source) -> FatBinary | tuple[str, str] | None:
+def _answer(source: ByteSource) -> FatBinary | tuple[str, str] | None:
     try:
         return fat_binary(source, hashes=True)
     except CheckError as error:
@@ -188,7 +191,7 @@ def read_listings(data: bytes) -> None:
 def make_smaller(data: bytes) -> None:
     """A library with one target's code left; what is written is read again."""
     with scratch(Path(tempfile.gettempdir())) as results:
-        found = slim_library(Held(data), WISH, results)
+        found = slim_library(MemorySource(data), WISH, results)
         if found is not None:
             assert sum(map(len, pieces(found.content))) == found.content.size
             again = fat_binary(found.content)
@@ -232,7 +235,7 @@ def compare_libraries(data: bytes) -> None:
 
 def take_apart_and_put_together(data: bytes) -> None:
     """A library in pieces, and whole again to the byte."""
-    source = Held(data)
+    source = MemorySource(data)
     fat = fat_binary(source)
     with scratch(Path(tempfile.gettempdir())) as results:
         apart = take_apart(source, fat, "x.so", "kept", results) if fat else None
@@ -404,7 +407,7 @@ MANIFEST = as_bytes(
         folder="a-1.dist-info",
         targets=("gfx1151",),
         libraries=(
-            Library(
+            SplitLibrary(
                 path="a.so",
                 size=10,
                 sha256="0" * 64,

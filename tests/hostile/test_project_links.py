@@ -11,13 +11,13 @@ import pytest
 from rocbase.errors import InputError
 from rocbase.folders.links import through_no_link
 from rocwheel_samples.wheel import make_wheel
-from rocwright.export.model import File
+from rocwright.export.model import ExportFile
 from rocwright.export.write import write
-from rocwright.patching.history import Change
+from rocwright.patching.history import UserCommit
 from rocwright.patching.save import save_changes
 from rocwright.provenance.layout import write_index
 
-FILES = {"Containerfile": File(b"FROM x\n"), "base/run.sh": File(b"exit\n", executable=True)}
+FILES = {"Containerfile": ExportFile(b"FROM x\n"), "base/run.sh": ExportFile(b"exit\n", executable=True)}
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_only_what_lies_below_the_top_may_not_be_a_link(elsewhere: Path) -> None
 def test_no_edit_is_saved_behind_a_link(elsewhere: Path, place: str) -> None:
     Path(place).parent.mkdir(exist_ok=True)
     Path(place).symlink_to(elsewhere)
-    change = Change("subject", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    change = UserCommit("subject", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
     with pytest.raises(InputError, match=f"{place} is a link"):
         save_changes([change], "hello", "1.0", "", Path(), "")
     assert list(elsewhere.iterdir()) == []

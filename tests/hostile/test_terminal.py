@@ -42,10 +42,10 @@ WAYS = {
     "live lines": """
 import sys, time
 from rocbase.terminal import guard
-from rocwright.execution.progress import LiveProgress, Running
+from rocwright.execution.progress import LiveProgress, RunningStep
 guard()
 with LiveProgress() as progress:
-    running = Running(HOSTILE, 1)
+    running = RunningStep(HOSTILE, 1)
     progress.started(running)
     progress.line(running, HOSTILE)
     progress.say(HOSTILE)

@@ -19,9 +19,9 @@ from tests.verify.stored import put_alpha
 from rocbase.errors import InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
-from rocwright.lending.ask import Answer, answers, put, wanted
+from rocwright.lending.ask import LentEvidence, answers, put, wanted
 from rocwright.lending.lend import Lender, told
-from rocwright.lending.model import Wanted
+from rocwright.lending.model import VerifyWish
 from rocwright.machine.model import Driver, Gpu, Machine, Topology, User
 from rocwright.records.opening import read_records
 from rocwright.resolve.files import lock_text, write_lock, write_request
@@ -87,7 +87,7 @@ class Scene:
             of.store, of.behind(self.bucket, *(one.key for one in (of, *trusted))).shared, of.signer, "lab"
         )
 
-    def ask(self, device: str = "") -> Wanted:
+    def ask(self, device: str = "") -> VerifyWish:
         what = wanted(self.asking, self.project.locked, device)
         put(self.asking, self.project.locked, what)
         return what
@@ -100,7 +100,7 @@ class Scene:
         store = self.store(self.owner, *((self.lab,) if trusts else ()))
         return Lender(store, Home(self.owner.path), self.project.catalog, machine(*gpus), self.said.append)
 
-    def taken(self, what: Wanted) -> list[Answer]:
+    def taken(self, what: VerifyWish) -> list[LentEvidence]:
         """What of it counts at the lab."""
         return answers(self.asking, self.project.locked, what, print)
 
@@ -214,7 +214,7 @@ def test_a_wish_under_the_name_of_another_is_told_and_not_run(scene: Scene) -> N
 
 def test_a_lock_that_does_not_fit_the_recipes_here_is_not_run(scene: Scene) -> None:
     lock = scene.project.locked.model_copy(update={"components": ()})
-    what = Wanted(lock=lock_text(lock), artifacts={})
+    what = VerifyWish(lock=lock_text(lock), artifacts={})
     scene.store(scene.lab).say_word("wanted", what.id, what.model_dump_json())
     [seen] = scene.lender().look()
     assert seen.why_not and "could not" not in seen.why_not

@@ -9,7 +9,7 @@ import pytest
 
 from rocwright.config import Config, config
 from rocwright.home import Home
-from rocwright.notify.look import Order, look
+from rocwright.notify.look import LookOrder, look
 from rocwright.records.model import Promotion, Run, now
 from rocwright.records.opening import open_records
 from tests.notify.receiving import Receiver, receiving
@@ -70,7 +70,7 @@ class Machine:
 
     def look(self, **order: object) -> None:
         """As every command does at its end."""
-        look(self.home, config(), Order.model_validate(order))
+        look(self.home, config(), LookOrder.model_validate(order))
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from rocwright.cycle.run import CycleConfig, cycle, last_cycles
 from rocwright.execution.options import Options
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
-from rocwright.notify.look import Order, look
+from rocwright.notify.look import LookOrder, look
 from rocwright.project import Project
-from rocwright.resolve.difference import Difference
+from rocwright.resolve.difference import LockDifference
 from rocwright.resolve.model import Lock
 from rocwright.resolve.settings import Channel
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 from tests.notify.receiving import Receiver
 
 ROW = "tiny_gfx1151_debian-sid"
@@ -28,7 +28,7 @@ ROW = "tiny_gfx1151_debian-sid"
 def world(tmp_path: Path, here: Home, engine: str, tiny_root: Path, receiver: Receiver) -> World:
     text = f'[[notify]]\nname = "room"\nurl = "{receiver.url}"\n[cycle.ping]\nurl = "http://127.0.0.1:'
     (here.path / "config.toml").write_text(f'{text}{receiver.port}/ping"\n')
-    look(here, config(), Order(note=True))
+    look(here, config(), LookOrder(note=True))
     return World(tmp_path / "world", here.path, engine, tiny_root, ("one",))
 
 
@@ -36,23 +36,23 @@ def night(world: World) -> None:
     """A cycle that takes the newest commit of each repository, and looks after each row, as the command."""
     home = Home(world.home)
 
-    def follow(_: Project, lock: Lock) -> Candidate:
+    def follow(_: Project, lock: Lock) -> LockCandidate:
         newest = world.lock({}).model_copy(update={"created": lock.created})
-        return Candidate(lock=newest, difference=Difference(), ages={}, again=(), left=())
+        return LockCandidate(lock=newest, difference=LockDifference(), ages={}, again=(), left=())
 
     wheel = CycleConfig(
         follow=follow,
         channels=(Channel(name="nightly", said="built"),),
         options=Options(jobs=2, engine=world.engine),
         progress=PlainProgress(),
-        row_ended=lambda: look(home, config(), Order()),
+        row_ended=lambda: look(home, config(), LookOrder()),
     )
     first = world.folder / f"locks/{ROW}/nightly.lock"
     if not first.exists():
         first.parent.mkdir(parents=True)
         (first.parent / "trying.lock").write_bytes((world.folder / "rocwright.lock").read_bytes())
     cycle(world.folder, [world.project.request], replace(world.project, catalog=world.catalog), wheel)
-    look(home, config(), Order())
+    look(home, config(), LookOrder())
 
 
 def test_each_change_of_a_row_is_one_message(world: World, receiver: Receiver) -> None:

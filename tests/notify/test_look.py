@@ -17,18 +17,18 @@ from rocwright.cycle.model import CycleTold, RowTold
 from rocwright.notify import deliver as delivering
 from rocwright.notify.ledger import read, write
 from rocwright.notify.look import FIRST_WAIT, LONGEST_WAIT
-from rocwright.notify.model import Told
+from rocwright.notify.model import DeliveryState
 from rocwright.notify.tell import start
 from rocwright.records.opening import open_records
 from rocwright.resolve.model import Request
 from rocwright.watch.kept import keep
-from rocwright.watch.model import Alarm, Report
+from rocwright.watch.model import Alarm, WatchReport
 from tests.notify.conftest import Machine
 
 ROW = "tiny_gfx803_sid"
 
 
-def told(machine: Machine) -> Told:
+def told(machine: Machine) -> DeliveryState:
     found = read(machine.home)
     assert found is not None
     return found.told["room"]
@@ -211,15 +211,15 @@ def test_an_alarm_of_upstream_is_told_once_for_as_long_as_it_stands(machine: Mac
     label = "tiny \u00b7 gfx803 \u00b7 sid"
     moved = Alarm(lock=label, name="torch", what="the tag v1 has moved", had="a", now="b", kept="whole")
     for _ in range(3):
-        keep(Report(asked=1, seconds=1, alarms=(moved,)), [label], machine.home, "2026-01-01T00:00:00Z")
+        keep(WatchReport(asked=1, seconds=1, alarms=(moved,)), [label], machine.home, "2026-01-01T00:00:00Z")
         machine.look()
     [post] = machine.receiver.posts
     assert post["title"] == f"rocwright: a person must decide: {ROW}"
     assert "torch: the tag v1 has moved" in post["message"]
     assert "the lock has a, upstream has b" in post["message"]
-    keep(Report(asked=1, seconds=1), [label], machine.home, "2026-01-02T00:00:00Z")
+    keep(WatchReport(asked=1, seconds=1), [label], machine.home, "2026-01-02T00:00:00Z")
     machine.look()
-    keep(Report(asked=1, seconds=1, alarms=(moved,)), [label], machine.home, "2026-01-03T00:00:00Z")
+    keep(WatchReport(asked=1, seconds=1, alarms=(moved,)), [label], machine.home, "2026-01-03T00:00:00Z")
     machine.look()
     assert len(machine.receiver.posts) == 2
 

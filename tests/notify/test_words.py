@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rocwright.notify.model import Change, Fact
+from rocwright.notify.model import Fact, StateChange
 from rocwright.notify.words import LONGEST, MOST, body_of, change_of, plain, title_of
 
 
-def change(number: int = 1, **more: object) -> Change:
+def change(number: int = 1, **more: object) -> StateChange:
     said: dict[str, object] = {
         "id": f"{number:032x}",
         "kind": "broken",
@@ -15,7 +15,7 @@ def change(number: int = 1, **more: object) -> Change:
         "headline": f"broken: row-{number}",
         "detail": ("alpha: it does not compile",),
     }
-    return Change.model_validate(said | more)
+    return StateChange.model_validate(said | more)
 
 
 def test_few_changes_are_told_in_full_and_many_by_their_headlines() -> None:

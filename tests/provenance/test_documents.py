@@ -16,7 +16,7 @@ from rocwheel_samples.hostile_files import soon
 from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
-from rocwright.provenance.compare import Compared, compare
+from rocwright.provenance.compare import SbomComparison, compare
 from rocwright.provenance.documents import parse_document
 from rocwright.provenance.embed import sboms_in, with_sbom
 from rocwright.provenance.sbom_of import read_document
@@ -42,7 +42,7 @@ def part(
     return found | more
 
 
-def between(before: bytes, after: bytes) -> Compared:
+def between(before: bytes, after: bytes) -> SbomComparison:
     return compare(parse_document(before, "before"), parse_document(after, "after"))
 
 

@@ -14,7 +14,7 @@ from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.plan.make import make_plan
 from rocwright.provenance.bundled import Contents
 from rocwright.provenance.materials import whole
-from rocwright.provenance.sbom import Subject, sbom
+from rocwright.provenance.sbom import SbomSubject, sbom
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedComponent, Request
 from rocwright.resolve.upstream import OfflineUpstream
@@ -51,7 +51,9 @@ def bill(lock: Lock, *wanted: str) -> dict[str, Any]:
     made = replace(made, step=step)
     output = Output(name="wheel", filename="torchvision-1-py3-none-any.whl", sha256="0" * 64, size=1)
     contents = Contents(metadata=Headers(f"{metadata}\n\n".encode()))
-    data: dict[str, Any] = json.loads(sbom(made, lock, CATALOG, Subject(output=output, contents=contents)))
+    data: dict[str, Any] = json.loads(
+        sbom(made, lock, CATALOG, SbomSubject(output=output, contents=contents))
+    )
     return data
 
 

@@ -20,7 +20,7 @@ from rocwright.plan.make import make_plan
 from rocwright.provenance.bundled import Bundled, Contents
 from rocwright.provenance.cyclonedx import licenses
 from rocwright.provenance.materials import made_from, whole
-from rocwright.provenance.sbom import Subject, sbom
+from rocwright.provenance.sbom import SbomSubject, sbom
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 from tests.provenance.official import faults
@@ -65,7 +65,7 @@ def of_everything(lock: Lock) -> bytes:
     )
     contents = Contents(bundled=(*bundled, *bundled), metadata=Headers(METADATA.encode()))
     output = Output(name="wheel", filename="x-1-py3-none-any.whl", sha256="0" * 64, size=1)
-    return sbom(made, lock, CATALOG, Subject(output=output, contents=contents))
+    return sbom(made, lock, CATALOG, SbomSubject(output=output, contents=contents))
 
 
 @each(
@@ -74,7 +74,7 @@ def of_everything(lock: Lock) -> bytes:
 )
 def test_the_sbom_of_a_lock_is_what_the_library_writes(stack: str, base: str) -> None:
     lock = locked(stack, base)
-    data = sbom(whole(lock, make_plan(lock, CATALOG)), lock, CATALOG, Subject())
+    data = sbom(whole(lock, make_plan(lock, CATALOG)), lock, CATALOG, SbomSubject())
     assert as_the_library_has_it(data) == data
     assert faults(json.loads(data)) == []
 

@@ -16,7 +16,7 @@ from rocwheel_samples.trees import write_tree
 from rocwheel_samples.wheel_making import zip_of
 from rocwright.catalog.model import Check
 from rocwright.checks.passed import Passed
-from rocwright.checks.static import Seen
+from rocwright.checks.static import CheckNote
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.flow import build
@@ -82,7 +82,7 @@ def passed(work: Workplace) -> tuple[Passed, Check]:
 def note(work: Workplace, *, ok: bool) -> None:
     """Keep how alpha's check went."""
     kept, check = passed(work)
-    kept.note("alpha", check, [Seen("runs", ok, "as it is")])
+    kept.note("alpha", check, [CheckNote("runs", ok, "as it is")])
 
 
 def test_what_passed_all_that_can_be_read_is_signed_at_the_build(work: Workplace, key: NewKey) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rocwright import sandbox
 from rocwright.catalog.folders import DATA
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.verify.lines import MARK
 
 HOOK = """\
@@ -144,7 +144,7 @@ def sandboxed(root: Path, engine: str) -> Run:
 
     def run(folder: Path, *words: str, suite: str = "torch") -> Rows:
         lines: list[str] = []
-        job = Job(
+        job = SandboxJob(
             root=root,
             argv=("python3", "/catalog/checks/torch/suite.py", suite, "--marks", *words),
             env={"PATH": "/usr/bin:/bin", "HOME": "/tmp", "PYTHONPATH": "/faults", "LANG": "C.UTF-8"},

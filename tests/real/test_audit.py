@@ -11,7 +11,7 @@ import pytest
 from tests.real.real_wheels import real_wheel
 
 from rocwheel.wheels.audit.judge import AuditVerdict
-from rocwheel.wheels.audit.run import Report, audit_override
+from rocwheel.wheels.audit.run import AuditReport, audit_override
 from rocwheel.wheels.devicecode.code_objects import read_code
 from rocwheel.wheels.devicecode.kernels import kernels
 from rocwheel_samples.gpu_assembly import llvm_tool
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def shares(report: Report) -> tuple[int, int]:
+def shares(report: AuditReport) -> tuple[int, int]:
     """Instructions of all kernels, and those that decode otherwise."""
     every = [kernel for one in report.objects for kernel in one.kernels]
     return sum(one.instructions for one in every), sum(one.differing for one in every)

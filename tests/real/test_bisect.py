@@ -12,7 +12,7 @@ from rocbase.errors import InputError
 from rocwright.bisection.model import Failure, Try
 from rocwright.bisection.report import BAD_LOCK, GOOD_LOCK, tell
 from rocwright.bisection.run import bisect
-from rocwright.bisection.search import Answer
+from rocwright.bisection.search import TrialAnswer
 from rocwright.bisection.trial import LockTrials
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock, write_lock, write_request
@@ -52,7 +52,7 @@ def test_the_library_and_its_commit_are_named(world: World) -> None:
     (narrowed,) = report.commits
     # the commit before cannot be built, so either of the two may be the first bad one
     assert [one.commit for one in narrowed.suspects] == [ids[1], ids[2]]
-    assert sum(one.answer is Answer.SKIP for one in report.tries) == 1
+    assert sum(one.answer is TrialAnswer.SKIP for one in report.tries) == 1
 
 
 @pytest.mark.nightly

@@ -37,7 +37,7 @@ from rocwright.plan.make import make_plan
 from rocwright.records.opening import open_records
 from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real
@@ -199,7 +199,7 @@ def in_root(home: Home, smoke: Path, work: Path, command: str) -> None:
     assert record is not None
     sandbox.make_writable(work)
     lines: list[str] = []
-    job = Job(
+    job = SandboxJob(
         root=unpacked_root(store, record.output("root").sha256, home.roots, print),
         argv=("/bin/sh", "-eu", "-c", command),
         env={"PATH": "/usr/bin:/bin", "HOME": "/work"},

@@ -12,7 +12,7 @@ from tests.execution.conftest import DOMAIN, Workshop, put_root
 from tests.making import EPOCH, make_tiny_root
 
 from rocwright.execution.estimate import Expected
-from rocwright.execution.options import Options, Outcome
+from rocwright.execution.options import Options, StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
@@ -59,7 +59,7 @@ def builds(shop: Workshop, name: str, *commands: str) -> Step:
     return shop.step(COMPILER, *commands, "touch $OUT/result", name=name, tree=tree, resources=NEEDS)
 
 
-def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> Outcome:
+def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> StepsOutcome:
     plan = Plan(steps=(shop.root, *shop.trees.values(), *steps), artifacts=tuple(one.name for one in steps))
     options = Options(jobs=jobs, engine=shop.engine, sharing=sharing)
     expected: Mapping[str, Expected] = {}

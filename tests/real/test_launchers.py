@@ -11,7 +11,7 @@ import pytest
 from rocwright import sandbox
 from rocwright.catalog.load import builtin_catalog
 from rocwright.home import Home
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 
 UNIT = """
 struct dim3 { unsigned x, y, z; };
@@ -60,7 +60,7 @@ class Bench:
         [launcher] = [one for one in builtin_catalog().launchers if one.package == "hip-compiler"]
         sandbox.make_writable(self.folder)
         said: list[str] = []
-        job = Job(
+        job = SandboxJob(
             root=Path("/"),
             argv=("/bin/sh", "-eu", "-c", "\n".join([*launcher.setup, *commands])),
             env={"PATH": "/build/bin:/usr/bin:/bin", "CCACHE_DIR": "/build/ccache"} | env,

@@ -27,7 +27,7 @@ from rocwright.model.edits import Edit
 from rocwright.records.model import Which
 from rocwright.records.opening import read_records
 from rocwright.rehearsal.book import Book, read_book
-from rocwright.rehearsal.result import Part, RowRehearsed
+from rocwright.rehearsal.result import RowRehearsed, TrialTally
 from rocwright.rehearsal.rows import asked_rows
 from rocwright.rehearsal.run import How, Rehearser
 from rocwright.sources.archive import unpack
@@ -86,7 +86,7 @@ def rehearsed(
         return rehearser.row(request)
 
 
-def parts(told: RowRehearsed, component: str) -> Mapping[str, Part]:
+def parts(told: RowRehearsed, component: str) -> Mapping[str, TrialTally]:
     [found] = [one for one in told.components if one.component == component]
     return {f"{one.part}: {one.name}": one for one in found.parts}
 

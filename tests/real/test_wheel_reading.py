@@ -14,7 +14,7 @@ from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.devicecode.bundle import Bundle, contents
 from rocwheel.wheels.devicecode.code_objects import code_objects, fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 from rocwheel_samples.hip_compiler import llvm, run
 
 pytestmark = pytest.mark.real
@@ -23,7 +23,7 @@ EIGHT = ("gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201", "gfx908", "gfx90
 
 
 @pytest.fixture(scope="module")
-def onnxruntime() -> tuple[Source, FatBinary]:
+def onnxruntime() -> tuple[ByteSource, FatBinary]:
     ((member, source, found),) = fat_binaries(real_wheel("onnxruntime-rocm", "1.22.2.post3"))
     assert member.path == "onnxruntime/capi/libonnxruntime_providers_rocm.so"
     return source, found
@@ -36,7 +36,7 @@ def onnxruntime_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(wheel.extract("onnxruntime/capi/libonnxruntime_providers_rocm.so", folder))
 
 
-def test_onnxruntime_has_95_plain_bundles_of_eight_targets(onnxruntime: tuple[Source, FatBinary]) -> None:
+def test_onnxruntime_has_95_plain_bundles_of_eight_targets(onnxruntime: tuple[ByteSource, FatBinary]) -> None:
     _, found = onnxruntime
     assert len(found.bundles) == 95
     assert {tuple(one.target for one in bundle.code) for bundle in found.bundles} == {EIGHT}
@@ -44,7 +44,7 @@ def test_onnxruntime_has_95_plain_bundles_of_eight_targets(onnxruntime: tuple[So
 
 
 def test_readelf_sees_the_same_bundles_and_pointers(
-    onnxruntime: tuple[Source, FatBinary], onnxruntime_library: Path
+    onnxruntime: tuple[ByteSource, FatBinary], onnxruntime_library: Path
 ) -> None:
     _, found = onnxruntime
     sections = run(llvm("llvm-readelf"), "-SW", onnxruntime_library)
@@ -64,7 +64,7 @@ def test_readelf_sees_the_same_bundles_and_pointers(
 
 
 def test_the_bundler_lists_and_unbundles_the_same(
-    onnxruntime: tuple[Source, FatBinary], tmp_path: Path
+    onnxruntime: tuple[ByteSource, FatBinary], tmp_path: Path
 ) -> None:
     source, found = onnxruntime
     for number, bundle in enumerate((found.bundles[0], found.bundles[-1])):
@@ -107,7 +107,7 @@ def _section(told: str, name: str) -> tuple[int, int]:
     return int(row[1], 16), int(row[2], 16)
 
 
-def _check_with_bundler(path: Path, source: Source, bundle: Bundle) -> None:
+def _check_with_bundler(path: Path, source: ByteSource, bundle: Bundle) -> None:
     """That the plain bundle in `path` has, for LLVM's tool, the entries and code that we see in `bundle`."""
     bundler = llvm("clang-offload-bundler")
     listed = run(bundler, "--list", "--type=o", f"--input={path}").split()

@@ -19,7 +19,7 @@ from rocwheel.wheels.diff.wheels import diff
 from rocwheel.wheels.split.manifest import NEUTRAL
 from rocwheel.wheels.split.merge import merge_wheels
 from rocwheel.wheels.split.wheel import split_wheel
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel.wheels.zipping import EARLIEST
 from rocwheel_samples.wheel_making import FILES
 
@@ -113,7 +113,10 @@ def test_a_file_of_more_than_4_gib_and_more_than_65535_files_are_read_back(tmp_p
     large = tmp_path / "large.whl"
     write_wheel(
         large,
-        [*(File(path=path, content=data) for path, data in FILES.items()), File(path="big", content=Zeros())],
+        [
+            *(WheelFile(path=path, content=data) for path, data in FILES.items()),
+            WheelFile(path="big", content=Zeros()),
+        ],
         epoch=0,
     )
     with zipfile.ZipFile(large) as archive, open_wheel(large) as files:
@@ -125,8 +128,8 @@ def test_a_file_of_more_than_4_gib_and_more_than_65535_files_are_read_back(tmp_p
     write_wheel(
         many,
         [
-            *(File(path=path, content=data) for path, data in FILES.items()),
-            *(File(path=name, content=b"") for name in names),
+            *(WheelFile(path=path, content=data) for path, data in FILES.items()),
+            *(WheelFile(path=name, content=b"") for name in names),
         ],
         epoch=0,
     )

@@ -21,7 +21,7 @@ from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records import ended, faults, opening
-from rocwright.records.model import Finding, Outcome, Run, Sample, StepRun, Which
+from rocwright.records.model import Finding, Run, RunOutcome, Sample, StepRun, Which
 from rocwright.records.opening import open_records, read_records
 from rocwright.records.place import place
 from rocwright.records.spool import spool
@@ -310,7 +310,7 @@ def test_several_builds_and_a_reader_at_once_lose_nothing(home: Home) -> None:
 def test_runs_kept_as_files_are_taken_over_once(home: Home) -> None:
     found = Finding(component="torch", check="smoke", name="mm", ok=True, device="RX 580", sha256="a" * 64)
     for number in (1, 2):
-        spool(home, Outcome(run=a_run(number), findings=(found,)))
+        spool(home, RunOutcome(run=a_run(number), findings=(found,)))
     cut = home.runs / "run-3" / "run.json"
     cut.parent.mkdir()
     cut.write_text("cut sh")

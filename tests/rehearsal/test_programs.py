@@ -13,7 +13,7 @@ import pytest
 
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
-from rocwright.rehearsal.report import Report, read_report
+from rocwright.rehearsal.report import TrialReport, read_report
 
 TRIAL: dict[str, Any] = {
     "files": [],
@@ -29,7 +29,7 @@ TRIAL: dict[str, Any] = {
 
 def rehearse(
     folder: Path, *trials: dict[str, Any], every: bool = False, seed: str = "1", status: int = 0
-) -> Report | None:
+) -> TrialReport | None:
     """Run trials in a folder; their report, where the program ends well."""
     asked = {"seed": seed, "all": every, "trials": [TRIAL | {"name": "tried"} | one for one in trials]}
     out = folder / "out"

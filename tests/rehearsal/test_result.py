@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from rocwheel_samples.tables import each
 from rocwright.records.model import SAID, Finding, said_of
-from rocwright.rehearsal.result import Fault, Part, Rehearsed, RowRehearsed
+from rocwright.rehearsal.result import Rehearsed, RowRehearsed, TrialFault, TrialTally
 from rocwright.rehearsal.text import lines
 
-FAULT = Fault(name="a.h", detail="error: uint8_t does not name a type")
+FAULT = TrialFault(name="a.h", detail="error: uint8_t does not name a type")
 
 
-def row(*parts: Part) -> RowRehearsed:
+def row(*parts: TrialTally) -> RowRehearsed:
     one = Rehearsed(component="torch", version="2.6.0", parts=parts)
     return RowRehearsed(row="torch_gfx803", stack="torch", gpu="gfx803", base="arch", components=(one,))
 
 
-def part(tried: int, all_: int, *failed: Fault) -> Part:
-    return Part(part="compile", name="headers", tried=tried, all=all_, failed=failed, reasons=("no source",))
+def part(tried: int, all_: int, *failed: TrialFault) -> TrialTally:
+    return TrialTally(
+        part="compile", name="headers", tried=tried, all=all_, failed=failed, reasons=("no source",)
+    )
 
 
 @each(
@@ -29,7 +31,7 @@ def part(tried: int, all_: int, *failed: Fault) -> Part:
         ((part(3, 7), part(2, 2, FAULT)), "rehearsal failed (1 of 5 tried)"),
     ],
 )
-def test_the_word_says_no_more_than_was_tried(parts: tuple[Part, ...], word: str) -> None:
+def test_the_word_says_no_more_than_was_tried(parts: tuple[TrialTally, ...], word: str) -> None:
     assert row(*parts).word == word
 
 

@@ -13,7 +13,7 @@ from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, IndexPlace, Place
 from rocwright.rehearsal.book import Book, Nearest, Rehearsal, RocmPlace, StandIn
 from rocwright.rehearsal.kept import kept
-from rocwright.rehearsal.sources import Source, source_of
+from rocwright.rehearsal.sources import ExactSource, source_of
 from rocwright.resolve.model import LockedComponent
 from rocwright.sources.places import describe, kind_of
 
@@ -29,7 +29,7 @@ ENGINE = Component(
 TOLD = Rehearsal(components=("engine",), nearest=(Nearest(version="1", place=OLDER, why="the only sdist"),))
 
 
-def found(*served: Place) -> Source | str:
+def found(*served: Place) -> ExactSource | str:
     """The source of engine 2 where these places are all that is served."""
 
     def find(component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
@@ -50,13 +50,13 @@ def found(*served: Place) -> Source | str:
 
 def test_the_rows_own_source_goes_before_the_nearest_release() -> None:
     source = found(GIT, OLDER)
-    assert isinstance(source, Source)
+    assert isinstance(source, ExactSource)
     assert (source.locked.version, source.instead) == ("2", "")
 
 
 def test_the_nearest_release_stands_in_and_is_named() -> None:
     source = found(OLDER)
-    assert isinstance(source, Source)
+    assert isinstance(source, ExactSource)
     assert source.locked.version == "1"
     assert source.instead == "engine 1 stands in for 2 (the only sdist)"
 

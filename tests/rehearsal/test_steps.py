@@ -14,7 +14,7 @@ from rocwright.model.step_environment import FIXED
 from rocwright.model.steps import BaseAction, FetchAction, Input, RunAction, Step
 from rocwright.rehearsal.book import StandIn, Trial
 from rocwright.rehearsal.stand_ins import Ready, customized
-from rocwright.rehearsal.steps import REPORT, Wanted, built_trial_step, trial_step
+from rocwright.rehearsal.steps import REPORT, TrialRequest, built_trial_step, trial_step
 from rocwright.resolve.model import Request
 
 ROOT = Step(name="root/build", component="debian:sid", action=FetchAction())
@@ -38,9 +38,9 @@ def ready(around: Mapping[str, str] = MappingProxyType({})) -> Ready:
     return Ready(stand_in=stand_in, steps=(ROOT,), compiler_reads=(), env={}, catalog=builtin_catalog())
 
 
-def wanted(run: str, gpu: str = "gfx803") -> Wanted:
+def wanted(run: str, gpu: str = "gfx803") -> TrialRequest:
     trial = Trial(part="configure", name="tried", on=("plain",), run=run)
-    return Wanted(trials=(trial,), gpu=gpu, seed="1", every=False)
+    return TrialRequest(trials=(trial,), gpu=gpu, seed="1", every=False)
 
 
 def step(

@@ -17,7 +17,7 @@ from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.records.model import Which
 from rocwright.records.opening import open_records
 from rocwright.rehearsal import run
-from rocwright.rehearsal.result import Part, RowRehearsed
+from rocwright.rehearsal.result import RowRehearsed, TrialTally
 from rocwright.rehearsal.rows import asked_rows
 from rocwright.rehearsal.run import How, Rehearser
 from rocwright.resolve.model import Lock, LockedComponent
@@ -58,7 +58,7 @@ def of_row(home: Home, gpu: str, monkeypatch: pytest.MonkeyPatch, **told: object
     return Rehearser(catalog, home, Options(), How(), PlainProgress()).row(asked)
 
 
-def parts_of(told: RowRehearsed) -> list[Part]:
+def parts_of(told: RowRehearsed) -> list[TrialTally]:
     [found] = [one for one in told.components if one.component == PUBLISHED]
     return list(found.parts)
 

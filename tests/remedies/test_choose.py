@@ -10,7 +10,7 @@ from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import Plan
 from rocwright.plan.make import make_plan
-from rocwright.remedies.choose import Case, Offer, choose
+from rocwright.remedies.choose import Case, RemedyOffer, choose
 from rocwright.remedies.settle import Went, settled
 from rocwright.resolve.model import Lock, Remedy
 from tests.making import lock_of
@@ -36,7 +36,7 @@ def case(*actions: dict[str, Any], lock: Lock | None = None, **other: Any) -> Ca
     return Case(issue=issue(*actions), step=step, failed="x", lock=lock, plan=plan, **other)
 
 
-def offer(*actions: dict[str, Any], **other: Any) -> Offer:
+def offer(*actions: dict[str, Any], **other: Any) -> RemedyOffer:
     return choose(case(*actions, **other), builtin_catalog(), plan_of, NOW)
 
 

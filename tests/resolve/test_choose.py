@@ -9,7 +9,7 @@ import pytest
 from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.base import BaseRelease, OtherPython, Provided
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.catalog.model import Check, Component, Release, Row, Stack
+from rocwright.catalog.model import Check, Component, Release, Stack, StackRow
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.catalog.provider import Provider, Serves, Shelf
 from rocwright.resolve.choose import Choice, choose
@@ -68,8 +68,8 @@ def catalog() -> Catalog:
         optional=("aside",),
         bases=("debian:sid", "debian:trixie"),
         row=(
-            Row(gpu="gfx803", base="debian:sid", provider="old", wish="x", holds="x"),
-            Row(gpu="gfx1151", base="debian:sid", wish="x", holds="x"),
+            StackRow(gpu="gfx803", base="debian:sid", provider="old", wish="x", holds="x"),
+            StackRow(gpu="gfx1151", base="debian:sid", wish="x", holds="x"),
         ),
         source="x",
     )

@@ -12,14 +12,14 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.model.versions import version_in
-from rocwright.resolve.constraints import Candidate, nearest_version, solve
+from rocwright.resolve.constraints import VersionCandidate, nearest_version, solve
 
 BASE = "debian:trixie (package python3-torch)"
 
 
-def base(torch: str) -> dict[str, list[Candidate]]:
+def base(torch: str) -> dict[str, list[VersionCandidate]]:
     """A base that brings torch along."""
-    return {"torch": [Candidate("torch", torch, BASE)]}
+    return {"torch": [VersionCandidate("torch", torch, BASE)]}
 
 
 def component(name: str, **releases: dict[str, str]) -> Component:
@@ -55,7 +55,7 @@ def catalog() -> Catalog:
     return replace(builtin_catalog(), components={one.name: one for one in made})
 
 
-def versions(found: dict[str, Candidate]) -> dict[str, str]:
+def versions(found: dict[str, VersionCandidate]) -> dict[str, str]:
     return {name: one.version for name, one in found.items()}
 
 
@@ -146,10 +146,10 @@ def test_a_prerelease_may_be_pinned(catalog: Catalog) -> None:
 
 def test_the_builtin_torch_stack_fits_the_torch_of_trixie_and_no_newer_one() -> None:
     wanted = builtin_catalog().stack("torch-extensions").components
-    found = solve(builtin_catalog(), wanted, {}, {"pytorch": [Candidate("pytorch", "2.6.0", BASE)]})
+    found = solve(builtin_catalog(), wanted, {}, {"pytorch": [VersionCandidate("pytorch", "2.6.0", BASE)]})
     assert versions(found) == {"pytorch": "2.6.0", "torchvision": "0.21.0", "torchaudio": "2.6.0"}
     with pytest.raises(ConflictError):
-        solve(builtin_catalog(), wanted, {}, {"pytorch": [Candidate("pytorch", "9.9.0", BASE)]})
+        solve(builtin_catalog(), wanted, {}, {"pytorch": [VersionCandidate("pytorch", "9.9.0", BASE)]})
 
 
 @each(("asked", "nearest"), [("0.21.1", "0.21.0"), ("0.19", "0.20.1"), ("2", "0.20.1"), ("what", "0.21.0")])

@@ -12,7 +12,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.remedy import SetVariables
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.model.versions import package_order, step_between
-from rocwright.resolve.difference import BUILD_PYTHON, ROOT, Change, difference, taking
+from rocwright.resolve.difference import BUILD_PYTHON, ROOT, PinChange, difference, taking
 from rocwright.resolve.model import Lock, LockedPython, Remedy
 from rocwright.resolve.tell_difference import tell_difference
 
@@ -50,7 +50,7 @@ def test_a_components_version_is_told_with_its_step_and_its_age() -> None:
     after = with_component(BEFORE, "torchvision", version="0.21.1")
     found = difference(BEFORE, after)
     assert found.changes == (
-        Change(part="component", name="torchvision", before="0.21.0", after="0.21.1", kind="patch"),
+        PinChange(part="component", name="torchvision", before="0.21.0", after="0.21.1", kind="patch"),
     )
     assert tell_difference(found, ages={"torchvision": 12}, again=("torchvision",)) == [
         "torchvision 0.21.0 -> 0.21.1 (patch, 12 days old)",

@@ -11,7 +11,7 @@ from rocbase.errors import NetworkError
 from rocwheel_samples.tables import each
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Stack, StackRow
 from rocwright.export.write import export
 from rocwright.model.steps import IndexOrigin
 from rocwright.plan.make import make_plan
@@ -32,7 +32,7 @@ def dateless(lock: Lock) -> Lock:
 
 
 @each(("stack", "row"), ROWS)
-def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack, row: Row) -> None:
+def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack, row: StackRow) -> None:
     request = request_of(stack, row)
     shipped = shipped_lock(CATALOG, request)
     assert shipped is not None, "python -m rocwright.resolve.shipping writes it"
@@ -41,7 +41,7 @@ def test_every_row_comes_with_the_lock_that_the_catalog_gives_today(stack: Stack
 
 
 @each(("stack", "row"), ROWS)
-def test_every_shipped_lock_has_the_hashes_of_its_python_packages(stack: Stack, row: Row) -> None:
+def test_every_shipped_lock_has_the_hashes_of_its_python_packages(stack: Stack, row: StackRow) -> None:
     lock = shipped_lock(CATALOG, request_of(stack, row))
     assert lock is not None
     for part in (lock.python, lock.python_run):
@@ -85,7 +85,7 @@ def test_what_the_index_does_not_answer_stays_open() -> None:
 
 
 @each(("stack", "row"), ROWS)
-def test_every_shipped_lock_is_planned_without_a_network(stack: Stack, row: Row) -> None:
+def test_every_shipped_lock_is_planned_without_a_network(stack: Stack, row: StackRow) -> None:
     lock = shipped_lock(CATALOG, request_of(stack, row))
     assert lock is not None
     plan = make_plan(lock, CATALOG)
@@ -104,7 +104,7 @@ def test_no_lock_is_left_over_from_a_row_that_is_gone() -> None:
 def catalog(tmp_path: Path) -> Catalog:
     """One stack with a row, and its lock in a folder over the carried ones."""
     stack = CATALOG.stack("gfx-smoke")
-    row = Row(gpu="gfx1151", base="debian:sid", wish="x", holds="x")
+    row = StackRow(gpu="gfx1151", base="debian:sid", wish="x", holds="x")
     made = replace(
         CATALOG,
         stacks={"gfx-smoke": stack.model_copy(update={"row": (row,)})},

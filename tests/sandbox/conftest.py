@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.sandbox import ENGINES, Engine, Job, Outcome, Probe, probe_all, run, state
+from rocwright.sandbox import ENGINES, Engine, Probe, SandboxJob, SandboxOutcome, probe_all, run, state
 from tests.engines import must_work
 from tests.sandbox.sandbox_jobs import Run
 
@@ -35,7 +35,7 @@ def leaves_nothing() -> Iterator[None]:
 def ran(engine: Engine) -> Run:
     """Run a job in the engine at hand: the outcome and its lines."""
 
-    def go(each: Job) -> tuple[Outcome, list[str]]:
+    def go(each: SandboxJob) -> tuple[SandboxOutcome, list[str]]:
         lines: list[str] = []
         return run(engine, each, lines.append), lines
 

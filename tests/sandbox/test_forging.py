@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocwright.sandbox import Ended, run
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 from tests.sandbox.sandbox_jobs import Run, shell
 
 WORDS = r"""for each in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do
@@ -48,7 +48,7 @@ def test_a_job_that_writes_to_what_those_above_it_have_open_has_not_succeeded(ra
 
 
 def test_the_host_tells_the_status_as_the_engines_do(tmp_path: Path) -> None:
-    outcome = run(Host(), shell("echo end 0; exit 3"), lambda line: None)
+    outcome = run(HostEngine(), shell("echo end 0; exit 3"), lambda line: None)
     assert (outcome.ended, outcome.code) == (Ended.EXITED, 3)
-    outcome = run(Host(), shell("kill -KILL $PPID; exit 0"), lambda line: None)
+    outcome = run(HostEngine(), shell("kill -KILL $PPID; exit 0"), lambda line: None)
     assert not outcome.ok

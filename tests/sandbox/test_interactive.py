@@ -10,8 +10,8 @@ from rocwright.sandbox import Engine
 DRIVER = """
 import sys
 from pathlib import Path
-from rocwright.sandbox import ENGINES, Job, interactive
-job = Job(root=Path("/"), argv=("sh", "-c", "test -t 0 && read word && echo got $word && exit 3"),
+from rocwright.sandbox import ENGINES, SandboxJob, interactive
+job = SandboxJob(root=Path("/"), argv=("sh", "-c", "test -t 0 && read word && echo got $word && exit 3"),
           env={"PATH": "/usr/bin:/bin"}, workdir="/usr")
 sys.exit(interactive(ENGINES[sys.argv[1]], job))
 """

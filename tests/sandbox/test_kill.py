@@ -18,9 +18,9 @@ pytestmark = pytest.mark.timing
 DRIVER = """
 import sys
 from pathlib import Path
-from rocwright.sandbox import ENGINES, Job, run
+from rocwright.sandbox import ENGINES, SandboxJob, run
 argv = ("sh", "-c", "echo begun; sleep " + sys.argv[2] + " & sleep " + sys.argv[2])
-job = Job(root=Path("/"), argv=argv, env={"PATH": "/usr/bin:/bin"})
+job = SandboxJob(root=Path("/"), argv=argv, env={"PATH": "/usr/bin:/bin"})
 run(ENGINES[sys.argv[1]], job, lambda line: print(line, flush=True))
 """
 

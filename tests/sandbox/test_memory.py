@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rocwright.sandbox import Ended, Outcome, cgroup, memory, run
+from rocwright.sandbox import Ended, SandboxOutcome, cgroup, memory, run
 from rocwright.sandbox.cgroup import Cgroup
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 from rocwright.sandbox.memory import MemoryWatch, period
 from rocwright.sandbox.pids import Pids
 from tests.sandbox.sandbox_jobs import shell
@@ -24,11 +24,11 @@ HUNGRY = "head -c 400M /dev/zero | tail -n 1 > /dev/null"
 DRIVER = f"""
 import json, threading
 from rocwright.sandbox import run
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 from tests.sandbox.sandbox_jobs import shell
 told = {{}}
 def go(name, script):
-    told[name] = str(run(Host(), shell(script, memory=2**30), lambda line: None).ended)
+    told[name] = str(run(HostEngine(), shell(script, memory=2**30), lambda line: None).ended)
 both = (("quiet", "sleep 3"), ("hungry", "sleep 1; {HUNGRY}"))
 jobs = [threading.Thread(target=go, args=one) for one in both]
 for one in jobs: one.start()
@@ -63,14 +63,14 @@ def test_only_the_job_that_was_killed_is_told_so_where_several_share_a_limit(
     assert json.loads(done.stdout) == {"quiet": "exited", "hungry": "out of memory"}
 
 
-def kills(script: str, after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Outcome:
+def kills(script: str, after: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SandboxOutcome:
     """Run a job in no cgroup of its own, while the machine's count goes from 3 to `after`."""
     count = tmp_path / "vmstat"
     count.write_text("pgfault 7\noom_kill 3\n")
     monkeypatch.setattr(memory, "VMSTAT", count)
     monkeypatch.setattr(cgroup, "places", lambda name: [])
     write = f"printf 'oom_kill {after}\\n' > {count}"
-    return run(Host(), shell(f"{write}; {script}"), lambda line: None)
+    return run(HostEngine(), shell(f"{write}; {script}"), lambda line: None)
 
 
 @pytest.mark.parametrize("after", [3, 4])

@@ -26,7 +26,7 @@ from rocwright.sandbox import (
     state,
 )
 from rocwright.sandbox.engine import MARK, host_environment
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 from tests.sandbox.sandbox_jobs import job, shell
 
 MIB = 2**20
@@ -35,7 +35,7 @@ CROWD = "for each in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 2 & done; wait"
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Host):
+class Told(HostEngine):
     """The host, which keeps what it was given and has commands of its own before the job and after it."""
 
     before: str = ""
@@ -128,7 +128,7 @@ def test_commands_of_an_engine_before_and_after_run_in_the_sandboxs_folder_with_
 def test_what_left_the_session_of_a_job_that_takes_too_long_is_ended_with_it() -> None:
     lines: list[str] = []
     away = "setsid sh -c 'sleep 20 && echo late' & sleep 60"
-    outcome = run(Host(), shell(away, seconds=1), lines.append)
+    outcome = run(HostEngine(), shell(away, seconds=1), lines.append)
     assert outcome.ended is Ended.TIMED_OUT
     assert "late" not in lines
 
@@ -157,7 +157,7 @@ def test_a_sandbox_that_is_cut_short_is_ended_by_the_cgroup_on_its_record() -> N
         raise KeyboardInterrupt(line)
 
     with pytest.raises(KeyboardInterrupt):
-        run(Host(), shell(f"setsid sh -c 'echo begun; exec sleep {seconds}' & wait"), refuse)
+        run(HostEngine(), shell(f"setsid sh -c 'echo begun; exec sleep {seconds}' & wait"), refuse)
     assert not sleeps(seconds)
     (group,) = found
     assert group is not None
@@ -189,10 +189,10 @@ def test_an_engine_that_ends_before_the_job_begins_and_met_no_limit_could_not_st
 def test_only_a_job_that_stood_at_its_limit_and_got_nothing_done_is_told_as_stalled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    quick = run(Host(), shell("exit 0", memory=100 * MIB), lambda line: None)
+    quick = run(HostEngine(), shell("exit 0", memory=100 * MIB), lambda line: None)
     assert quick.stalled is False
     for name, value in (("SECONDS", 0.3), ("FAULTS", 0.0), ("FULL", 0.0)):
         monkeypatch.setattr(stall, name, value)
     monkeypatch.setattr(memory, "_STALL_PERIOD", 0.1)
-    outcome = run(Host(), shell("sleep 60", memory=100 * MIB), lambda line: None)
+    outcome = run(HostEngine(), shell("sleep 60", memory=100 * MIB), lambda line: None)
     assert (outcome.ended, outcome.stalled) == (Ended.OUT_OF_MEMORY, True)

@@ -26,7 +26,7 @@ from rocwright.sandbox import (
 from rocwright.sandbox import cgroup as cgroups
 from rocwright.sandbox.docker import Docker, image_name
 from rocwright.sandbox.engine import USER
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 from rocwright.sandbox.inside import Reader
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import total
@@ -170,7 +170,7 @@ def test_memory_is_added_up_without_a_cgroup() -> None:
 def test_without_a_cgroup_the_memory_limit_still_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "places", lambda name: [])
     hungry = job("sh", "-c", "head -c 400M /dev/zero | tail -n 1 | sleep 20", memory=100 * 2**20)
-    outcome = run(Host(), hungry, lambda line: None)
+    outcome = run(HostEngine(), hungry, lambda line: None)
     assert outcome.ended is Ended.OUT_OF_MEMORY and outcome.seconds < 15
 
 
@@ -221,15 +221,15 @@ def test_a_probe_is_kept_until_something_changes(tmp_path: Path) -> None:
 
 def test_the_host_runs_with_the_given_environment_and_limits() -> None:
     lines: list[str] = []
-    outcome = run(Host(), job("env", env={"ONLY": "this"}), lines.append)
+    outcome = run(HostEngine(), job("env", env={"ONLY": "this"}), lines.append)
     assert outcome.ok and lines == ["ONLY=this"]
-    outcome = run(Host(), job("sleep", "50", seconds=0.3), lines.append)
+    outcome = run(HostEngine(), job("sleep", "50", seconds=0.3), lines.append)
     assert outcome.ended is Ended.TIMED_OUT
 
 
 def test_a_shell_that_was_killed_is_told_by_its_signal() -> None:
     """What it was killed by is its caller's to see, as a negative status."""
-    outcome = run(Host(), job("sh", "-c", "kill -USR1 $PPID; sleep 5"), lambda _: None)
+    outcome = run(HostEngine(), job("sh", "-c", "kill -USR1 $PPID; sleep 5"), lambda _: None)
     assert (outcome.ended, outcome.code) == (Ended.SIGNALLED, signal.SIGUSR1)
 
 
@@ -271,7 +271,7 @@ def our_folders() -> set[Path]:
 def test_without_a_cgroup_a_job_runs_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroups, "create", lambda name: None)
     before = our_folders()
-    assert run(Host(), job("true"), lambda _: None).ok
+    assert run(HostEngine(), job("true"), lambda _: None).ok
     assert our_folders() <= before
 
 

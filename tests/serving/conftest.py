@@ -13,7 +13,7 @@ from rocwright import sandbox
 from rocwright.catalog.server import Server
 from rocwright.home import Home
 from rocwright.records.model import now
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import state, stop
 from rocwright.serving.launch import Launch
 from rocwright.serving.model import ServerState
@@ -59,7 +59,7 @@ def launch(home: Home, tmp_path: Path) -> Iterator[Make]:
         box = state.box_of(home, name)
         box.mkdir()
         mark = f"rocwright-server-{name}-{secrets.token_hex(4)}"
-        job = Job(
+        job = SandboxJob(
             root=Path("/"),
             argv=("/usr/bin/python3", "/models/program.py", str(port), how),
             env={"PATH": "/usr/bin:/bin"},

@@ -21,7 +21,7 @@ from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.machine.tree import Tree
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import check, known, launch, ready, state, stop
 from rocwright.serving.asked import asked_for
 from rocwright.serving.launch import Launch
@@ -69,7 +69,7 @@ def first(home: Home, tmp_path: Path, python: Path, model: Path) -> Iterator[Lau
     program.mkdir(parents=True)
     (program / "program.py").write_text(PROGRAM)
     port = free_port()
-    job = Job(
+    job = SandboxJob(
         root=root,
         argv=("python3", "/artifact/program.py", str(port), "well"),
         env={"PATH": "/usr/bin:/bin"},

@@ -198,7 +198,7 @@ def test_who_asks_for_the_processor_needs_no_right_to_the_card(
     monkeypatch.setattr(check, "machine_here", lambda catalog, home: found)
     monkeypatch.setattr(serving, "gpus_here", lambda catalog: ("gfx1151",))
 
-    def start(on: str) -> serving.Running:
+    def start(on: str) -> serving.StartedServer:
         return serving.run_server(
             "tiny", model="tiny", gpu="gfx1151", base="debian:sid", name="mine", on=on, port=free_port()
         )

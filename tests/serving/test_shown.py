@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tools.docs_outputs import ROOT, served, unvarying
 
-from rocwright.api.serving import Running
+from rocwright.api.serving import StartedServer
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
 from rocwright.cli.servers import show
 from rocwright.home import Home
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.serving.choose import served_component
-from rocwright.serving.model import Wanted
+from rocwright.serving.model import RunRequest
 from rocwright.serving.service import Service
 
 SHOWN = served(ROOT / "docs" / "run.md")
@@ -39,8 +39,8 @@ def test_the_page_shows_what_is_printed_of_the_recipe_and_its_lock(
         server=component.server,
         on=Compute(name="cpu", summary="the processor"),
     )
-    state = service.state(home, Wanted(name=stack), 8099, keyed=False, mark="x", command=())
-    running = Running(
+    state = service.state(home, RunRequest(name=stack), 8099, keyed=False, mark="x", command=())
+    running = StartedServer(
         server=state, request=component.server.request, seconds=3.0, folder=home.servers / stack
     )
     told = re.search(r"^it answers: ('.*')$", SHOWN[words], re.MULTILINE)

@@ -13,7 +13,7 @@ import pytest
 
 from rocbase.errors import ExplainedError, FetchError, NetworkError
 from rocwheel_samples.tables import each
-from rocwright.catalog.address import Address, ArchivePlace, Download
+from rocwright.catalog.address import ArchivePlace, Download, FileAddress
 from rocwright.execution.fetch import fetch
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.session import MOST_WAIT, TRIES
@@ -122,7 +122,7 @@ def test_between_two_tries_of_a_line_that_breaks_there_is_a_pause(
 
 
 def test_a_file_is_found_with_hash_and_size_and_kept(host: Host, store: LocalStore) -> None:
-    pin = find_file(Address(url=host.url), store)
+    pin = find_file(FileAddress(url=host.url), store)
     assert pin == FilePin(
         filename="thing-1.tar.gz",
         sha256=sha256(DATA).hexdigest(),
@@ -135,9 +135,9 @@ def test_a_file_is_found_with_hash_and_size_and_kept(host: Host, store: LocalSto
 def test_what_the_catalog_or_an_earlier_lock_knows_is_not_fetched_twice(
     host: Host, store: LocalStore
 ) -> None:
-    first = find_file(Address(url=host.url), store)
-    assert find_file(Address(url=host.url, sha256=first.sha256), store) == first
-    assert find_file(Address(url=host.url), store, first.sha256) == first
+    first = find_file(FileAddress(url=host.url), store)
+    assert find_file(FileAddress(url=host.url, sha256=first.sha256), store) == first
+    assert find_file(FileAddress(url=host.url), store, first.sha256) == first
     assert len(host.asked) == 1
 
 
@@ -148,10 +148,10 @@ def test_a_file_that_is_not_what_the_catalog_says_is_refused_and_not_kept(
     right = {"sha256": sha256(DATA).hexdigest(), "sha512": sha512(DATA).hexdigest()}
     wrong = right | {kind: right[kind][::-1]}
     with pytest.raises(FetchError, match="does not match the catalog") as caught:
-        find_file(Address(url=host.url, **wrong), store)
+        find_file(FileAddress(url=host.url, **wrong), store)
     assert kind in caught.value.cause
     assert list(store.blobs()) == []
-    assert find_file(Address(url=host.url, **right), store).size == len(DATA)
+    assert find_file(FileAddress(url=host.url, **right), store).size == len(DATA)
 
 
 def test_a_line_that_breaks_is_taken_up_where_it_broke(host: Host, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_file_without_end_is_left_at_the_size_of_the_lock(host: Host, store: L
 def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
     host: Host, store: LocalStore, tmp_path: Path, served: bytes
 ) -> None:
-    pin = find_file(Address(url=host.url), LocalStore(tmp_path / "other"))
+    pin = find_file(FileAddress(url=host.url), LocalStore(tmp_path / "other"))
     host.files["/a/thing-1.tar.gz"] = served
     with pytest.raises(FetchError, match="does not match the lock"):
         fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
@@ -192,7 +192,7 @@ def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
 
 
 def test_the_file_of_a_lock_comes_into_the_store(host: Host, store: LocalStore, tmp_path: Path) -> None:
-    pin = find_file(Address(url=host.url), LocalStore(tmp_path / "other"))
+    pin = find_file(FileAddress(url=host.url), LocalStore(tmp_path / "other"))
     fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
     assert store.verified(pin.sha256).read_bytes() == DATA
 
@@ -230,10 +230,10 @@ def test_a_mirror_in_a_folder_stands_in_for_the_host(
 ) -> None:
     (tmp_path / "thing-1.tar.gz").write_bytes(DATA)
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://files.example/a/={scheme}{tmp_path}/")
-    pin = find_file(Address(url="https://files.example/a/thing-1.tar.gz"), store)
+    pin = find_file(FileAddress(url="https://files.example/a/thing-1.tar.gz"), store)
     assert pin.origin == ArchiveOrigin(url="https://files.example/a/thing-1.tar.gz")
     with pytest.raises(FetchError, match="the mirror has no other"):
-        find_file(Address(url="https://files.example/a/other.tar.gz"), store)
+        find_file(FileAddress(url="https://files.example/a/other.tar.gz"), store)
 
 
 def test_a_mirror_on_another_host_stands_in_too(
@@ -242,7 +242,7 @@ def test_a_mirror_on_another_host_stands_in_too(
     monkeypatch.setenv(
         "ROCWRIGHT_MIRRORS", f"https://files.example/={host.url.removesuffix('thing-1.tar.gz')}"
     )
-    assert find_file(Address(url="https://files.example/thing-1.tar.gz"), store).size == len(DATA)
+    assert find_file(FileAddress(url="https://files.example/thing-1.tar.gz"), store).size == len(DATA)
 
 
 @each(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rocbase.errors import InputError, SandboxError
 from rocbase.files.atomic import CHUNK
-from rocbase.folders.listing import Entry, Level, shown
+from rocbase.folders.listing import FolderEntry, Level, shown
 from rocbase.folders.removal import remove_tree
 from rocwheel_samples.hostile_files import (
     make_deep,
@@ -419,7 +419,7 @@ def test_a_folder_that_cannot_be_listed_is_told_or_left_out(
         (left.folder / name / "file").touch()
     real, failed = Level.next, list[str]()
 
-    def fails_once(level: Level) -> Entry | None:
+    def fails_once(level: Level) -> FolderEntry | None:
         if level.path and not failed:
             failed.append(level.path)
             raise OSError(error, os.strerror(error))

@@ -10,7 +10,7 @@ import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
-from rocwright.cycle.channels import Shown, missing
+from rocwright.cycle.channels import LockEvidence, missing
 from rocwright.execution.compiler_cache import lend
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
@@ -66,7 +66,9 @@ def lack(home: Home, channel: Channel = CHANNEL) -> str:
     """What a channel lacks, such as one that asks for builds without a compiler cache."""
     from datetime import UTC, datetime
 
-    told = missing(channel, Shown(said="built", findings=evidence(home)), None, False, datetime.now(UTC))
+    told = missing(
+        channel, LockEvidence(said="built", findings=evidence(home)), None, False, datetime.now(UTC)
+    )
     return f"{told.bring}: {told.why}" if told else ""
 
 

@@ -11,7 +11,7 @@ from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.making import record_of
 from tests.store.sharers import Machine
 
-from rocwright.cycle.channels import Shown, missing
+from rocwright.cycle.channels import LockEvidence, missing
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.records.model import OWNER, Finding, now, said_of
@@ -71,7 +71,9 @@ def found(project: TinyProject, machine: Machine, bucket: Bucket, *trusted: Mach
 
 
 def lack(findings: list[Finding]) -> str:
-    seen = Shown(said="built", findings=(Finding(component="a", check="c", name="n", ok=True), *findings))
+    seen = LockEvidence(
+        said="built", findings=(Finding(component="a", check="c", name="n", ok=True), *findings)
+    )
     missed = missing(CHANNEL, seen, None, False, datetime.now(UTC))
     return missed.why if missed is not None else ""
 

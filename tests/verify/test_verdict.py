@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.target import Host, Quirk
+from rocwright.catalog.target import HostNeeds, Quirk
 from rocwright.records.model import SAID, Said
 from rocwright.verify import verdict as module
 from rocwright.verify.standing import Evidence
@@ -94,7 +94,7 @@ def test_what_nothing_runs_without_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         wanted.model_copy(update={"variable": "OTHER", "need": "recommended"}),
         wanted.model_copy(update={"variable": "BUILD", "scope": "build"}),
     )
-    target = TARGET.model_copy(update={"quirk": (wanted, *others), "host": Host(kernel_bad=("1.2",))})
+    target = TARGET.model_copy(update={"quirk": (wanted, *others), "host": HostNeeds(kernel_bad=("1.2",))})
     assert verdict(target, CATALOG).needs == (
         f"A_SWITCH={TARGET.name}: r",
         "a Linux kernel other than 1.2, which are known to fail",

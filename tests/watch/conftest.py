@@ -26,7 +26,7 @@ from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.look import UpdateChecker
 from rocwright.watch.memory import Memory
-from rocwright.watch.model import Report
+from rocwright.watch.model import WatchReport
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer, Upstream
 
@@ -99,7 +99,7 @@ def tag(repository: Repository, name: str, day: str, text: str = "x") -> str:
     return commit
 
 
-Look = Callable[..., Report]
+Look = Callable[..., WatchReport]
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Field:
         issues: dict[str, Issue] | None = None,
         ask: Callable[[Question], Answer] | None = None,
         **settings: Any,
-    ) -> Report:
+    ) -> WatchReport:
         eyes = UpdateChecker(
             settings=WatchSettings.model_validate({"cool_down": 7} | settings),
             catalog=catalog,

@@ -11,7 +11,7 @@ from rocbase.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.watch.ask import AT_ONCE, ask_all
 from rocwright.watch.model import News
-from rocwright.watch.question import File, PackageSet, Question
+from rocwright.watch.question import PackageSet, Question, RemoteFile
 from rocwright.watch.upstream import Answer
 
 
@@ -27,7 +27,7 @@ def test_sixteen_are_under_way_at_once_and_never_more() -> None:
             now[0] -= 1
         return None
 
-    found = ask_all([File(f"u{number}") for number in range(4 * AT_ONCE)], ask, lambda *_: (), {})
+    found = ask_all([RemoteFile(f"u{number}") for number in range(4 * AT_ONCE)], ask, lambda *_: (), {})
     assert len(found) == 4 * AT_ONCE
     assert all(one.error is None for one in found.values())
     assert most[0] == AT_ONCE
@@ -43,14 +43,16 @@ def test_what_took_long_last_time_begins_and_what_an_answer_leads_to_is_asked_on
         return "more"
 
     found = ask_all(
-        [File(name) for name in ("a", "b", "odd")],
+        [RemoteFile(name) for name in ("a", "b", "odd")],
         ask,
-        lambda question, _: [File("c"), File("c"), File("a")] if str(question) != "c" else (),
+        lambda question, _: (
+            [RemoteFile("c"), RemoteFile("c"), RemoteFile("a")] if str(question) != "c" else ()
+        ),
         {"b": 5.0},
     )
     assert begun[0] == "b"
     assert sorted(begun) == ["a", "b", "c", "odd"]
-    error = found[File("odd")].error
+    error = found[RemoteFile("odd")].error
     assert isinstance(error, NetworkError)
     assert "cannot be understood" in error.message
 

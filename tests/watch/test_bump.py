@@ -15,7 +15,7 @@ from tests.watch.conftest import catalog_of, component, release, request_of, tag
 from rocbase.errors import FetchError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
-from rocwright.catalog.model import Row
+from rocwright.catalog.model import StackRow
 from rocwright.home import Home
 from rocwright.project import Project
 from rocwright.resolve.aliases import catalog_for
@@ -24,7 +24,7 @@ from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.watch import projects as follow
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 
 SETTINGS = WatchSettings(cool_down=0)
 
@@ -62,7 +62,7 @@ class Field:
         catalog = catalog_for(request, self.catalog)
         return Project(request=request, lock_path=path / LOCK, output=path, home=self.home, catalog=catalog)
 
-    def bump(self, *names: str, write: bool = False) -> Candidate:
+    def bump(self, *names: str, write: bool = False) -> LockCandidate:
         made = follow.bump(self.project, names, SETTINGS, lambda _: None)
         follow.put_candidate(self.project, made.lock, None, write=write)
         return made
@@ -138,7 +138,7 @@ def test_what_a_bump_takes_in_the_place_of_a_rows_version_stays_when_it_is_locke
 ) -> None:
     tag(repository, "v1.0.1", "2026-01-02")
     field.know(hello=("1.0.0", "1.0.1"), user=("1.0.0",))
-    row = Row(gpu="gfx1151", base="debian:trixie", versions={"hello": "1.0.0"}, wish="x", holds="x")
+    row = StackRow(gpu="gfx1151", base="debian:trixie", versions={"hello": "1.0.0"}, wish="x", holds="x")
     stack = field.catalog.stack("field").model_copy(update={"row": (row,)})
     field.catalog = replace(field.catalog, stacks={**field.catalog.stacks, "field": stack})
     field.ask()

@@ -15,7 +15,7 @@ from rocwright.resolve.model import Request
 from rocwright.serving import state
 from rocwright.serving.model import ServerState
 from rocwright.watch.kept import keep
-from rocwright.watch.model import Alarm, News, Report, Silent
+from rocwright.watch.model import Alarm, News, Silent, WatchReport
 from tests.web.serving import a_run, a_step, write_log
 
 LONG = "a-path-that-has-no-place-to-break-at/" * 6
@@ -182,7 +182,7 @@ def _upstream(home: Home, ago: Callable[[float], str]) -> None:
     alarm = Alarm(lock="project", name="torch", what="the tag v2.9.1 moved", kept="no", **moved)
     where = f"https://example.org/{LONG}"
     silent = Silent(source=where, names=("x",), failure="network", what="x", cause="y")
-    report = Report(asked=12, seconds=3, alarms=(alarm,), news=tuple(news), silent=(silent,))
+    report = WatchReport(asked=12, seconds=3, alarms=(alarm,), news=tuple(news), silent=(silent,))
     keep(report, ["project"], home, ago(6))
     asked = Request(stack="pytorch", gpu=("gfx803", "gfx1151"), base="rocm-ubuntu-24.04:6.4.1")
     culprit = Culprit(says=("culprit", f"  torch 2.9.1 to 2.9.2, {LONG}"), report="")

@@ -24,7 +24,7 @@ from rocwright.web.app import app
 from rocwright.web.cycling import Cycling
 from rocwright.web.guard import HEADERS
 from rocwright.web.index import Index
-from rocwright.web.queue import FullError, Order, Queue
+from rocwright.web.queue import BuildOrder, FullError, Queue
 from tests.making import lock_of
 from tests.web.serving import Served, a_run, listening, serve_site, until
 
@@ -47,7 +47,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
     def words(fails: bool) -> None:
         made = [sys.executable, "-c", CHILD.format(fails=fails)]
-        monkeypatch.setattr(Order, "words", property(lambda self: made))
+        monkeypatch.setattr(BuildOrder, "words", property(lambda self: made))
 
     words(False)
     return words
@@ -170,7 +170,7 @@ def test_what_waited_in_a_server_that_was_killed_is_stopped(records: Records) ->
 
 def test_the_words_of_an_order_ask_for_the_same() -> None:
     wanted = WANTED.model_copy(update={"extra": ("x",), "versions": {"a": "1", "b": "@" + "0" * 40}})
-    order = Order(run="r", request=wanted, own=False, heal=True, by="me")
+    order = BuildOrder(run="r", request=wanted, own=False, heal=True, by="me")
     words = " ".join(order.words)
     assert f"--heal gfx-smoke --base debian:sid --gpu gfx1151 --with x --set a=1 --set b@{'0' * 40}" in words
 

@@ -12,8 +12,8 @@ import pytest
 from rocwright.config import Config
 from rocwright.home import Home
 from rocwright.notify.ledger import write
-from rocwright.notify.look import Order, look
-from rocwright.notify.model import Change, Ledger
+from rocwright.notify.look import LookOrder, look
+from rocwright.notify.model import Ledger, StateChange
 from rocwright.records.read import Records
 from tests.web.serving import HOST, Served, a_run, a_step, serve_site
 
@@ -30,7 +30,7 @@ def breaks(records: Records, home: Home, number: int = 2, error: str = "it does 
     ident = f"20260101T00000{number}.000000Z-00000{number}"
     step = a_step(outcome="failed", error={"class": "compile", "message": error})
     records.put(a_run(ident, outcome="failed", failure="compile", steps=(step,), stack=f"tiny{number}"))
-    look(home, Config(), Order())
+    look(home, Config(), LookOrder())
     return ident
 
 
@@ -65,7 +65,7 @@ def test_the_feed_is_valid_before_and_after_something_changed(
     served: Served, records: Records, home: Home
 ) -> None:
     check(parsed(served))
-    look(home, Config(), Order())
+    look(home, Config(), LookOrder())
     check(parsed(served))
     runs = [breaks(records, home, number) for number in (2, 3)]
     feed = parsed(served)
@@ -80,7 +80,7 @@ def test_the_feed_is_valid_before_and_after_something_changed(
 
 
 def test_the_names_of_entries_stay_whatever_comes(served: Served, records: Records, home: Home) -> None:
-    look(home, Config(), Order())
+    look(home, Config(), LookOrder())
     breaks(records, home)
     before = parsed(served)
     breaks(records, home, 3)
@@ -90,7 +90,7 @@ def test_the_names_of_entries_stay_whatever_comes(served: Served, records: Recor
 
 
 def test_what_a_compiler_says_stays_text(home: Home, records: Records) -> None:
-    look(home, Config(), Order())
+    look(home, Config(), LookOrder())
     breaks(records, home, error="<script>&amp; \x1b[31m \x00 \ud7ff ]]> swordfish")
     served = serve_site(home, records, hidden=("swordfish",))
     feed = parsed(served)
@@ -101,7 +101,7 @@ def test_what_a_compiler_says_stays_text(home: Home, records: Records) -> None:
 
 
 def test_what_no_xml_can_hold_is_replaced(home: Home, served: Served) -> None:
-    change = Change(
+    change = StateChange(
         id="1" * 32,
         kind="broken",
         subject="x",

@@ -17,7 +17,7 @@ from rocwright.resolve.model import Request
 from rocwright.resolve.settings import WatchSettings
 from rocwright.watch.kept import keep, kept
 from rocwright.watch.look import watch
-from rocwright.watch.model import Alarm, Caution, News, Report, Silent
+from rocwright.watch.model import Alarm, Caution, News, Silent, WatchReport
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
 from tests.making import lock_of
@@ -33,9 +33,9 @@ def news(lock: str, name: str, **more: object) -> News:
 
 
 def test_each_lock_keeps_its_own_part_of_the_last_look(home: Home) -> None:
-    first = Report(asked=3, seconds=1, news=(news("a", "hello"), news("b", "world")))
+    first = WatchReport(asked=3, seconds=1, news=(news("a", "hello"), news("b", "world")))
     keep(first, ["a", "b"], home, AT)
-    keep(Report(asked=1, seconds=1), ["a"], home, AT.replace("-02T", "-03T"))
+    keep(WatchReport(asked=1, seconds=1), ["a"], home, AT.replace("-02T", "-03T"))
     assert [(one.lock, [row.name for row in one.report.news]) for one in kept(home)] == [
         ("a", []),
         ("b", ["world"]),
@@ -62,21 +62,21 @@ def test_whoever_looks_leaves_what_was_found(home: Home, monkeypatch: pytest.Mon
 
 
 def test_a_kept_look_that_cannot_be_read_or_written_costs_nothing_else(home: Home) -> None:
-    keep(Report(asked=1, seconds=1), ["a"], home, AT)
+    keep(WatchReport(asked=1, seconds=1), ["a"], home, AT)
     (path,) = (home.path / "watched").iterdir()
     path.write_text("{")
     assert kept(home) == []
     path.unlink()
     path.parent.rmdir()
     path.parent.write_text("in the way")
-    keep(Report(asked=1, seconds=1), ["a"], home, AT)
+    keep(WatchReport(asked=1, seconds=1), ["a"], home, AT)
     assert kept(home) == []
 
 
 def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home: Home) -> None:
     client = served.client()
     assert "Not checked yet" in client.get("/watch").text
-    told = Report(
+    told = WatchReport(
         asked=4,
         seconds=2.5,
         alarms=(Alarm(lock=EVIL, name=EVIL, what="the tag v1 moved", had="a" * 40, now="b" * 40, kept="no"),),
@@ -96,7 +96,7 @@ def test_the_page_tells_alarms_news_and_who_did_not_answer(served: Served, home:
         ),
     )
     keep(told, [EVIL], home, AT)
-    keep(Report(asked=1, seconds=1), ["looked at later"], home, AT.replace("-02T", "-03T"))
+    keep(WatchReport(asked=1, seconds=1), ["looked at later"], home, AT.replace("-02T", "-03T"))
     text = client.get("/watch").text
     assert EVIL not in text and escape(EVIL) in text
     assert "looked at later" in text.split("the tag v1 moved")[1]

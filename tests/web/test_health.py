@@ -14,7 +14,7 @@ from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Config
 from rocwright.cycle.model import CycleTold
 from rocwright.home import Home
-from rocwright.notify.look import Order, look
+from rocwright.notify.look import LookOrder, look
 from rocwright.records.model import Promotion
 from rocwright.records.read import Records
 from rocwright.store.local import LocalStore
@@ -118,7 +118,7 @@ def test_metrics_tell_rows_builds_cycles_the_queue_and_the_store(
     LocalStore(home.store).put_file(home.path / "five")
     cycled(home, 3)
     settings(home, "[cycle]\nevery = 1\n[[notify]]\nurl = 'json://127.0.0.1:1'\n")
-    look(home, Config(), Order())
+    look(home, Config(), LookOrder())
     found = values(served)
     assert found["rocwright_rows[('state', 'passing')]"] == 1
     assert found["rocwright_rows[('state', 'failing')]"] == 1

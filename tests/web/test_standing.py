@@ -12,7 +12,16 @@ from click.testing import CliRunner
 from rocwheel_samples.tables import each
 from rocwright.cli import cli
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
-from rocwright.records.model import Artifact, Cell, Promotion, Run, Seen, StepRun, StepTime, with_failure
+from rocwright.records.model import (
+    Artifact,
+    Cell,
+    NewestEvidence,
+    Promotion,
+    Run,
+    StepRun,
+    StepTime,
+    with_failure,
+)
 from rocwright.records.read import Records
 from rocwright.resolve.model import Request
 from rocwright.web.cells import offer
@@ -177,7 +186,7 @@ def test_what_is_offered_is_what_the_highest_channel_holds(
     page = served.client().get("/gpu/gfx803").text
     assert re.search(r'class="channel known-good".*?alpha-1\.0', page, re.DOTALL)
     assert served.client().get("/gpu/gfx900").status_code == 404
-    nothing = cell._replace(seen={}, channels={"nightly": Seen("no such run", "", "", "", 1)})
+    nothing = cell._replace(seen={}, channels={"nightly": NewestEvidence("no such run", "", "", "", 1)})
     assert offer(records, nothing, ORDER, tmp_path, IndexAt(server="http://here")) is None
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import Running
+    from rocwright.api.serving import StartedServer
     from rocwright.execution.progress import Progress
     from rocwright.home import Home
     from rocwright.serving.environments import Environment
@@ -147,7 +147,7 @@ def start_notebook(
     detach: bool = True,
     home: str | Path | None = None,
     say: Say = lambda line: None,
-) -> Running:
+) -> StartedServer:
     """Start a notebook server in an environment that has `notebook_packages()`, and wait until it answers.
 
     It sees, and may change, `folder`. The token that it asks for is the answer's `key`, and in no command and
@@ -156,10 +156,10 @@ def start_notebook(
     from rocwright.api.serving import started
     from rocwright.catalog.notebook import the_notebook
     from rocwright.serving import notebook
-    from rocwright.serving.model import Wanted
+    from rocwright.serving.model import RunRequest
 
     place = _home(home)
-    wanted = Wanted(name=name or f"{environment.stack}-{the_notebook().name}", host=host, port=port)
+    wanted = RunRequest(name=name or f"{environment.stack}-{the_notebook().name}", host=host, port=port)
     launch = notebook.prepare(environment, place, wanted, Path(folder).absolute(), stays=detach, say=say)
     return started(launch, place, say)
 

@@ -10,7 +10,7 @@ from rocwright.api.gpus import silent
 from rocwright.api.projects import Say
 
 if TYPE_CHECKING:
-    from rocwright.lending.ask import Answer
+    from rocwright.lending.ask import LentEvidence
     from rocwright.lending.lend import Lender
     from rocwright.project import Project
 
@@ -19,7 +19,7 @@ LOOK = 5.0
 
 def verify_elsewhere(
     project: Project, *, cpu: bool = False, wait: float = 0, say: Say = silent
-) -> dict[str, list[Answer]]:
+) -> dict[str, list[LentEvidence]]:
     """Want what is built verified on machines that lend their GPU; gives the evidence so far, by target.
 
     It goes into the store that the machines share, with what they need of it, and evidence that trusted keys
@@ -36,7 +36,7 @@ def verify_elsewhere(
     for what in asked.values():
         put(project, lock, what)
     end = time.monotonic() + wait
-    found: dict[str, list[Answer]] = {}
+    found: dict[str, list[LentEvidence]] = {}
     while True:
         for device, what in asked.items():
             if not found.get(device):

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
     from rocwright.diagnosis.novel import Novelty
     from rocwright.doctor.apply import Applied
-    from rocwright.doctor.doctor import Report
-    from rocwright.doctor.findings.model import Finding
+    from rocwright.doctor.doctor import DoctorReport
+    from rocwright.doctor.findings.model import DoctorFinding
     from rocwright.home import Home
     from rocwright.machine.tree import Tree
 
@@ -43,13 +43,13 @@ def diagnose(
     read, a GPU or phase is not known, or the base has no such index; NetworkError where it cannot be fetched.
     """
     from rocwright.catalog.phase import phase_named
-    from rocwright.diagnosis.diagnose import Where
+    from rocwright.diagnosis.diagnose import FailurePlace
     from rocwright.diagnosis.diagnose import diagnose as search
     from rocwright.diagnosis.read_log import open_log, pieces
     from rocwright.doctor.for_log import with_this_machine
 
     named = named_gpus(gpu)
-    where = Where(
+    where = FailurePlace(
         component=component,
         version=version,
         targets=chosen_targets(named, say) if named else (),
@@ -144,7 +144,7 @@ def doctor(
     root: str | Path = "/",
     engines: bool = False,
     bundle: str | Path | None = None,
-) -> Report:
+) -> DoctorReport:
     """What is wrong with this machine for a stack, or for any, what helps, and what the machine can do.
 
     `gpu` are those of the machine's GPUs that it is judged for, all by default; `root` is a folder with
@@ -173,7 +173,7 @@ def doctor(
     return report
 
 
-def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[Applied, ...]:
+def apply_remedies(report: DoctorReport, wanted: Callable[[DoctorFinding], bool]) -> tuple[Applied, ...]:
     """Run the commands of a `doctor`'s report that are safe, each only where `wanted` says so of its finding.
 
     Gives each command with its exit status, None where it was not run. Raises InputError for a report on
@@ -191,7 +191,7 @@ def apply_remedies(report: Report, wanted: Callable[[Finding], bool]) -> tuple[A
     return apply(report.findings, wanted)
 
 
-def _write_bundle(path: Path, report: Report, tree: Tree, home: Home) -> None:
+def _write_bundle(path: Path, report: DoctorReport, tree: Tree, home: Home) -> None:
     import os
 
     from rocwright.doctor.attachments import last_failure, versions

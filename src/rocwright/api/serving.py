@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rocwright.execution.progress import Progress
     from rocwright.home import Home
     from rocwright.serving.launch import Launch
-    from rocwright.serving.model import Place, ServerState, Wanted
+    from rocwright.serving.model import Place, RunRequest, ServerState
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class StartedServer:
     """A server that was started, or that would be, and the key that it asks for ("": none).
 
     `process` is its first process where it was started by this one; `request` is a first thing to ask it;
@@ -61,7 +61,7 @@ def run_server(
     home: str | Path | None = None,
     progress: Progress | None = None,
     say: Say = silent,
-) -> Running:
+) -> StartedServer:
     """Run a stack's server, and wait until it can be used; what it needs is fetched or built before.
 
     `versions` pins components of the stack, `optional` adds such as are not built otherwise, and
@@ -80,12 +80,12 @@ def run_server(
     """
     from rocwright.serving import known, state
     from rocwright.serving.asked import asked_for
-    from rocwright.serving.model import Wanted
+    from rocwright.serving.model import RunRequest
 
     home_of = _home(home)
     if name:
         state.check_name(name)
-    wanted = Wanted(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
+    wanted = RunRequest(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
     where = [str(Path(one).expanduser().absolute()) for one in (model, *beside.values())]
     of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
     asked = asked_for([*of_stack, trust_model, where, *beside.items(), *astuple(wanted)])
@@ -114,7 +114,7 @@ def run_server(
 
 def _run_chosen(
     stack: str,
-    wanted: Wanted,
+    wanted: RunRequest,
     asked: str,
     home: Home,
     *,
@@ -130,7 +130,7 @@ def _run_chosen(
     engine: str | None,
     progress: Progress | None,
     say: Say,
-) -> Running:
+) -> StartedServer:
     """Choose, check, build and start; what it came to is kept for the next start of the same."""
     from rocwright.api.projects import project as project_for
     from rocwright.catalog.load import the_catalog
@@ -200,7 +200,9 @@ def _run_chosen(
         )
         if dry:
             folder = state.folder_of(home, launch.state.name)
-            return Running(server=launch.state, key=launch.key, request=launch.server.request, folder=folder)
+            return StartedServer(
+                server=launch.state, key=launch.key, request=launch.server.request, folder=folder
+            )
         return started(launch, home, say)
     product = laid.product_of(project, engine, told, contained=contained, build=not dry, before=fits)
     most = 0
@@ -210,14 +212,16 @@ def _run_chosen(
     launch = start.prepare(product, wanted, found, compute, told, stays=detach)
     if dry:
         folder = state.folder_of(home, launch.state.name)
-        return Running(server=launch.state, key=launch.key, request=component.server.request, folder=folder)
+        return StartedServer(
+            server=launch.state, key=launch.key, request=component.server.request, folder=folder
+        )
     running = started(launch, home, say)
     if lasts and files is not None and (most or found is None):
         known.remember(home, asked, launch, project.lock_path, files, most=most, card=card, said=said)
     return running
 
 
-def started(launch: Launch, home: Home, say: Say) -> Running:
+def started(launch: Launch, home: Home, say: Say) -> StartedServer:
     """Start what was made ready, and wait until it can be used. Raises CheckError where it ends before."""
     from rocwright.serving import launch as launching
     from rocwright.serving import ready, state, stop
@@ -232,7 +236,7 @@ def started(launch: Launch, home: Home, say: Say) -> Running:
         stop.stop(home, begun.name)
         process.wait()
         raise
-    return Running(
+    return StartedServer(
         server=begun,
         key=launch.key,
         request=launch.server.request,
@@ -242,7 +246,7 @@ def started(launch: Launch, home: Home, say: Say) -> Running:
     )
 
 
-def ask_server(running: Running) -> str:
+def ask_server(running: StartedServer) -> str:
     """The answer of a running server to the first request of its recipe; "" where the recipe has none.
 
     Raises CheckError where it does not answer, or not in the shape that the recipe tells.
@@ -252,7 +256,7 @@ def ask_server(running: Running) -> str:
     return ask(running.server, running.request, running.key) if running.request is not None else ""
 
 
-def attend_server(running: Running, *, home: str | Path | None = None) -> None:
+def attend_server(running: StartedServer, *, home: str | Path | None = None) -> None:
     """Wait until a server ends that was started without `detach`, and end it where this process is asked to
     end; nothing of it is left. Raises CheckError, or what its log says, where it ended by itself."""
     from rocwright.serving.attend import attend
@@ -279,7 +283,7 @@ def stop_server(name: str, *, home: str | Path | None = None) -> bool:
     return stop.stop(_home(home), name)
 
 
-def restart_server(name: str, *, home: str | Path | None = None, say: Say = silent) -> Running:
+def restart_server(name: str, *, home: str | Path | None = None, say: Say = silent) -> StartedServer:
     """End a server and start it with the same command; its key stays. Raises as `run_server` does."""
     from rocwright.serving import restart
 

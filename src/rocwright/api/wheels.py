@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import code_target, code_targets
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.audit.run import Report as Audit
+    from rocwheel.wheels.audit.run import AuditReport as Audit
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.runs_on import Judged
-    from rocwheel.wheels.slim.report import Report
+    from rocwheel.wheels.slim.report import SlimReport
     from rocwright.execution.options import Options
     from rocwright.execution.progress import Progress
     from rocwright.model.steps import Step
@@ -48,7 +48,7 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
 
 def slim(
     path: str | Path, gpu: str | Sequence[str], out: str | Path | None = None, *, allow_missing: bool = False
-) -> Report:
+) -> SlimReport:
     """Write a wheel, library or folder again with only the machine code that these GPUs need.
 
     To `out`, a file, or for a wheel also a folder; without it, beside `path` under a name that tells the

@@ -21,7 +21,7 @@ _WIDTH = 7
 _MASK = 2**64 - 1
 
 
-class Row(NamedTuple):
+class ManifestRow(NamedTuple):
     """A name below a root: what stays the same where a root is moved or copied, and what does not.
 
     `size` is in bytes, 0 of a folder; `mtime` and `ctime` in nanoseconds; `target` that of a link.
@@ -50,12 +50,12 @@ class Manifest:
     names: bytes
     numbers: bytes
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ManifestRow]:
         """What it says, row by row."""
         words = os.fsdecode(self.names).split("\0")
         numbers = array("Q", self.numbers)
         for at in range(len(words) // 2):
-            yield Row(words[2 * at], words[2 * at + 1], *numbers[at * _WIDTH : (at + 1) * _WIDTH])
+            yield ManifestRow(words[2 * at], words[2 * at + 1], *numbers[at * _WIDTH : (at + 1) * _WIDTH])
 
     def write(self, path: Path) -> None:
         """Keep it, with its own sha256."""

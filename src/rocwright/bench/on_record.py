@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rocbase.errors import InputError
-from rocwright.bench.statistics import Difference, difference
+from rocwright.bench.statistics import FigureDifference, difference
 from rocwright.records.model import BENCH, Figure, StepAt, Which
 from rocwright.records.read import Records
 
@@ -51,7 +51,7 @@ class SideBySide(NamedTuple):
 
     one: Figure
     other: Figure
-    change: Difference
+    change: FigureDifference
 
 
 def side_by_side(one: Sequence[Figure], other: Sequence[Figure]) -> list[SideBySide]:

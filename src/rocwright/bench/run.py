@@ -25,7 +25,7 @@ from rocwright.records.model import BENCH, EMULATED, Figure, StepRun, now
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.model import Ended
 from rocwright.verify.prepare import CHECK_ROOT, Prepared, check_wheels, made_steps
-from rocwright.verify.subject import Subject
+from rocwright.verify.subject import VerifySubject
 
 GGUF = b"GGUF"
 """How a file of a model for llama.cpp begins. Source: docs/gguf.md of ggml."""
@@ -127,7 +127,7 @@ def _described(model: Path) -> str:
 
 
 def _noted(
-    subject: Subject, what: Measurement, model: str, under_way: UnderWay, say: Callable[[str], None]
+    subject: VerifySubject, what: Measurement, model: str, under_way: UnderWay, say: Callable[[str], None]
 ) -> list[Figure]:
     """What a measurement finds, told and on record."""
     name = f"bench/{subject.component.name}/{what.name}"
@@ -157,7 +157,9 @@ def _noted(
     return found
 
 
-def _measured(subject: Subject, what: Measurement, model: str, say: Callable[[str], None]) -> list[Figure]:
+def _measured(
+    subject: VerifySubject, what: Measurement, model: str, say: Callable[[str], None]
+) -> list[Figure]:
     engine = sandbox.pick(subject.engine, subject.project.home.probes)
     log = LogFile(subject.logs / log_name(f"bench/{subject.component.name}/{what.name}"))
     lines: list[str] = []

@@ -25,7 +25,7 @@ def spread(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-class Difference(NamedTuple):
+class FigureDifference(NamedTuple):
     """What two figures of one thing differ by.
 
     `worse` is by what part of the old one the new one is worse, less than 0 where it is better. `certain`:
@@ -40,12 +40,12 @@ class Difference(NamedTuple):
         return self.certain and self.worse * 100 > percent
 
 
-def difference(old: Figure, new: Figure) -> Difference:
+def difference(old: Figure, new: Figure) -> FigureDifference:
     """How a figure changed; by its own word more of it is better, or less."""
     before, after = middle(old.values), middle(new.values)
     loss = before - after if new.better == "higher" else after - before
     noise = max(spread(old.values), spread(new.values))
-    return Difference(loss / before, abs(loss) > SPREADS * noise)
+    return FigureDifference(loss / before, abs(loss) > SPREADS * noise)
 
 
 def comparable(old: Figure, new: Figure) -> bool:

@@ -10,14 +10,14 @@ from rocbase.errors import FetchError, NetworkError
 from rocbase.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.bisection.model import Suspect
-from rocwright.bisection.search import Answer
+from rocwright.bisection.search import TrialAnswer
 from rocwright.patching.history import plain
 from rocwright.sources.git import APART, check_address, environment
 
 CLONE_SECONDS = 3600
 """How long the history of a repository may take to come."""
 
-_WORDS = {Answer.GOOD: "good", Answer.BAD: "bad", Answer.SKIP: "skip"}
+_WORDS = {TrialAnswer.GOOD: "good", TrialAnswer.BAD: "bad", TrialAnswer.SKIP: "skip"}
 _TESTING = "BISECT_HEAD"
 
 
@@ -52,7 +52,7 @@ class History:
     def remove(self) -> None:
         remove_tree(self.folder)
 
-    def first_bad(self, good: str, bad: str, ask: Callable[[str], Answer]) -> tuple[Suspect, ...]:
+    def first_bad(self, good: str, bad: str, ask: Callable[[str], TrialAnswer]) -> tuple[Suspect, ...]:
         """The first bad commit after `good`, up to `bad`; several where those between could not be tried.
 
         Raises FetchError where the repository lacks one of the two.

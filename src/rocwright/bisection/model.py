@@ -7,7 +7,7 @@ import re
 from rocbase.errors import ExplainedError, FailureClass
 from rocbase.model import Frozen
 from rocwright.bisection.pins import Pin
-from rocwright.bisection.search import Answer
+from rocwright.bisection.search import TrialAnswer
 
 MACHINE = frozenset(
     {
@@ -61,7 +61,7 @@ class Try(Frozen):
     """
 
     changes: tuple[str, ...]
-    answer: Answer
+    answer: TrialAnswer
     built: bool
     seconds: float = 0
     says: str = ""
@@ -87,7 +87,7 @@ class Narrowed(Frozen):
     why_not: str = ""
 
 
-class Report(Frozen):
+class BisectionReport(Frozen):
     """The answer: which changes fail together, and within them which packages and commits."""
 
     failure: Failure

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
-from rocwright.resolve.difference import VERSIONS, Change, Part, difference, taking
+from rocwright.resolve.difference import VERSIONS, Part, PinChange, difference, taking
 from rocwright.resolve.model import Lock
 
 
@@ -14,7 +14,7 @@ class Pin(Frozen):
     """Changes that are made together; `name` is that of a component, or of all of them."""
 
     name: str
-    changes: tuple[Change, ...]
+    changes: tuple[PinChange, ...]
 
     @property
     def part(self) -> Part:
@@ -59,7 +59,7 @@ def pins(good: Lock, bad: Lock) -> tuple[Pin, ...]:
 def parts(pin: Pin) -> tuple[Pin, ...]:
     """The pieces of a piece: packages that moved from one version to another together, as those of one source
     do, with what the base brings along in them."""
-    packages: dict[tuple[str, str], list[Change]] = {}
+    packages: dict[tuple[str, str], list[PinChange]] = {}
     for one in pin.changes:
         if one.part != "provided":
             packages.setdefault((one.before, one.after), []).append(one)
@@ -69,13 +69,13 @@ def parts(pin: Pin) -> tuple[Pin, ...]:
     return tuple(Pin(name=_name(changes), changes=tuple(changes)) for changes in packages.values())
 
 
-def _home_of(provided: Change, packages: Iterable[tuple[str, str]]) -> tuple[str, str]:
+def _home_of(provided: PinChange, packages: Iterable[tuple[str, str]]) -> tuple[str, str]:
     """The move of packages that a version brought along belongs to: 2.6.0 came with 2.6.0+dfsg-7."""
     move = (provided.before, provided.after)
     return next((one for one in packages if one[0].startswith(move[0]) and one[1].startswith(move[1])), move)
 
 
-def _name(changes: Iterable[Change]) -> str:
+def _name(changes: Iterable[PinChange]) -> str:
     first, *rest = sorted({one.name for one in changes}, key=lambda name: (len(name), name))
     return f"{first} and {len(rest)} more" if rest else first
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rocbase.files.atomic import write_atomic
-from rocwright.bisection.model import Narrowed, Report, Try
+from rocwright.bisection.model import BisectionReport, Narrowed, Try
 from rocwright.bisection.pins import Pin, mix
 from rocwright.resolve.files import LOCK, PROJECT, write_lock, write_request
 from rocwright.resolve.model import Lock
@@ -14,7 +14,7 @@ from rocwright.resolve.model import Lock
 GOOD_LOCK, BAD_LOCK, PAGE = "good.lock", "bad.lock", "report.md"
 
 
-def tell(report: Report) -> Iterator[str]:
+def tell(report: BisectionReport) -> Iterator[str]:
     """The answer in lines."""
     built, changes = sum(one.built for one in report.tries), len(report.changes)
     yield f"{report.failure.step} fails: {report.failure.what}"
@@ -56,7 +56,7 @@ def _narrowed(one: Narrowed) -> Iterator[str]:
         yield f"  {suspect.commit[:12]} {suspect.date[:10]} {suspect.title}"
 
 
-def write_report(report: Report, good: Lock, bad: Lock, folder: Path) -> Path:
+def write_report(report: BisectionReport, good: Lock, bad: Lock, folder: Path) -> Path:
     """The page, and the two nearest locks: the good one, and it with the culprits. Gives the page's path."""
     taken = [one for block in report.culprits for one in block]
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def write_report(report: Report, good: Lock, bad: Lock, folder: Path) -> Path:
     return folder / PAGE
 
 
-def page(report: Report, good: Lock) -> str:
+def page(report: BisectionReport, good: Lock) -> str:
     """The report as Markdown."""
     request = good.request
     lines = [

@@ -10,9 +10,9 @@ from rocbase.files.atomic import sha256_bytes
 from rocbase.folders.temporary import temporary_folder
 from rocbase.model import canonical_json
 from rocwright.bisection.commits import History
-from rocwright.bisection.model import Failure, Narrowed, Report, Try
+from rocwright.bisection.model import BisectionReport, Failure, Narrowed, Try
 from rocwright.bisection.pins import Pin, mix, parts, pins
-from rocwright.bisection.search import Answer, smallest
+from rocwright.bisection.search import TrialAnswer, smallest
 from rocwright.bisection.trail import Trail
 from rocwright.bisection.trial import VERIFY, LockTrials
 from rocwright.model.steps import FilePin, GitOrigin
@@ -23,7 +23,7 @@ GOOD, BAD = ("the good lock",), ("the bad lock",)
 """What the trail calls the two ends."""
 
 
-def bisect(good: Lock, bad: Lock, trials: LockTrials, *, narrow: bool = True) -> Report:
+def bisect(good: Lock, bad: Lock, trials: LockTrials, *, narrow: bool = True) -> BisectionReport:
     """Which of the changes from `good` to `bad` fail together; with `narrow`, which packages and commits.
 
     Raises InputError where the bad lock does not fail or the good one does, ConflictError, and whatever may
@@ -41,7 +41,7 @@ class _Search:
         self.known: dict[str, Try] = {}
         self.tries: list[Try] = []
 
-    def run(self, narrow: bool) -> Report:
+    def run(self, narrow: bool) -> BisectionReport:
         changes = pins(self.good, self.bad)
         if not changes:
             raise InputError(
@@ -52,7 +52,7 @@ class _Search:
         failure = self._failure()
         relevant = tuple(one for one in changes if self._matters(one, changes, failure))
         culprits = self._smallest(relevant, failure)
-        report = Report(
+        report = BisectionReport(
             failure=failure,
             changes=changes,
             irrelevant=tuple(one for one in changes if one not in relevant),
@@ -76,9 +76,11 @@ class _Search:
             )
         self.trials.say(f"bisect: the bad lock fails at {told.step}: {told.what}")
         first = self._try(GOOD, self.good, told)
-        if first.answer is not Answer.GOOD:
+        if first.answer is not TrialAnswer.GOOD:
             raise InputError(
-                "the good lock fails too" if first.answer is Answer.BAD else "the good lock cannot be built",
+                "the good lock fails too"
+                if first.answer is TrialAnswer.BAD
+                else "the good lock cannot be built",
                 cause=first.says,
                 next_step="name an earlier good lock, or check the machine (rocwright doctor) and "
                 "the catalog",
@@ -103,7 +105,7 @@ class _Search:
     ) -> tuple[tuple[Pin, ...], ...]:
         """The smallest set of changes that fails, where those of `also` are made too."""
 
-        def ask(chosen: frozenset[int]) -> Answer:
+        def ask(chosen: frozenset[int]) -> TrialAnswer:
             made = [*also, *(changes[number] for number in sorted(chosen))]
             labels = tuple(one.label for one in made)
             return self._try(labels, mix(self.good, self.bad, made), failure).answer
@@ -164,12 +166,12 @@ class _Search:
             return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
         try:
 
-            def ask(commit: str) -> Answer:
+            def ask(commit: str) -> TrialAnswer:
                 self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
                 try:
                     at = self._at(new, after, commit)
                 except ExplainedError:
-                    return Answer.SKIP
+                    return TrialAnswer.SKIP
                 return self._try((*GOOD, f"{name}@{commit}"), _with(around, at), failure).answer
 
             suspects = history.first_bad(before.commit, after.commit, ask)

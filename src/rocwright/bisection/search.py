@@ -9,7 +9,7 @@ from functools import cache, partial
 from math import ceil, log2
 
 
-class Answer(StrEnum):
+class TrialAnswer(StrEnum):
     """What trying a set of changes told; `skip` where it cannot be told (it does not even get that far)."""
 
     GOOD = "good"
@@ -35,7 +35,7 @@ class SearchResult:
         return all(len(block) == 1 for block in self.blocks)
 
 
-def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> SearchResult:
+def smallest(count: int, ask: Callable[[frozenset[int]], TrialAnswer]) -> SearchResult:
     """Find what fails among the changes 0 to `count` - 1, of which none is good and all are bad together.
 
     The changes are taken as an order: the first prefix that fails ends with a culprit. It is tried alone;
@@ -50,17 +50,17 @@ def smallest(count: int, ask: Callable[[frozenset[int]], Answer]) -> SearchResul
         start, end = _first_bad(left, partial(_with, held, ask))
         blocks.append(frozenset(range(start, end)))
         held |= blocks[-1]
-        if start == 0 or ask(held) is Answer.BAD:
+        if start == 0 or ask(held) is TrialAnswer.BAD:
             break
         left = start
     return SearchResult(blocks=tuple(blocks))
 
 
-def _with(held: frozenset[int], ask: Callable[[frozenset[int]], Answer], size: int) -> Answer:
+def _with(held: frozenset[int], ask: Callable[[frozenset[int]], TrialAnswer], size: int) -> TrialAnswer:
     return ask(held | frozenset(range(size)))
 
 
-def _first_bad(size: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
+def _first_bad(size: int, ask: Callable[[int], TrialAnswer]) -> tuple[int, int]:
     """The changes (from, to) that make the difference between the longest good prefix known and the
     shortest bad one; more than one where answers between them could not be had."""
     good, bad = 0, size
@@ -69,11 +69,11 @@ def _first_bad(size: int, ask: Callable[[int], Answer]) -> tuple[int, int]:
         wish = _split(good, bad)
         at = min(candidates, key=lambda one: abs(one - wish))
         match ask(at):
-            case Answer.GOOD:
+            case TrialAnswer.GOOD:
                 good = at
-            case Answer.BAD:
+            case TrialAnswer.BAD:
                 bad = at
-            case Answer.SKIP:
+            case TrialAnswer.SKIP:
                 silent.add(at)
     return good, bad
 

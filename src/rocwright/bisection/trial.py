@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from rocbase.errors import ExplainedError, FailureClass, InputError, PatchError
 from rocwright.bisection.model import MACHINE, Failure, Try
-from rocwright.bisection.search import Answer
+from rocwright.bisection.search import TrialAnswer
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
@@ -121,10 +121,10 @@ class LockTrials:
         try:
             told = self.run(lock, failure.step)
         except (InputError, PatchError) as error:
-            return Try(changes=changes, answer=Answer.SKIP, built=False, says=error.message)
+            return Try(changes=changes, answer=TrialAnswer.SKIP, built=False, says=error.message)
         seconds = round(time.monotonic() - begun, 1)
         if told.failure is None:
-            return Try(changes=changes, answer=Answer.GOOD, built=told.built, seconds=seconds)
-        answer = Answer.BAD if told.failure.same(failure) else Answer.SKIP
+            return Try(changes=changes, answer=TrialAnswer.GOOD, built=told.built, seconds=seconds)
+        answer = TrialAnswer.BAD if told.failure.same(failure) else TrialAnswer.SKIP
         says = f"{told.failure.step}: {told.failure.what}"
         return Try(changes=changes, answer=answer, built=told.built, seconds=seconds, says=says)

@@ -20,7 +20,7 @@ def filename_of(url: str) -> str:
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
-class Address(Frozen):
+class FileAddress(Frozen):
     """A file at `url`, with the hashes that are known of it; without one, the first online lock tells."""
 
     url: Url
@@ -32,13 +32,13 @@ class Address(Frozen):
         return filename_of(self.url)
 
 
-class ArchivePlace(Address):
+class ArchivePlace(FileAddress):
     """A release that lies in an archive at an address, perhaps in a folder of it."""
 
     subdir: str = ""
 
 
-class Download(Address):
+class Download(FileAddress):
     """A file that a build wants beside its source, and would fetch by itself if it had a network.
 
     `for` are the versions of the component that want it, `source` tells where that is from.

@@ -313,7 +313,7 @@ class Component(Frozen):
         return any("{targets}" in value for value in values)
 
 
-class Row(Frozen):
+class StackRow(Frozen):
     """One choice of a stack that comes with a lock: GPU, base, provider of ROCm and versions.
 
     `accept_missing` are libraries of ROCm that it goes without; `wish` is the document that asked for it,
@@ -345,7 +345,7 @@ class Stack(Frozen):
     on: str = ""
     bases: tuple[str, ...]
     targets: tuple[str, ...] = ()
-    row: tuple[Row, ...] = ()
+    row: tuple[StackRow, ...] = ()
     warning: str = ""
     prefer: str = ""
     any_gpu: bool = False

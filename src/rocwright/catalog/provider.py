@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
-from rocwright.catalog.address import Address
+from rocwright.catalog.address import FileAddress
 from rocwright.model.architecture import Architecture
 from rocwright.model.versions import version_in
 
@@ -111,7 +111,7 @@ class Provider(Frozen):
             )
         return found
 
-    def archives(self, version: str, targets: Sequence[str]) -> tuple[Address, ...]:
+    def archives(self, version: str, targets: Sequence[str]) -> tuple[FileAddress, ...]:
         """The tarballs of a version for these targets. Raises InputError where they are not known."""
         missing = [target for target in targets if target not in self.family]
         if missing:
@@ -122,7 +122,7 @@ class Provider(Frozen):
             )
         at = self.shelf_of(version).archive
         families = dict.fromkeys(self.family[target] for target in targets)
-        return tuple(Address(url=at.format(version=version, family=one)) for one in families)
+        return tuple(FileAddress(url=at.format(version=version, family=one)) for one in families)
 
     def without_code(
         self, targets: Sequence[str], version: str, base: str, architecture: Architecture

@@ -66,7 +66,7 @@ Folders = Annotated[tuple[str, ...], AfterValidator(_check_folders)]
 UrlPath = Annotated[str, AfterValidator(_check_path)]
 
 
-class Address(Frozen):
+class ServerPage(Frozen):
     """A page or an interface of a running server."""
 
     name: str
@@ -161,7 +161,7 @@ class Server(Frozen):
     page: str = ""
     keeps: Folders = ()
     env: Variables = {}
-    address: tuple[Address, ...] = ()
+    address: tuple[ServerPage, ...] = ()
     request: FirstRequest | None = None
     flags: tuple[Flags, ...] = ()
     compute: tuple[Compute, ...] = ()

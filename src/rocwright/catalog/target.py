@@ -61,7 +61,7 @@ class TheRock(Frozen):
     release: bool = False
 
 
-class Host(Frozen):
+class HostNeeds(Frozen):
     """What the machine around the card needs: kernels as version ranges, and more in words."""
 
     kernel_ok: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Target(Frozen):
     override: Override | None = None
     quirk: tuple[Quirk, ...] = ()
     therock: TheRock | None = None
-    host: Host = Host()
+    host: HostNeeds = HostNeeds()
     takes: Takes = Takes()
     unverified: tuple[str, ...] = ()
     source: Annotated[tuple[Known, ...], Field(min_length=1)]

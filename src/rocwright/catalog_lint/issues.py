@@ -8,7 +8,7 @@ from string import Formatter
 
 import re2
 
-from rocbase.toml.read import Fault, Reader
+from rocbase.toml.read import Reader, TableFault
 from rocwright.catalog.issue import (
     ErrorLines,
     Issue,
@@ -32,7 +32,7 @@ from rocwright.catalog.remedy import (
     UnsetVariables,
     texts_of,
 )
-from rocwright.diagnosis.diagnose import Search, Where
+from rocwright.diagnosis.diagnose import FailurePlace, LogSearch
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
 from rocwright.resolve.aliases import ROCM
@@ -40,7 +40,7 @@ from rocwright.resolve.aliases import ROCM
 Found = Iterator[tuple[str, str]]
 
 
-def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
+def check_issues(reader: Reader, catalog: Catalog) -> list[TableFault]:
     """Everything wrong in the known failures and the lines by which tools tell failures."""
     issues, lines = read_issues(reader), read_error_lines(reader)
     faults = []
@@ -48,29 +48,29 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[Fault]:
         path, place = reader.where[Issue, issue.name]
         stamp = stamps(lines.before)
         found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_filled(issue), *_issue(issue, catalog))
-        faults += [Fault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
+        faults += [TableFault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
     faults += _not_diagnosed(reader, issues, lines)
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
         faults += [
-            Fault(path, f"error_line ({line.name}).{where}", what)
+            TableFault(path, f"error_line ({line.name}).{where}", what)
             for where, what in _signature(line, stamps(lines.before))
         ]
     return faults
 
 
-def _not_diagnosed(reader: Reader, issues: Mapping[str, Issue], lines: ErrorLines) -> list[Fault]:
+def _not_diagnosed(reader: Reader, issues: Mapping[str, Issue], lines: ErrorLines) -> list[TableFault]:
     """Return the examples for which a diagnosis names another issue first, or none."""
     faults = []
     for issue in issues.values():
         path, place = reader.where[Issue, issue.name]
         for text in issue.examples:
-            search = Search(Where(targets=issue.targets), (issues, lines))
+            search = LogSearch(FailurePlace(targets=issue.targets), (issues, lines))
             search.feed(b"\n".join((" ".join(issue.named).encode(), plain(text), b"")))
             names = [known.issue.name for known in search.told().known]
             if names[:1] != [issue.name]:
                 what = f"{text!r} is diagnosed as {' or '.join(names) or 'nothing known'}"
-                faults.append(Fault(path, f"{place} ({issue.name}).examples", what))
+                faults.append(TableFault(path, f"{place} ({issue.name}).examples", what))
     return faults
 
 

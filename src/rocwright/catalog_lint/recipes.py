@@ -16,13 +16,13 @@ from packaging.version import InvalidVersion, Version
 from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocbase.toml.folders import layers
-from rocbase.toml.read import Fault, Reader, holder
+from rocbase.toml.read import Reader, TableFault, holder
 from rocwheel.tables import DATA as WHEEL_DATA
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.base import Base
 from rocwright.catalog.issue import read_issues
 from rocwright.catalog.load import Catalog, read_catalog
-from rocwright.catalog.model import ANY, Component, Row, Stack, SystemNeeds
+from rocwright.catalog.model import ANY, Component, Stack, StackRow, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace, Place, WheelsPlace
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, Target
@@ -53,7 +53,7 @@ def _nothing(_table: Any, _catalog: Catalog) -> Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LintedTable:
     """A file of the catalog whose model belongs to a package above this one: what it says, and what in it
     does not fit the rest of the catalog."""
 
@@ -62,9 +62,9 @@ class Table:
     wrong: Callable[[Any, Catalog], Found] = _nothing
 
 
-def check_catalog(folders: Sequence[Path], tables: Iterable[Table] = ()) -> list[Fault]:
+def check_catalog(folders: Sequence[Path], tables: Iterable[LintedTable] = ()) -> list[TableFault]:
     """Everything wrong in a catalog whose folders lie one over another, by file and place."""
-    faults: list[Fault] = []
+    faults: list[TableFault] = []
     reader = Reader(folders, faults)
     catalog = read_catalog(reader)
     for target in catalog.targets.values():
@@ -282,7 +282,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
                 yield from _packages(catalog.components[component], base, catalog)
 
 
-def _row(place: str, row: Row, stack: Stack, catalog: Catalog) -> Found:
+def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Found:
     yield from unknown(f"{place}.gpu", [row.gpu], catalog.targets)
     yield from unknown(f"{place}.base", [row.base], stack.bases)
     provider = catalog.providers.get(row.provider)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rocbase.model import Frozen
-from rocbase.toml.read import Fault
+from rocbase.toml.read import TableFault
+from rocwheel.wheels.audit.facts import MachineCodeTable as MachineCode
 from rocwheel.wheels.audit.facts import Processors
-from rocwheel.wheels.audit.facts import Table as MachineCode
 from rocwheel.wheels.devicecode.loose import LooseFile
 from rocwheel.wheels.emulators import EmulatorsFile
 from rocwheel.wheels.lint.leftovers import LeftoversFile
@@ -27,7 +27,7 @@ from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
 from rocwright.catalog.target import PciId
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys
-from rocwright.catalog_lint.recipes import Found, Table, check_catalog, unknown
+from rocwright.catalog_lint.recipes import Found, LintedTable, check_catalog, unknown
 from rocwright.cleanup.model import Kinds
 from rocwright.cycle.channels import ChannelsFile
 from rocwright.diagnosis.facts import Concern, HostFile
@@ -225,30 +225,30 @@ def _bench(table: BenchFile, catalog: Catalog) -> Found:
             yield f"measurement.{number}.script", f"{one.script} is not in the catalog"
 
 
-TABLES: dict[str, Table] = {
-    "bench": Table(BENCH, BenchFile, _bench),
-    "channel": Table("channels.toml", ChannelsFile),
-    "clean": Table("clean.toml", Kinds),
-    "elf_machine": Table("elf_machines.toml", MachinesFile),
-    "emulator": Table("emulators.toml", EmulatorsFile, _emulators),
-    "evidence": Table("evidence.toml", EvidenceFile, _evidence),
-    "for_people": Table("for_people.toml", ForPeopleFile, _for_people),
-    "generic_target": Table("generic_targets.toml", GenericTargetsFile),
-    "gpu_name": Table("gpu_names.toml", GpuNamesFile, _gpu_names),
-    "host": Table("host.toml", HostFile, _host),
-    "isa": Table("isas.toml", Processors),
-    "job_kind": Table("job_kinds.toml", Programs),
-    "job_tool": Table("job_tools.toml", JobTools, _job_tools),
-    "leftover": Table("leftovers.toml", LeftoversFile),
-    "library": Table("libraries.toml", LibrariesFile),
-    "lint_rule": Table("lint_rules.toml", LintRulesFile),
-    "loose_kernel": Table("loose_kernels.toml", LooseFile),
-    "machine_code": Table("machine_code.toml", MachineCode),
-    "model": Table("models.toml", ModelsFile),
-    "notebook": Table("notebook.toml", Notebook),
-    "override": Table("overrides.toml", OverridesFile, _overrides),
-    "package_name": Table("package_names.toml", PackageNamesFile, _package_names),
-    "rehearsal": Table("rehearsals.toml", Book, _rehearsals),
+TABLES: dict[str, LintedTable] = {
+    "bench": LintedTable(BENCH, BenchFile, _bench),
+    "channel": LintedTable("channels.toml", ChannelsFile),
+    "clean": LintedTable("clean.toml", Kinds),
+    "elf_machine": LintedTable("elf_machines.toml", MachinesFile),
+    "emulator": LintedTable("emulators.toml", EmulatorsFile, _emulators),
+    "evidence": LintedTable("evidence.toml", EvidenceFile, _evidence),
+    "for_people": LintedTable("for_people.toml", ForPeopleFile, _for_people),
+    "generic_target": LintedTable("generic_targets.toml", GenericTargetsFile),
+    "gpu_name": LintedTable("gpu_names.toml", GpuNamesFile, _gpu_names),
+    "host": LintedTable("host.toml", HostFile, _host),
+    "isa": LintedTable("isas.toml", Processors),
+    "job_kind": LintedTable("job_kinds.toml", Programs),
+    "job_tool": LintedTable("job_tools.toml", JobTools, _job_tools),
+    "leftover": LintedTable("leftovers.toml", LeftoversFile),
+    "library": LintedTable("libraries.toml", LibrariesFile),
+    "lint_rule": LintedTable("lint_rules.toml", LintRulesFile),
+    "loose_kernel": LintedTable("loose_kernels.toml", LooseFile),
+    "machine_code": LintedTable("machine_code.toml", MachineCode),
+    "model": LintedTable("models.toml", ModelsFile),
+    "notebook": LintedTable("notebook.toml", Notebook),
+    "override": LintedTable("overrides.toml", OverridesFile, _overrides),
+    "package_name": LintedTable("package_names.toml", PackageNamesFile, _package_names),
+    "rehearsal": LintedTable("rehearsals.toml", Book, _rehearsals),
 }
 """Kind -> a table of one file."""
 
@@ -257,7 +257,7 @@ FILES: dict[str, tuple[str, type[Frozen]]] = dict(sorted((CATALOG_FILES | _OF_TA
 """Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 
 
-def check(folders: Sequence[Path]) -> list[Fault]:
+def check(folders: Sequence[Path]) -> list[TableFault]:
     """Everything wrong in a catalog whose folders lie one over another, by file and place."""
     return check_catalog(folders, TABLES.values())
 

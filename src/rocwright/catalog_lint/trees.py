@@ -24,7 +24,7 @@ from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlacedRelease:
     """A release at one of its places; `suite` is the archive's suite for a source package."""
 
     version: str
@@ -41,7 +41,7 @@ class Wanted:
         return kind_of(self.place)
 
 
-def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence[str]) -> list[Wanted]:
+def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence[str]) -> list[PlacedRelease]:
     """Every place of the releases with these versions, in order; all releases where none is named.
 
     Source packages are looked for in `suites`, or in the suite that the place itself names.
@@ -50,7 +50,7 @@ def wanted_trees(component: Component, versions: Sequence[str], suites: Sequence
     """
     releases = [component.released(version) for version in versions] or component.release
     return [
-        Wanted(version=release.version, place=place, suite=suite)
+        PlacedRelease(version=release.version, place=place, suite=suite)
         for release in releases
         for place in release.every_place
         for suite in _suites(place, suites)
@@ -103,7 +103,7 @@ class Shelf:
         return self.archives[suite]
 
     @contextmanager
-    def tree(self, component: str, wanted: Wanted) -> Iterator[Path]:
+    def tree(self, component: str, wanted: PlacedRelease) -> Iterator[Path]:
         """The tree, in a folder that goes away. Raises FetchError, NetworkError, PatchError."""
         if isinstance(wanted.place, GitPlace) and wanted.place.git in self.silent:
             raise NetworkError(

@@ -10,7 +10,7 @@ from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.lint.linking import missing_libraries
 from rocwheel.wheels.members import members
 from rocwheel.wheels.needed import Linkage, linkage
-from rocwright.checks.static import Seen
+from rocwright.checks.static import CheckNote
 
 LIBRARIES = "libraries"
 """What the finding is called."""
@@ -42,7 +42,7 @@ def libraries_in(root: Path) -> frozenset[str]:
 
 def judged(
     needed: Mapping[str, Sequence[str]], there: Container[str], packages: Iterable[str], component: str
-) -> Seen:
+) -> CheckNote:
     """Whether the libraries `needed`, each by some files, are all `there`.
 
     `packages` are those of the root file system to build in: one of them may say what the recipe of
@@ -55,7 +55,7 @@ def judged(
             remedy = f": system.run of {component} must name what brings {package}" if package else ""
             wrong.append(f"{library}, which {files[0]} needs, is not in the root to check in{remedy}")
     told = f"all {len(needed):,} that it needs of the system are in the root to check in"
-    return Seen(LIBRARIES, not wrong, "; ".join(wrong) or told)
+    return CheckNote(LIBRARIES, not wrong, "; ".join(wrong) or told)
 
 
 def package_like(library: str, packages: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocbase.model import canonical_json, opened, sealed
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
-from rocwright.checks.static import Seen, is_static, look_at, named
+from rocwright.checks.static import CheckNote, is_static, look_at, named
 from rocwright.home import Home
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Store
@@ -35,7 +35,7 @@ class Passed:
     lock: Lock
     outputs: Mapping[str, Output]
 
-    def note(self, component: str, check: Check, found: Iterable[Seen]) -> None:
+    def note(self, component: str, check: Check, found: Iterable[CheckNote]) -> None:
         """Keep how a check went. One that fails takes back that it passed before."""
         seen = list(found)
         said = {
@@ -82,14 +82,14 @@ class Passed:
                 say(f"check {component}: {one.name}: {one.detail}")
         return bool(known)
 
-    def _look(self, component: str, check: Check) -> list[Seen]:
+    def _look(self, component: str, check: Check) -> list[CheckNote]:
         try:
             with named(self.store, self.outputs[component]) as path:
                 return look_at(check, path, self.lock.request.gpu, self.catalog)
         except ExplainedError as error:
             if error.retryable:
                 raise
-            return [Seen(check.name, False, f"{error.message}: {error.cause}")]
+            return [CheckNote(check.name, False, f"{error.message}: {error.cause}")]
 
     def _key(self, component: str, check: Check) -> str:
         """The sha256 over the check, the program that it runs, what it is run on, and for which GPUs."""

@@ -22,7 +22,7 @@ MOST_TOLD = 5
 """Of kernels that ask for too much, how many a finding names."""
 
 
-class Seen(NamedTuple):
+class CheckNote(NamedTuple):
     """One thing that a check found."""
 
     name: str
@@ -35,7 +35,7 @@ def is_static(check: Check) -> bool:
     return check.kind != "script"
 
 
-def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
+def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[CheckNote]:
     """What such a check finds in the artifact at `path`."""
     match check.kind:
         case "machine-code":
@@ -48,7 +48,7 @@ def look_at(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> 
             return [wheel(check, path)]
 
 
-def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
+def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog) -> list[CheckNote]:
     """Whether the code objects are for the targets asked for, and no other, and run on each of them."""
     from rocwheel.wheels.choose import targets
     from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects
@@ -56,17 +56,17 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
 
     problems = check_targets(path, gpus)
     told = f"{len(code_objects(path))} code objects, each exactly {', '.join(gpus)}"
-    found = [Seen(check.name, not problems, "; ".join(problems) or told)]
+    found = [CheckNote(check.name, not problems, "; ".join(problems) or told)]
     for gpu in gpus:
         (target,) = targets([gpu], [gpu.partition(":")[0]])
         judged = runs_on(path, target, catalog.overrides)
         bad = [one for one in judged if not one.verdict.runs]
         detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
-        found.append(Seen(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
+        found.append(CheckNote(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
     return found
 
 
-def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog: Catalog) -> list[Seen]:
+def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog: Catalog) -> list[CheckNote]:
     """Whether wheels that others published have code for each GPU: all that holds code in them runs there,
     and the wheels of device code that the check names ("{target}" is filled in) are among them, with code.
 
@@ -93,16 +93,16 @@ def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog:
         bad += [f"{there[name].name} is there, and holds no GPU code" for name in empty]
         told = [f"{one.path}: {one.reason}" for one in judged]
         nothing = [] if told or bad else ["none of the wheels holds GPU code"]
-        found.append(Seen(f"runs on {gpu}", not bad and not nothing, "; ".join(bad or told or nothing)))
+        found.append(CheckNote(f"runs on {gpu}", not bad and not nothing, "; ".join(bad or told or nothing)))
     return found
 
 
-def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[Seen]:
+def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[CheckNote]:
     """Whether each kernel can be launched on the GPU that it is for, and what the largest take of it."""
     from rocwheel.wheels.audit.resources import resources as used
 
     found = [
-        Seen(
+        CheckNote(
             f"{check.name} on {one.target}",
             not one.excesses,
             "; ".join(one.excesses[:MOST_TOLD]) or _taken(one),
@@ -110,7 +110,10 @@ def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[Seen]:
         for one in used(path)
     ]
     without = {gpu.partition(":")[0] for gpu in gpus} - {one.name.rpartition(" ")[2] for one in found}
-    return [*found, *(Seen(f"{check.name} on {gpu}", False, "has no kernels") for gpu in sorted(without))]
+    return [
+        *found,
+        *(CheckNote(f"{check.name} on {gpu}", False, "has no kernels") for gpu in sorted(without)),
+    ]
 
 
 def _taken(one: TargetUse) -> str:
@@ -120,7 +123,7 @@ def _taken(one: TargetUse) -> str:
     return f"{count(one.kernels, 'kernel')}, {one.spilling:,} spill; most: {most}"
 
 
-def wheel(check: Check, path: Path) -> Seen:
+def wheel(check: Check, path: Path) -> CheckNote:
     """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
     from rocwheel.wheels.lint.judge import judge
 
@@ -131,7 +134,9 @@ def wheel(check: Check, path: Path) -> Seen:
         told.append(f"{len(wrong) - MOST_TOLD:,} more")
     kinds = Counter(one.kind for one in found)
     lesser = ", ".join(f"{kind} ({times:,})" for kind, times in kinds.items())
-    return Seen(check.name, not wrong, "; ".join(told) or f"no errors; of less weight: {lesser or 'nothing'}")
+    return CheckNote(
+        check.name, not wrong, "; ".join(told) or f"no errors; of less weight: {lesser or 'nothing'}"
+    )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rocwright.cleanup.model import Kind, Piece, Reclaimable, oldest
+from rocwright.cleanup.model import CleanupKind, Piece, Reclaimable, oldest
 from rocwright.execution import compiler_cache
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
@@ -58,7 +58,7 @@ def _unpacked(home: Home) -> list[Path]:
     return _folders(home.roots)
 
 
-def find_kept(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
+def find_kept(kind: CleanupKind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
     """What the store, and the folders of unpacked roots, hold of a kind of steps."""
     ages = store.maintenance()
     records = [record for record in store.records() if record.kind in kind.steps]
@@ -89,7 +89,7 @@ def find_kept(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimabl
 
 
 def _records(
-    kind: Kind, store: Store, records: list[Record], gone: Rubbish, sizes: dict[str, int]
+    kind: CleanupKind, store: Store, records: list[Record], gone: Rubbish, sizes: dict[str, int]
 ) -> Iterator[Piece]:
     """A piece for each record that may go; a file that several name counts for the one used last."""
     free, ages = set(gone.blobs), store.maintenance()
@@ -102,11 +102,11 @@ def _records(
         yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
 
 
-def _folder(kind: Kind, path: Path) -> Piece:
+def _folder(kind: CleanupKind, path: Path) -> Piece:
     return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
 
 
-def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
+def find_work(kind: CleanupKind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
     """Folders of shells, of failed builds, and what kills left."""
     there = leftovers(home, float("-inf"))
     used = [changed_at(path) for path in there]
@@ -125,7 +125,7 @@ def find_work(kind: Kind, home: Home, store: Store, gone: Rubbish) -> Reclaimabl
     )
 
 
-def find_cache(kind: Kind, home: Home, days: float) -> Reclaimable:
+def find_cache(kind: CleanupKind, home: Home, days: float) -> Reclaimable:
     """The compiler caches: trust domains that no step used since."""
     used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
     pieces = tuple(
@@ -143,7 +143,7 @@ def find_cache(kind: Kind, home: Home, days: float) -> Reclaimable:
     )
 
 
-def find_files(kind: Kind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Reclaimable:
+def find_files(kind: CleanupKind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Reclaimable:
     """Files that go in groups, by the name of each: all of a group, or none while any of it is young.
 
     With `spare` nothing goes: somebody may be writing.
@@ -175,7 +175,7 @@ def _is_log(path: Path) -> bool:
     return path.name != RUN and path.is_file() and not path.is_symlink()
 
 
-def find_folders(kind: Kind, folders: Iterable[Path], days: float) -> Reclaimable:
+def find_folders(kind: CleanupKind, folders: Iterable[Path], days: float) -> Reclaimable:
     """Folders that go whole; each was used when a file in it was last written."""
     told = {folder: [*file_stats(folder)] for folder in folders}
     pieces = tuple(

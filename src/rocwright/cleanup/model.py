@@ -12,7 +12,7 @@ from rocwright.catalog.folders import catalog_folders
 from rocwright.store.gc import DAY, Rubbish, folder_size
 
 
-class Kind(Frozen):
+class CleanupKind(Frozen):
     """Things in the home folder, in the parts of it where it `lies`; `steps` are the kinds of steps whose
     outputs they are."""
 
@@ -23,14 +23,14 @@ class Kind(Frozen):
     steps: tuple[str, ...] = ()
 
 
-class Kept(Frozen):
+class KeptPart(Frozen):
     """A part of the home folder that no clean-up touches, and why."""
 
     name: str
     why: str
 
 
-class Tool(Frozen):
+class CachingTool(Frozen):
     """A program with a cache of its own: the commands that tell its folder and empty it."""
 
     name: str
@@ -59,9 +59,9 @@ class Engine(Frozen):
 class Kinds(Frozen):
     """All that `clean` knows."""
 
-    kind: tuple[Kind, ...] = ()
-    kept: tuple[Kept, ...] = ()
-    tool: tuple[Tool, ...] = ()
+    kind: tuple[CleanupKind, ...] = ()
+    kept: tuple[KeptPart, ...] = ()
+    tool: tuple[CachingTool, ...] = ()
     engine: tuple[Engine, ...] = ()
 
     @property
@@ -141,7 +141,7 @@ def oldest(days: float) -> float:
     return time.time() - days * DAY
 
 
-def staying(home: Path) -> tuple[tuple[Kept, int], ...]:
+def staying(home: Path) -> tuple[tuple[KeptPart, int], ...]:
     """What no clean-up touches of what is in the home folder now, with its bytes."""
     there = ((one, home / one.name) for one in the_kinds().kept)
     return tuple((one, folder_size(path)) for one, path in there if path.exists())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocbase.processes import run as process
-from rocwright.cleanup.model import Engine, Piece, Reclaimable, Tool, oldest
+from rocwright.cleanup.model import CachingTool, Engine, Piece, Reclaimable, oldest
 from rocwright.store.gc import file_stats
 
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -20,7 +20,7 @@ SECONDS = 20.0
 """How long a program may take to say what it has."""
 
 
-def find_tool(tool: Tool, days: float) -> Reclaimable:
+def find_tool(tool: CachingTool, days: float) -> Reclaimable:
     """A program's cache; it goes as a whole, once none of it is young."""
     said, why = _ask(tool.folder)
     folder = Path(said.strip()) if said.strip() else None

@@ -13,7 +13,7 @@ from rocbase.errors import InputError
 from rocbase.processes import run as process
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup import inside
-from rocwright.cleanup.model import DiskSpace, Kind, Piece, Reclaimable, the_kinds
+from rocwright.cleanup.model import CleanupKind, DiskSpace, Piece, Reclaimable, the_kinds
 from rocwright.cleanup.outside import find_images, find_tool
 from rocwright.cleanup.runtimes import find_runtimes, place_of, remove_runtime
 from rocwright.execution import compiler_cache
@@ -40,7 +40,9 @@ def look(
     return DiskSpace(found=tuple(found), rubbish=gone, days=days)
 
 
-def _found(kind: Kind, home: Home, store: Store, gone: Rubbish, days: float, stack: str) -> Reclaimable:
+def _found(
+    kind: CleanupKind, home: Home, store: Store, gone: Rubbish, days: float, stack: str
+) -> Reclaimable:
     command = f"rocwright clean {kind.name}"
     match kind.name:
         case "work":

@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rocwright.bases.roots import remove_tree
-from rocwright.cleanup.model import Kind, Piece, Reclaimable, oldest
+from rocwright.cleanup.model import CleanupKind, Piece, Reclaimable, oldest
 from rocwright.home import Home
 from rocwright.store.gc import folder_size
 
@@ -23,7 +23,7 @@ _YOUNG = 1.0
 """Days in which what has no name yet may be being made."""
 
 
-def find_runtimes(kind: Kind, place: Path, days: float, stack: str = "") -> Reclaimable:
+def find_runtimes(kind: CleanupKind, place: Path, days: float, stack: str = "") -> Reclaimable:
     """What lies in `place` and was not used for so many days, or is of a `stack` and in use by nothing."""
     there = [*_things(place)]
     busy = shown_in_sandboxes(place)
@@ -106,6 +106,6 @@ def _stack_of(path: Path) -> str:
     return ""
 
 
-def place_of(kind: Kind, home: Home) -> Path:
+def place_of(kind: CleanupKind, home: Home) -> Path:
     """The folder of a kind of runtimes."""
     return {"programs": home.programs, "environments": home.environments}[kind.name]

@@ -49,14 +49,14 @@ def command(
     from rocwright.bisection.report import tell, write_report
     from rocwright.bisection.run import bisect
     from rocwright.bisection.trial import LockTrials
-    from rocwright.cycle.row import Row
+    from rocwright.cycle.row import FollowedRow
     from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
     from rocwright.resolve.files import read_lock
     from rocwright.watch.projects import candidate_path
 
     project = the_project(asked)
-    known_good = Row.of(project.request, project.lock_path.parent, project).lock("known-good")
+    known_good = FollowedRow.of(project.request, project.lock_path.parent, project).lock("known-good")
     before = read_lock(good) if good else known_good or read_lock(project.lock_path)
     after = read_lock(bad or candidate_path(project))
     with choose_progress() as progress:

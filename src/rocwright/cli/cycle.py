@@ -14,7 +14,7 @@ from rocwright.cli.watch import settings_options
 if TYPE_CHECKING:
     from rocwright.project import Project
     from rocwright.resolve.model import Lock
-    from rocwright.watch.bump import Candidate
+    from rocwright.watch.bump import LockCandidate
 
 
 @click.command("cycle")
@@ -62,7 +62,7 @@ def command(
     upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
 
-        def follow(project: Project, lock: Lock) -> Candidate:
+        def follow(project: Project, lock: Lock) -> LockCandidate:
             # a host that is silent is waited for once, not for each row
             with with_patience(upstream.patience):
                 return newest(project, lock, settings, progress.say, upstream.ask)

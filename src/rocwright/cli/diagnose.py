@@ -13,7 +13,7 @@ from rocwright.catalog.phase import Phase
 from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
-    from rocwright.diagnosis.diagnose import Diagnosis, Known
+    from rocwright.diagnosis.diagnose import Diagnosis, KnownIssue
     from rocwright.diagnosis.novel import Novelty
 
 MOST_KNOWN = 4
@@ -174,7 +174,7 @@ def _new(new: Novelty) -> None:
     click.echo()
 
 
-def _known(one: Known, found: Diagnosis) -> None:
+def _known(one: KnownIssue, found: Diagnosis) -> None:
     issue = one.issue
     click.echo()
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")

@@ -11,7 +11,7 @@ from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, complete_gpu
 
 if TYPE_CHECKING:
-    from rocwright.doctor.doctor import Report
+    from rocwright.doctor.doctor import DoctorReport
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan", "ok": "green"}
 
@@ -77,7 +77,7 @@ def _coloured(text: str, what: str) -> str:
     return click.style(text, fg=_COLOURS.get(what), bold=what == "head" or None)
 
 
-def _fix(report: Report) -> None:
+def _fix(report: DoctorReport) -> None:
     from rocwright import api
 
     done = api.apply_remedies(report, lambda one: click.confirm(f"{one.what}\nrun: {one.remedy} ?", err=True))

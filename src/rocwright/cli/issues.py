@@ -11,7 +11,7 @@ from rocwright.cli.common import complete
 
 if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
-    from rocwright.diagnosis.search import Found
+    from rocwright.diagnosis.search import IssueMatch
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -64,7 +64,7 @@ MOST_FOUND = 10
 """Issues told of those that were found; --json has all."""
 
 
-def _tell_found(found: list[Found]) -> None:
+def _tell_found(found: list[IssueMatch]) -> None:
     if not found:
         click.echo("no known issue has any of these words")
     for one in found[:MOST_FOUND]:

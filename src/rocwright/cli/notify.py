@@ -11,7 +11,7 @@ from rocwright.cli.common import here
 
 if TYPE_CHECKING:
     from rocwright.config import Config, Destination
-    from rocwright.notify.model import Told
+    from rocwright.notify.model import DeliveryState
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -88,10 +88,10 @@ def status(as_json: bool) -> None:
     from rocwright.config import config, config_file
     from rocwright.home import Home
     from rocwright.notify.ledger import read
-    from rocwright.notify.model import Ledger, Told
+    from rocwright.notify.model import DeliveryState, Ledger
 
     settings, known = config(), read(Home.default()) or Ledger(since="")
-    told = {one.called: known.told.get(one.called, Told()) for one in settings.notify}
+    told = {one.called: known.told.get(one.called, DeliveryState()) for one in settings.notify}
     if as_json:
         print_json(
             {
@@ -118,7 +118,7 @@ def status(as_json: bool) -> None:
         click.echo(f"\n[cycle.ping]: last at {known.ping.last_at or 'never'}{_why(known.ping)}")
 
 
-def _row(one: Destination, told: Told) -> tuple[str, ...]:
+def _row(one: Destination, told: DeliveryState) -> tuple[str, ...]:
     from rocwright.config import KINDS
 
     last = f"{told.last_at}  {told.last.headline}" if told.last else "nothing yet"
@@ -126,7 +126,7 @@ def _row(one: Destination, told: Told) -> tuple[str, ...]:
     return one.called, "all" if set(one.on) == {*KINDS} else ", ".join(one.on), last, waits
 
 
-def _why(told: Told) -> str:
+def _why(told: DeliveryState) -> str:
     return f": {told.error}; tried again after {told.again}" if told.error else ""
 
 
@@ -135,11 +135,11 @@ def now() -> None:
     """Look for changes and deliver what waits, as every build and cycle does at its end."""
     from rocwright.config import config
     from rocwright.home import Home
-    from rocwright.notify.look import Order, look
+    from rocwright.notify.look import LookOrder, look
     from rocwright.notify.tell import untold
 
     home = Home.default()
-    look(home, config(), Order())
+    look(home, config(), LookOrder())
     for line in untold(home):
         say(line)
 

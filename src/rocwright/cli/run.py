@@ -25,7 +25,7 @@ from rocwright.cli.run_program import (
 )
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import Running
+    from rocwright.api.serving import StartedServer
 
 
 @click.command("run", cls=WithProgram)
@@ -218,14 +218,14 @@ def command(
         _follow(running)
 
 
-def _show_command(running: Running) -> None:
+def _show_command(running: StartedServer) -> None:
     from rocwright.cli.servers import typed
 
     click.echo(typed(running.server.command))
     say(f"what it needs lies in {running.folder}; rocwright stop {running.server.name} removes it")
 
 
-def _follow(running: Running) -> None:
+def _follow(running: StartedServer) -> None:
     """Wait until the server ends, and end it with Ctrl-C; nothing of it stays."""
     from contextlib import suppress
 

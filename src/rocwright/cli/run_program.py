@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from rocbase.cli.options import say
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import Running
+    from rocwright.api.serving import StartedServer
     from rocwright.serving.environments import Environment
 
 PROGRAM = "rocwright.program"
@@ -184,7 +184,7 @@ def start_notebook(
     host: str,
     port: int,
     detach: bool,
-) -> Running:
+) -> StartedServer:
     """Start a notebook server in the environment of a wheel stack."""
     from rocwright.api import environments
     from rocwright.serving.state import check_name

@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwright.api.serving import Running
+    from rocwright.api.serving import StartedServer
     from rocwright.catalog.server import FirstRequest
     from rocwright.serving.model import ServerState
 
@@ -26,7 +26,7 @@ def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
     return told | {"url": server.url, "running": runs}
 
 
-def show(running: Running, *, detached: bool, answer: str | None = None) -> None:
+def show(running: StartedServer, *, detached: bool, answer: str | None = None) -> None:
     """Where a server is, how to ask it something, and how to end it."""
     server = running.server
     what = f"{server.component} {server.version} on {server.on}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocbase.errors import InputError
-from rocwright.cycle.row import Row
+from rocwright.cycle.row import FollowedRow
 from rocwright.cycle.shown import failed_here
 from rocwright.cycle.stands import ChannelPlace, row_in, stands
 from rocwright.home import Home
@@ -62,7 +62,7 @@ def promote(
     row = row_in(where, place)
     row = row if row is not None and row.gpu == lock.request.gpu else lock.request
     # the lock first: a promotion on record has its lock, whenever this is killed
-    Row.of(row, where, project_of(row, where, home)).hold(name, lock)
+    FollowedRow.of(row, where, project_of(row, where, home)).hold(name, lock)
     made = Promotion(
         stack=place.stack,
         gpu=place.gpu,

@@ -40,7 +40,7 @@ def channels_in(where: Path) -> tuple[Channel, ...]:
     return channels(read_project(path).channel if path.exists() else ())
 
 
-class Shown(Frozen):
+class LockEvidence(Frozen):
     """What a lock has shown: the most that evidence says of it, the findings of its checks, and what was
     measured of it."""
 
@@ -63,7 +63,7 @@ class Lack(NamedTuple):
 
 def missing(
     channel: Channel,
-    shown: Shown,
+    shown: LockEvidence,
     before: Promotion | None,
     needs_before: bool,
     now: datetime,
@@ -145,7 +145,7 @@ def _days(left: timedelta) -> str:
 
 def earned(
     wanted: Sequence[Channel],
-    shown: Shown,
+    shown: LockEvidence,
     held: Iterable[Promotion],
     lock: str,
     now: datetime | None = None,

@@ -21,7 +21,7 @@ FAILED_AS = "failed.sha256"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class FollowedRow:
     """One stack for a GPU on a base, followed in a project's folder."""
 
     request: Request
@@ -29,7 +29,7 @@ class Row:
     project: Project
 
     @classmethod
-    def of(cls, request: Request, where: Path, like: Project) -> Row:
+    def of(cls, request: Request, where: Path, like: Project) -> FollowedRow:
         """The row of a request in the project folder `where`; home and catalog are those of `like`."""
         folder, outputs = where / LOCKS / request.name, where / "rocwright-out"
         project = Project(
@@ -42,7 +42,7 @@ class Row:
         )
         return cls(request=request, folder=through_no_link(folder, where), project=project)
 
-    def aside(self, folder: Path) -> Row:
+    def aside(self, folder: Path) -> FollowedRow:
         """The same row, whose new locks go to another folder."""
         return replace(
             self, project=replace(self.project, lock_path=folder / self.folder.name / "trying.lock")

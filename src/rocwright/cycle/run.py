@@ -19,7 +19,7 @@ from rocwright.bench.run import bench
 from rocwright.bisection.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
-from rocwright.cycle.row import Row
+from rocwright.cycle.row import FollowedRow
 from rocwright.cycle.shown import failed_here, held, shown
 from rocwright.execution.options import Options
 from rocwright.execution.progress import Progress
@@ -30,17 +30,17 @@ from rocwright.project import Project
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import ANEW, Promotion, Which, new_run_id, now
 from rocwright.records.opening import open_records
-from rocwright.resolve.difference import Difference, difference
+from rocwright.resolve.difference import LockDifference, difference
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.settings import Channel
 from rocwright.resolve.tell_difference import tell_difference
 from rocwright.verify.run import verify
-from rocwright.watch.bump import Candidate
+from rocwright.watch.bump import LockCandidate
 
 OF_OTHERS = MACHINE | {FailureClass.FETCH}
 """Failures that are the machine's, or those of who serves a source: they say nothing of the candidate."""
 
-Follow = Callable[[Project, Lock], Candidate]
+Follow = Callable[[Project, Lock], LockCandidate]
 """The newest lock that upstream and the rules admit, from the one there is."""
 
 
@@ -71,7 +71,9 @@ def look(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig
     """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
     wheel = replace(wheel, only_look=True)
     with temporary_folder("cycle") as folder:
-        return _turned(new_run_id(), [Row.of(one, where, like).aside(Path(folder)) for one in rows], wheel)
+        return _turned(
+            new_run_id(), [FollowedRow.of(one, where, like).aside(Path(folder)) for one in rows], wheel
+        )
 
 
 def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
@@ -80,13 +82,13 @@ def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfi
     A row that fails keeps what it had, and the others go on. Raises InputError where another cycle runs here.
     """
     with _alone(where, like.home) as last:
-        found = _turned(new_run_id(), [Row.of(one, where, like) for one in rows], wheel)
+        found = _turned(new_run_id(), [FollowedRow.of(one, where, like) for one in rows], wheel)
         found = found.model_copy(update={"folder": str(where.resolve())})
         write_atomic(last, found.model_dump_json(indent=1) + "\n")
     return found
 
 
-def _turned(ident: str, rows: Sequence[Row], wheel: CycleConfig) -> CycleTold:
+def _turned(ident: str, rows: Sequence[FollowedRow], wheel: CycleConfig) -> CycleTold:
     started, begun, told = now(), time.monotonic(), []
     for number, row in enumerate(rows, 1):
         request = row.request
@@ -143,7 +145,7 @@ def _alone(where: Path, home: Home) -> Iterator[Path]:
 class RowRun:
     """One row in one cycle."""
 
-    def __init__(self, row: Row, wheel: CycleConfig, ident: str) -> None:
+    def __init__(self, row: FollowedRow, wheel: CycleConfig, ident: str) -> None:
         self.row, self.wheel, self.origin = row, wheel, f"cycle {ident}"
         self.say = wheel.progress.say
         self.first = wheel.channels[0].name
@@ -191,11 +193,11 @@ class RowRun:
             self.say(f"  {line}")
         return self._tried(kept, candidate, changes).model_copy(update={"silent": silent})
 
-    def _candidate(self, kept: Lock | None) -> Candidate:
+    def _candidate(self, kept: Lock | None) -> LockCandidate:
         if kept is not None:
             return self.wheel.follow(self.row.project, kept)
         lock = known_lock(self.row.project, self.say)
-        return Candidate(lock=lock, difference=Difference(), ages={}, again=(), left=())
+        return LockCandidate(lock=lock, difference=LockDifference(), ages={}, again=(), left=())
 
     def _must_run(self, lock: Lock) -> bool:
         return any(one.state is State.RUN for one in planned(self.row.project, lock)[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rocbase.errors import InputError
 from rocwright.bench.on_record import measured
 from rocwright.checks.passed import Passed
-from rocwright.cycle.channels import Shown
+from rocwright.cycle.channels import LockEvidence
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import SAID, Figure, Finding, Promotion, Run, Which, said_of
@@ -15,18 +15,20 @@ from rocwright.records.read import Records
 from rocwright.resolve.model import Lock
 
 
-def shown(records: Records, runs: Sequence[Run]) -> tuple[str, Shown]:
+def shown(records: Records, runs: Sequence[Run]) -> tuple[str, LockEvidence]:
     """The run that says the most of a lock, and what the lock has shown; `runs` are those of the lock."""
     saying = [(SAID.index(run.said), run.number, run) for run in runs if run.said in SAID]
     ranked = [run for *_, run in sorted(saying, key=lambda one: one[:2], reverse=True)]
     best = next((run for run in ranked if agree(run, records.findings(run=run.id))), None)
     checked = next((run for run in runs if run.command == "verify" and run.state == "ended"), None)
     if best is None:
-        return "", Shown(said="")
+        return "", LockEvidence(said="")
     findings = tuple(records.findings(run=checked.id)) if checked else ()
     if checked is not None and not agree(checked, findings):
-        return "", Shown(said="")
-    return best.id, Shown(said=best.said, findings=findings, measured=measured_of(records, best, best.lock))
+        return "", LockEvidence(said="")
+    return best.id, LockEvidence(
+        said=best.said, findings=findings, measured=measured_of(records, best, best.lock)
+    )
 
 
 def measured_of(records: Records, run: Run, lock: str) -> tuple[Figure, ...]:

@@ -40,7 +40,7 @@ _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
 """Which is told first; of those alike, the first in the log."""
 
 
-class Where(Frozen):
+class FailurePlace(Frozen):
     """What failed, as far as that is known: its component and version, the GPUs, the base, and the phase."""
 
     component: str = ""
@@ -60,7 +60,7 @@ class LogLocation(Frozen):
     failure: FailureClass
 
 
-class Known(Frozen):
+class KnownIssue(Frozen):
     """A known issue and the first line where it was seen; where it is a family, `slots` are what that line
     names, and the issue's words have them. `packages` of the base have what is missing, where that was
     looked up. `here` is what the machine says for or against it. It is not `sure` where it is of some cards
@@ -90,7 +90,7 @@ class Diagnosis(Frozen):
     success, none of its known issues is sure."""
 
     first: LogLocation | None
-    known: tuple[Known, ...]
+    known: tuple[KnownIssue, ...]
     ruled_out: tuple[RuledOut, ...]
     lines: int
     size: int
@@ -102,7 +102,7 @@ class Diagnosis(Frozen):
     success: bool = False
 
     @property
-    def cause(self) -> Known | None:
+    def cause(self) -> KnownIssue | None:
         """The known issue that explains the failure, if one does."""
         best = self.known[0] if self.known else None
         return best if best is not None and _explains(best) else None
@@ -117,17 +117,21 @@ class Diagnosis(Frozen):
         return self.first.failure if self.first else None
 
 
-class Search:
+class LogSearch:
     """A diagnosis of a log in pieces of whole, clean lines; `knowledge` is the catalog's if left out.
 
     `failed` says whether what the log is of failed; None: its last line tells whether it went well.
     """
 
     def __init__(
-        self, where: Where | None = None, knowledge: Knowledge | None = None, *, failed: bool | None = None
+        self,
+        where: FailurePlace | None = None,
+        knowledge: Knowledge | None = None,
+        *,
+        failed: bool | None = None,
     ) -> None:
         issues, lines = knowledge or the_issues()
-        self._where = where or Where()
+        self._where = where or FailurePlace()
         self._last = b""
         self._failed = failed
         self._end = Ending(lines.last, lines.before, lines.calm, lines.success)
@@ -149,7 +153,7 @@ class Search:
         self._facts.finish()
         if not where.targets and self._facts.cards:
             where = where.model_copy(update={"targets": self._facts.cards})
-        known: list[Known] = []
+        known: list[KnownIssue] = []
         out: list[RuledOut] = []
         unnamed: list[RuledOut] = []
         for hit in self._scan.hits:
@@ -195,9 +199,11 @@ class Search:
         )
 
 
-def diagnose(pieces: Iterable[bytes], where: Where | None = None, *, failed: bool | None = None) -> Diagnosis:
+def diagnose(
+    pieces: Iterable[bytes], where: FailurePlace | None = None, *, failed: bool | None = None
+) -> Diagnosis:
     """Read a log to its end; `failed` is as for `Search`. Raises InputError if the catalog is wrong."""
-    search = Search(where, failed=failed)
+    search = LogSearch(where, failed=failed)
     for piece in pieces:
         search.feed(piece)
     return search.told()
@@ -255,7 +261,7 @@ def _last_place(found: LastLine, lines: int) -> LogLocation:
 
 
 def _others(
-    first: LogLocation | None, known: Sequence[Known], scan: Scan, end: Ending
+    first: LogLocation | None, known: Sequence[KnownIssue], scan: Scan, end: Ending
 ) -> tuple[LogLocation, ...]:
     """Lines that may tell the failure beside the first error and those of known issues, as many as make
     MOST_TOLD; none where the first error's cause is known. What is an error by its form goes first, then
@@ -270,7 +276,7 @@ def _others(
     return tuple(one for one in places if new.get(one.line) is one)[: max(0, MOST_TOLD - len(told))]
 
 
-def _explains(known: Known) -> bool:
+def _explains(known: KnownIssue) -> bool:
     return known.sure and known.issue.role != "warns"
 
 
@@ -293,7 +299,7 @@ def _told_below(hit: Hit) -> tuple[int, str]:
     return 0, hit.text
 
 
-def _known(issue: Issue, hit: Hit) -> Known:
+def _known(issue: Issue, hit: Hit) -> KnownIssue:
     """An issue, its words filled with what the line names."""
     slots = _slots(issue, hit.text) if issue.filled is not None else {}
     if issue.filled is not None and slots:
@@ -301,7 +307,7 @@ def _known(issue: Issue, hit: Hit) -> Known:
         if issue.filled.remedy:
             said["remedy"] = issue.filled.remedy.format_map(slots)
         issue = issue.model_copy(update=said)
-    return Known(issue=issue, place=_place(hit), slots=slots)
+    return KnownIssue(issue=issue, place=_place(hit), slots=slots)
 
 
 def _slots(issue: Issue, line: str) -> dict[str, str]:
@@ -314,7 +320,7 @@ def _slots(issue: Issue, line: str) -> dict[str, str]:
 
 
 def _rank(
-    known: Known, where: Where, began: int, event: bool
+    known: KnownIssue, where: FailurePlace, began: int, event: bool
 ) -> tuple[bool, bool, bool, bool, int, bool, str]:
     """What is sure first, then what is a cause, then what was seen in this component, then what stands where
     the failure began or behind it, then by line, the particular first.
@@ -336,13 +342,13 @@ def _width(issue: Issue) -> int:
     return 2 if issue.filled.wide else 1
 
 
-def _follows(known: Known, first: LogLocation) -> bool:
+def _follows(known: KnownIssue, first: LogLocation) -> bool:
     """Whether a wide family is too far behind the first error to explain it."""
     wide = _width(known.issue) == 2 and known.issue.role == "cause"
     return wide and known.place.line > first.line + NEAR
 
 
-def _not_here(issue: Issue, where: Where) -> str:
+def _not_here(issue: Issue, where: FailurePlace) -> str:
     """Why an issue cannot be what broke here, or ""."""
     if issue.targets and where.targets and not set(issue.targets) & set(where.targets):
         return f"it is known for {', '.join(issue.targets)}, not for {', '.join(where.targets)}"
@@ -353,7 +359,7 @@ def _not_here(issue: Issue, where: Where) -> str:
     return _not_of_version(issue, where) if where.version else ""
 
 
-def _not_of_version(issue: Issue, where: Where) -> str:
+def _not_of_version(issue: Issue, where: FailurePlace) -> str:
     """Why an issue cannot be in this version of a component, or ""."""
     from packaging.specifiers import SpecifierSet
 
@@ -367,7 +373,7 @@ def _not_of_version(issue: Issue, where: Where) -> str:
     return ""
 
 
-def _not_named(issue: Issue, hit: Hit, where: Where, named: set[str]) -> str:
+def _not_named(issue: Issue, hit: Hit, where: FailurePlace, named: set[str]) -> str:
     """Why an issue is not told although its words are there, or "": they may be those of other programs, and
     nothing tells that it was one of its own."""
     if not issue.named or where.component in issue.components or _has(issue.named, hit, named):
@@ -375,7 +381,7 @@ def _not_named(issue: Issue, hit: Hit, where: Where, named: set[str]) -> str:
     return f"its words may be others', and the log does not name {' or '.join(issue.named)}"
 
 
-def _is_sure(issue: Issue, hit: Hit, where: Where, named: set[str]) -> bool:
+def _is_sure(issue: Issue, hit: Hit, where: FailurePlace, named: set[str]) -> bool:
     """Whether one of the cards that an issue is of is known to be there, where it is of some alone."""
     return not issue.targets or bool(where.targets) or _has(issue.targets, hit, named)
 

@@ -13,7 +13,7 @@ from rocwright.model.steps import PREPARE, Step
 
 if TYPE_CHECKING:
     from rocwright.catalog.issue import Issue
-    from rocwright.diagnosis.diagnose import Diagnosis, Search, Where
+    from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, LogSearch
 
 
 HELD = 1024 * 1024
@@ -47,11 +47,11 @@ class Watch:
     What searches is loaded when something is searched: most steps end well and say little.
     """
 
-    def __init__(self, where: Callable[[], Where]) -> None:
+    def __init__(self, where: Callable[[], FailurePlace]) -> None:
         self._where = where
         self._held: list[str] = []
         self._size = 0
-        self._search: Search | None = None
+        self._search: LogSearch | None = None
 
     def line(self, text: str) -> None:
         """One more line. Little output is searched when the step failed, and not before."""
@@ -64,12 +64,12 @@ class Watch:
         """What broke."""
         return self._read().told()
 
-    def _read(self) -> Search:
-        from rocwright.diagnosis.diagnose import Search
+    def _read(self) -> LogSearch:
+        from rocwright.diagnosis.diagnose import LogSearch
         from rocwright.diagnosis.read_log import clean
 
         if self._search is None:
-            self._search = Search(self._where(), failed=True)
+            self._search = LogSearch(self._where(), failed=True)
         if self._held:
             self._search.feed(clean("\n".join(self._held).encode(errors="replace")))
         self._held, self._size = [], 0
@@ -123,14 +123,14 @@ def first_line(error: ExplainedError) -> str:
     return lines[0] if lines else error.message
 
 
-def where_of(step: Step) -> Where:
+def where_of(step: Step) -> FailurePlace:
     """What a step tells of the place where it fails."""
-    from rocwright.diagnosis.diagnose import Where
+    from rocwright.diagnosis.diagnose import FailurePlace
 
     runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD
     phase = _PHASES.get(step.kind, runs)
     about = step.about
-    return Where(
+    return FailurePlace(
         component=step.component,
         version=about.version,
         targets=about.targets,
@@ -139,7 +139,7 @@ def where_of(step: Step) -> Where:
     )
 
 
-def explain(error: ExplainedError, where: Where) -> None:
+def explain(error: ExplainedError, where: FailurePlace) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:

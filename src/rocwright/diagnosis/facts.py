@@ -164,7 +164,7 @@ class Wants(Frozen):
     source: Text
 
 
-class Tool(Frozen):
+class VersionedTool(Frozen):
     """A program and how it tells its version."""
 
     program: Text
@@ -205,7 +205,7 @@ class HostFile(Frozen):
     configured: tuple[Configured, ...] = ()
     folder: tuple[Folder, ...] = ()
     wants: tuple[Wants, ...] = ()
-    tool: tuple[Tool, ...] = ()
+    tool: tuple[VersionedTool, ...] = ()
     storage: tuple[Storage, ...] = ()
     link: tuple[Link, ...] = ()
     parameter: tuple[Parameter, ...] = ()
@@ -229,7 +229,7 @@ class HostFacts:
     configured: Sequence[Configured]
     folder: Sequence[Folder]
     wants: Sequence[Wants]
-    tool: Sequence[Tool]
+    tool: Sequence[VersionedTool]
     storage: Sequence[Storage]
     link: Sequence[Link]
     parameter: Sequence[Parameter]

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from rocbase.model import Frozen
 from rocwright.catalog.target import Target
-from rocwright.diagnosis.diagnose import Diagnosis, Known
+from rocwright.diagnosis.diagnose import Diagnosis, KnownIssue
 from rocwright.diagnosis.facts import BadFirmware, HostFacts
 
 
@@ -75,13 +75,13 @@ def of_log(found: Diagnosis) -> Here:
     return Here(kernel=found.kernel, firmware={card: {} for card in found.cards})
 
 
-def _blames(one: Known, facts: HostFacts) -> bool:
+def _blames(one: KnownIssue, facts: HostFacts) -> bool:
     named = one.issue.name
     return named in facts.driver.issues or any(named in rule.issues for rule in facts.firmware)
 
 
 def _told(
-    one: Known, here: Here, facts: HostFacts, targets: Mapping[str, Target], cards: Iterable[str]
+    one: KnownIssue, here: Here, facts: HostFacts, targets: Mapping[str, Target], cards: Iterable[str]
 ) -> Iterator[str]:
     cards = tuple(cards)
     for rule in facts.firmware:

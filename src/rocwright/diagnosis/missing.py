@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rocwright.diagnosis.diagnose import Diagnosis, Known
+from rocwright.diagnosis.diagnose import Diagnosis, KnownIssue
 
 HEADER = "header"
 """The slot of a family that names a missing header."""
@@ -21,7 +21,7 @@ def with_packages(found: Diagnosis, base: str, packages_with: Callable[[str], tu
     return found.model_copy(update={"known": (_with(cause, base, packages), *found.known[1:])})
 
 
-def _with(known: Known, base: str, packages: tuple[str, ...]) -> Known:
+def _with(known: KnownIssue, base: str, packages: tuple[str, ...]) -> KnownIssue:
     filled = known.issue.filled
     assert filled is not None
     words = {**known.slots, "base": base, "packages": " or ".join(packages)}

@@ -32,7 +32,7 @@ class Field(NamedTuple):
     text: str
 
 
-class Found(NamedTuple):
+class IssueMatch(NamedTuple):
     """An issue, how well it fits (more is better), its lines that have the words, as `field: text`, and
     whether it has every word."""
 
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     whole: bool
 
 
-def search(words: str, issues: Iterable[Issue]) -> list[Found]:
+def search(words: str, issues: Iterable[Issue]) -> list[IssueMatch]:
     """The issues that have most of `words`, the best first; none where no issue has any of them.
 
     A word counts the more the fewer issues have it, and up to twice where the words are in one line; its
@@ -53,14 +53,14 @@ def search(words: str, issues: Iterable[Issue]) -> list[Found]:
     )
     read = [(issue, [(field, {*_stems(field.text)}) for field in _fields(issue)]) for issue in issues]
     having = Counter(word for _, fields in read for word in set().union(*(has for _, has in fields)))
-    found: list[tuple[int, Found]] = []
+    found: list[tuple[int, IssueMatch]] = []
     for issue, fields in read:
         scores = [_score(word, fields, len(read), having) for word in wanted]
         if any(scores):
             lines = tuple(_lines(wanted, fields))[:MOST_LINES]
             together = max(sum(_fits(word, has) for word in wanted) for _, has in fields) / len(wanted)
             score = round(sum(scores) * (1 + together), 2)
-            found.append((sum(map(bool, scores)), Found(issue, score, lines, all(scores))))
+            found.append((sum(map(bool, scores)), IssueMatch(issue, score, lines, all(scores))))
     most = max((count for count, _ in found), default=0)
     best = [one for count, one in found if count > most / 2]
     return sorted(best, key=lambda one: (-one.score, one.issue.name))

@@ -9,7 +9,7 @@ from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
-from rocwright.doctor.needs import Need, need_of
+from rocwright.doctor.needs import BuildNeed, need_of
 from rocwright.machine.model import Machine
 from rocwright.records.model import SAID, Cell, Said
 from rocwright.verify.standing import Evidence
@@ -32,7 +32,7 @@ class Able(Frozen):
     why: str = ""
     row: bool
     said: Said | Literal[""] = ""
-    need: Need
+    need: BuildNeed
     took: float | None = None
     jobs: int
     lacks: dict[str, str] = {}

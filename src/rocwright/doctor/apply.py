@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocbase.processes import run as process
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.findings.model import DoctorFinding
 
 
 class Applied(Frozen):
@@ -19,8 +19,8 @@ class Applied(Frozen):
 
 
 def apply(
-    findings: Iterable[Finding],
-    wanted: Callable[[Finding], bool],
+    findings: Iterable[DoctorFinding],
+    wanted: Callable[[DoctorFinding], bool],
     attach: Callable[[list[str]], int] = process.attach,
 ) -> tuple[Applied, ...]:
     """Ask about each safe command once, and run it where it is wanted; no shell reads it."""
@@ -32,7 +32,10 @@ def apply(
 
 
 def _status(
-    command: str, finding: Finding, wanted: Callable[[Finding], bool], attach: Callable[[list[str]], int]
+    command: str,
+    finding: DoctorFinding,
+    wanted: Callable[[DoctorFinding], bool],
+    attach: Callable[[list[str]], int],
 ) -> int | None:
     if not wanted(finding):
         return None

@@ -15,7 +15,7 @@ from rocwright.doctor.able import Able, able
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.findings.kernel import kernel
-from rocwright.doctor.findings.model import ORDER, Finding
+from rocwright.doctor.findings.model import ORDER, DoctorFinding
 from rocwright.doctor.findings.programs import programs
 from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
@@ -26,14 +26,14 @@ from rocwright.records.model import Cell
 from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
 
 
-class Report(Frozen):
+class DoctorReport(Frozen):
     """What was read, what was found in it, the worst first, and what the machine can do.
 
     `live` says that it is this machine, and not one whose files lie in a folder.
     """
 
     machine: Machine
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     able: tuple[Able, ...] = ()
     live: Annotated[bool, Field(exclude=True)] = False
 
@@ -53,7 +53,7 @@ def engines_here(home: Home) -> dict[str, str]:
 
 def examine(
     machine: Machine, catalog: Catalog, facts: HostFacts, stacks: Sequence[str], home: Home | None = None
-) -> Report:
+) -> DoctorReport:
     """What is not right with a machine for these stacks, and which of them it can do.
 
     With `home`, what was built on this machine before counts too.
@@ -74,10 +74,12 @@ def examine(
     except ExplainedError as error:
         why = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
-            Finding(
+            DoctorFinding(
                 name="records", grade="warning", what=error.message, why=why, remedy="rocwright records check"
             )
         )
     findings.sort(key=lambda one: ORDER.index(one.grade))
     seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
-    return Report(machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells))
+    return DoctorReport(
+        machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells)
+    )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rocbase.units import duration, size
 from rocwright.doctor.able import Able
-from rocwright.doctor.doctor import Report
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.doctor import DoctorReport
+from rocwright.doctor.findings.model import DoctorFinding
 
 Style = Callable[[str, str], str]
 """Marks a text by what it is: the grade of a finding, or "head"."""
@@ -21,7 +21,7 @@ def plain(text: str, what: str) -> str:
     return text
 
 
-def lines(report: Report, style: Style = plain) -> Iterator[str]:
+def lines(report: DoctorReport, style: Style = plain) -> Iterator[str]:
     """Each finding with why it matters and what helps, then what the machine can build and run."""
     for finding in report.findings:
         yield from _finding(finding, style)
@@ -35,7 +35,7 @@ def lines(report: Report, style: Style = plain) -> Iterator[str]:
         yield from _table(report.able)
 
 
-def _finding(one: Finding, style: Style) -> Iterator[str]:
+def _finding(one: DoctorFinding, style: Style) -> Iterator[str]:
     yield f"{style(f'{one.grade:<7}', one.grade)}  {one.what}"
     if one.grade == "ok":
         return

@@ -7,7 +7,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Resources
 
 
-class Need(Frozen):
+class BuildNeed(Frozen):
     """Bytes of memory and disk, wall seconds on two cores; zero is unknown.
 
     `memory` is what the target is said to want, `memory_per_job` what the largest compiler takes.
@@ -20,11 +20,11 @@ class Need(Frozen):
     seconds: float = 0
 
 
-def need_of(catalog: Catalog, stack: str) -> Need:
+def need_of(catalog: Catalog, stack: str) -> BuildNeed:
     """Of a stack's own components; what they need beside them is not in it."""
     resources = [catalog.component(name).resources for name in catalog.stack(stack).components]
     per_job = max((one.memory_per_job for one in resources), default=0)
-    return Need(
+    return BuildNeed(
         stack=stack,
         memory=per_job,
         memory_per_job=per_job,

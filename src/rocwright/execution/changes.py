@@ -30,7 +30,7 @@ from rocwright.model.steps import Step
 from rocwright.patching.diffs import parse_diff
 from rocwright.patching.history import ENVIRONMENT, SCRIPT, Changes, read_changes
 from rocwright.patching.repository import BASE, Repository
-from rocwright.sandbox.model import Ended, Job, Mount
+from rocwright.sandbox.model import Ended, Mount, SandboxJob
 from rocwright.store.model import Store
 from rocwright.untrusted import Untrusted
 
@@ -153,7 +153,7 @@ def _git(
         sandbox.make_writable(mount.source)
     last: deque[str] = deque(maxlen=20)
     with _root_with_git(root) as (place, more):
-        job = Job(
+        job = SandboxJob(
             root=place,
             argv=("/bin/sh", "-c", *words),
             env=FIXED | ENVIRONMENT,

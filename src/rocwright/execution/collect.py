@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rocbase.errors import CheckError, SandboxError
-from rocbase.folders.listing import Entry, shown
+from rocbase.folders.listing import FolderEntry, shown
 from rocwright.model.steps import OutputSpec
 from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
 
@@ -48,7 +48,7 @@ def _take(out: Untrusted, spec: OutputSpec, into: Path, most: int) -> Path:
     return out.take(files[0].path, into / files[0].name, most)
 
 
-def _refuse_odd(out: Untrusted, found: Iterable[Entry]) -> None:
+def _refuse_odd(out: Untrusted, found: Iterable[FolderEntry]) -> None:
     """Where something else than a file has an output's name, that is what is wrong."""
     for one in found:
         if not one.is_file:

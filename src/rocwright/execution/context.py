@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwright.execution.kept_tree import Kept
+from rocwright.execution.kept_tree import TreeNote
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -35,7 +35,7 @@ class Context:
     step: Step | None = None
     server: Path | None = None
     compiler_cache: bool = True
-    kept: Kept | None = None
+    kept: TreeNote | None = None
     content_key: str = ""
     shards: Sequence[Record] = ()
 

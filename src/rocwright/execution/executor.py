@@ -16,7 +16,7 @@ from rocwright.store.model import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class ExecutorOffer:
     """A place where steps can run: its cores, and bytes of memory and disk; `features` are words such as
     `network` or `gpu:gfx1151`."""
 
@@ -155,7 +155,7 @@ class Executor(Protocol):
     Of each task `Ended` or `Lost` comes last, and once; what comes later of it is not heeded.
     """
 
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[ExecutorOffer]:
         """The places that there are now."""
         ...
 

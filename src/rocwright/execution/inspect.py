@@ -19,7 +19,7 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
 from rocwright.patching.history import ENVIRONMENT as GIT
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 from rocwright.store.model import Store
 
 QUIET = {"HISTFILE": "/dev/null", "LESSHISTFILE": "-"}
@@ -94,7 +94,7 @@ def _looked(workspace: Workspace, step: Step, note: bytes) -> Looked | None:
 
 
 def _open(
-    chosen: sandbox.Engine, job: Job, action: RunAction, script: str | None, say: Callable[[str], None]
+    chosen: sandbox.Engine, job: SandboxJob, action: RunAction, script: str | None, say: Callable[[str], None]
 ) -> int:
     if script is not None:
         outcome = sandbox.run(

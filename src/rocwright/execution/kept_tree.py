@@ -26,7 +26,7 @@ NOTE = "kept.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Kept(Frozen):
+class TreeNote(Frozen):
     """What a tree is of, and how far it is: the step's key, the key over what its inputs really are, and the
     rocwright and the boot of the machine under which it was made. `ended` is how many commands have ended,
     `resumed` how often they were gone on with; `cached` says that a compiler cache had a part in it that
@@ -46,7 +46,7 @@ class Kept(Frozen):
 class Noting:
     """The note of a tree in which commands run. It is written where the step may go on in it."""
 
-    def __init__(self, workspace: Workspace, kept: Kept, *, writes: bool) -> None:
+    def __init__(self, workspace: Workspace, kept: TreeNote, *, writes: bool) -> None:
         self._workspace, self._writes = workspace, writes
         self.kept = kept
         self.note()
@@ -58,15 +58,15 @@ class Noting:
             write(self._workspace, self.kept)
 
 
-def begin(key: str, content_key: str) -> Kept:
+def begin(key: str, content_key: str) -> TreeNote:
     """The note of a tree that is clean."""
     boot = ""
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
-    return Kept(key=key, content_key=content_key, rocwright=__version__, boot=boot)
+    return TreeNote(key=key, content_key=content_key, rocwright=__version__, boot=boot)
 
 
-def write(workspace: Workspace, kept: Kept) -> None:
+def write(workspace: Workspace, kept: TreeNote) -> None:
     """Note how far the commands are."""
     write_atomic(workspace.path / NOTE, kept.model_dump_json())
 
@@ -89,12 +89,12 @@ def put_back(workspace: Workspace, note: bytes) -> None:
 
 def find(
     step: Step, content_key: str, workspace: Workspace, say: Callable[[str], None], *, compiler_cache: bool
-) -> Kept | None:
+) -> TreeNote | None:
     """The note of a tree in which this step may go on; None where it starts clean, which is said where there
     is a tree. Nothing of an attempt that was killed runs in it any more."""
     assert isinstance(step.action, RunAction)
     try:
-        kept = Kept.model_validate(json.loads((workspace.path / NOTE).read_bytes()))
+        kept = TreeNote.model_validate(json.loads((workspace.path / NOTE).read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ValidationError):
@@ -114,7 +114,7 @@ def find(
     return kept.model_copy(update={"resumed": kept.resumed + 1})
 
 
-def _why_not(kept: Kept, now: Kept, resume: int) -> str:
+def _why_not(kept: TreeNote, now: TreeNote, resume: int) -> str:
     if kept.key != now.key:
         return "the kept tree is of another step"
     if kept.content_key != now.content_key:

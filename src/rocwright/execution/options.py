@@ -34,7 +34,7 @@ class Options:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class StepsOutcome:
     """How the steps went; `failures` are told together."""
 
     steps: list[StepRun] = field(default_factory=list)

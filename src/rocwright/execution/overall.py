@@ -7,7 +7,7 @@ from threading import Lock
 
 from rocbase.units import duration
 from rocwright.execution.estimate import Expected, compiles, most_jobs, whole
-from rocwright.execution.progress import Running
+from rocwright.execution.progress import RunningStep
 from rocwright.model.steps import Step
 
 
@@ -17,14 +17,14 @@ class Whole:
     def __init__(self, steps: Sequence[Step], expected: Mapping[str, Expected], jobs: int) -> None:
         self._steps = {step.key: step for step in steps}
         self._count, self._expected, self._jobs = len(steps), expected, jobs
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningStep] = {}
         self._lock = Lock()
 
-    def started(self, step: Step, jobs: int) -> Running:
+    def started(self, step: Step, jobs: int) -> RunningStep:
         """A step begins, with so many jobs: what is to be told of it."""
         expected = self._expected.get(step.name, Expected())
         jobs = jobs if compiles(step) else 1
-        running = Running(step.name, jobs, expected.seconds(jobs), expected.counted)
+        running = RunningStep(step.name, jobs, expected.seconds(jobs), expected.counted)
         with self._lock:
             self._running[step.key] = running
         return running

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from rocbase.terminal import is_dumb, unguarded
 from rocbase.units import count, duration, plain_text, printable, size
 from rocwright.execution.pace import Marks, seconds_left
-from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, Part, cut, fit, joined
+from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, RowPart, cut, fit, joined
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -54,7 +54,7 @@ def parse_counter(line: str) -> tuple[int, int] | None:
 
 
 @dataclass(slots=True)
-class Running:
+class RunningStep:
     """A step under way. `expected` is how long it should take, in seconds, and `past` how many things were
     counted in all when it was built before; 0 where that is not known. `load` tells what it has of the
     machine.
@@ -136,22 +136,24 @@ class Running:
         each = self.marks.each(self.counting_since)
         return seconds_left(*self.done, counting, rest, now - self.progressed, first=self.first, each=each)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RowPart]:
         """Counter, share, time, time left, and how well that is known, the time left kept longest."""
         parts = []
         if self.counter is not None and self.counter[1] != 100:
-            parts.append(Part(f"{self.counter[0]:,}/{self.counter[1]:,}", 4))
+            parts.append(RowPart(f"{self.counter[0]:,}/{self.counter[1]:,}", 4))
         if self.done is not None:
-            parts.append(Part(f"{100 * self.done[0] / self.done[1]:.0f} %", 2))
+            parts.append(RowPart(f"{100 * self.done[0] / self.done[1]:.0f} %", 2))
         left = self.left
-        parts.append(Part(duration(time.monotonic() - self.begun), 3 if left is not None else 1))
+        parts.append(RowPart(duration(time.monotonic() - self.begun), 3 if left is not None else 1))
         if left is not None:
-            parts.append(Part(f"{duration(left)} left", 1))
+            parts.append(RowPart(f"{duration(left)} left", 1))
         if not self.expected:
-            parts.append(Part("no history: counting steps" if self.counter is not None else "no history", 6))
+            parts.append(
+                RowPart("no history: counting steps" if self.counter is not None else "no history", 6)
+            )
         elif left is None:
-            parts.append(Part(f"longer than the {duration(self.expected)} expected", 6))
-        return [*parts, Part(self.load(), 5)]
+            parts.append(RowPart(f"longer than the {duration(self.expected)} expected", 6))
+        return [*parts, RowPart(self.load(), 5)]
 
     def describe(self) -> str:
         """One line: counter, share, time left, and how well that is known."""
@@ -171,9 +173,9 @@ class Progress(Protocol):
     def __exit__(self, *_: object) -> None: ...
     def say(self, text: str) -> None: ...
     def of(self, whole: Callable[[], str]) -> None: ...
-    def started(self, running: Running) -> None: ...
-    def line(self, running: Running, text: str) -> None: ...
-    def ended(self, running: Running, text: str) -> None: ...
+    def started(self, running: RunningStep) -> None: ...
+    def line(self, running: RunningStep, text: str) -> None: ...
+    def ended(self, running: RunningStep, text: str) -> None: ...
 
 
 class PlainProgress:
@@ -182,7 +184,7 @@ class PlainProgress:
     def __init__(self) -> None:
         self._lock = Lock()
         self._whole: Callable[[], str] = str
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningStep] = {}
         self._none_left = Event()
 
     def __enter__(self) -> Progress:
@@ -198,7 +200,7 @@ class PlainProgress:
     def of(self, whole: Callable[[], str]) -> None:
         self._whole = whole
 
-    def started(self, running: Running) -> None:
+    def started(self, running: RunningStep) -> None:
         self.say(f"  {running.name}: started" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
         with self._lock:
             if not self._running:
@@ -206,17 +208,17 @@ class PlainProgress:
                 Thread(target=self._break_silence, args=(self._none_left,), daemon=True).start()
             self._running[running.name] = running
 
-    def line(self, running: Running, text: str) -> None:
+    def line(self, running: RunningStep, text: str) -> None:
         running.note(text)
         self._tell(running, PLAIN_EVERY)
 
-    def ended(self, running: Running, text: str) -> None:
+    def ended(self, running: RunningStep, text: str) -> None:
         with self._lock:
             if self._running.pop(running.name, None) and not self._running:
                 self._none_left.set()
         self.say(f"  {running.name}: {text}")
 
-    def _tell(self, running: Running, every: float) -> None:
+    def _tell(self, running: RunningStep, every: float) -> None:
         if time.monotonic() - running.told >= every:
             running.told = time.monotonic()
             whole = self._whole()
@@ -234,7 +236,7 @@ class LiveProgress:
     """A line for each running step and one for the whole, redrawn in place; what has ended stays above."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningStep] = {}
         self._whole: Callable[[], str] = str
         self._lock = Lock()
         self._live: Live | None = None
@@ -286,7 +288,7 @@ class LiveProgress:
             cells = ((columns.name, Text(cut(name, columns.name))), (columns.bar, bar), (columns.rest, words))
             table.add_row(*(cell for room, cell in cells if room))
         if whole:
-            told = [Part(text, rank) for rank, text in enumerate(whole.split(BETWEEN))]
+            told = [RowPart(text, rank) for rank, text in enumerate(whole.split(BETWEEN))]
             table.add_row(
                 *([Text(cut(IN_ALL, columns.name))] if columns.name else []),
                 *([Text("")] if columns.bar else []),
@@ -301,15 +303,15 @@ class LiveProgress:
     def of(self, whole: Callable[[], str]) -> None:
         self._whole = whole
 
-    def started(self, running: Running) -> None:
+    def started(self, running: RunningStep) -> None:
         with self._lock:
             self._running[running.name] = running
 
-    def line(self, running: Running, text: str) -> None:
+    def line(self, running: RunningStep, text: str) -> None:
         with self._lock:
             running.note(text)
 
-    def ended(self, running: Running, text: str) -> None:
+    def ended(self, running: RunningStep, text: str) -> None:
         with self._lock:
             self._running.pop(running.name, None)
         self.say(f"  {running.name}: {text}")

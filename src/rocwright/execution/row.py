@@ -11,7 +11,7 @@ LEAST_LAST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowPart:
     """A few words, and how early they are left out where there is no room: the highest `rank` goes first."""
 
     text: str
@@ -40,7 +40,7 @@ class Columns:
         return cls(name, bar, max(left - (bar + 1 if bar else 0), 0))
 
 
-def fit(parts: Sequence[Part], width: int) -> str:
+def fit(parts: Sequence[RowPart], width: int) -> str:
     """The parts in their order, as many as there is room for; the last of them may be cut."""
     kept = [part for part in parts if part.text]
     while len(kept) > 1 and len(joined(kept)) > width:
@@ -48,7 +48,7 @@ def fit(parts: Sequence[Part], width: int) -> str:
     return cut(joined(kept), width)
 
 
-def joined(parts: Sequence[Part]) -> str:
+def joined(parts: Sequence[RowPart]) -> str:
     """All parts in a line."""
     return BETWEEN.join(part.text for part in parts if part.text)
 

@@ -33,7 +33,7 @@ from rocwright.execution import kept_tree, shard_caches, shared_cache
 from rocwright.execution.collect import LOG, cache_statistics, collect
 from rocwright.execution.compiler_cache import NONE, Lent, lend, trusted_signers
 from rocwright.execution.context import ActionResult, Context
-from rocwright.execution.jobs.forms import FIFO, Wanted, numbers
+from rocwright.execution.jobs.forms import FIFO, JobsRequest, numbers
 from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.missing_packages import looked_up
@@ -42,13 +42,13 @@ from rocwright.execution.script import begun, script_of
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
-from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.model import Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sources.archive import left_out, unpack
 from rocwright.untrusted import Untrusted
 
 if TYPE_CHECKING:
-    from rocwright.diagnosis.diagnose import Diagnosis, Where
+    from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace
 
 GUARDS = "/rocwright"
 ENVIRONMENT = f"{BUILD}/env"
@@ -108,7 +108,7 @@ def lent_cache(context: Context) -> Iterator[Lent]:
             yield cache
 
 
-def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | None = None) -> Job:
+def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | None = None) -> SandboxJob:
     """The sandbox of a run step: the root, the tree in /build/src, the inputs under /in."""
     root_digest = context.inputs["root"][0].sha256
     root = unpacked_root(context.store, root_digest, context.home.roots, context.on_line)
@@ -139,7 +139,7 @@ def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | No
         env[shard_caches.READS] = " ".join(storages)
     if context.server is not None:
         mounts.append(Mount(source=context.server / TOKENS, target=FIFO, writable=True))
-    return Job(
+    return SandboxJob(
         root=root,
         argv=("/bin/sh", "-eu", "-c", "\n".join(action.commands)),
         env=env,
@@ -242,7 +242,9 @@ def _noting(context: Context, cache: Lent, signers: tuple[str, ...]) -> kept_tre
     return kept_tree.Noting(context.workspace, tree, writes=writes)
 
 
-def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Context) -> ExplainedError:
+def _failed(
+    outcome: SandboxOutcome, found: Diagnosis, last: Iterable[str], context: Context
+) -> ExplainedError:
     """The error of commands that ended by themselves; a tree in which they had gone on is not kept again."""
     if context.kept is not None and outcome.ended is Ended.EXITED and not outcome.maybe_memory:
         kept_tree.drop(context.workspace)
@@ -250,15 +252,15 @@ def _failed(outcome: Outcome, found: Diagnosis, last: Iterable[str], context: Co
     return _explain(outcome, looked_up(found, context), last)
 
 
-def _where(step: Step | None) -> Where:
-    from rocwright.diagnosis.diagnose import Where
+def _where(step: Step | None) -> FailurePlace:
+    from rocwright.diagnosis.diagnose import FailurePlace
 
-    return Where() if step is None else where_of(step)
+    return FailurePlace() if step is None else where_of(step)
 
 
 def share(
-    engine: sandbox.Engine, job: Job, action: RunAction, context: Context, server: Path
-) -> tuple[Job, str]:
+    engine: sandbox.Engine, job: SandboxJob, action: RunAction, context: Context, server: Path
+) -> tuple[SandboxJob, str]:
     """The job with its tools as clients of the job server, as far as they know how; and what its shell is to
     open before its commands."""
     form = join(engine, job, server, _wanted(context), context.on_line)
@@ -266,11 +268,11 @@ def share(
     return replace(job, env=environment(action, form.env) | kept), form.opens
 
 
-def _wanted(context: Context) -> Wanted:
-    return Wanted(jobs=context.jobs, memory=context.memory, component=context.component)
+def _wanted(context: Context) -> JobsRequest:
+    return JobsRequest(jobs=context.jobs, memory=context.memory, component=context.component)
 
 
-def install(engine: sandbox.Engine, job: Job, action: RunAction, context: Context) -> None:
+def install(engine: sandbox.Engine, job: SandboxJob, action: RunAction, context: Context) -> None:
     """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
     if not action.own_python:
         return
@@ -308,7 +310,7 @@ for pip in {IN}/*/pip-*.whl; do :; done
 exec {python} $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
 
 
-def guard(engine: sandbox.Engine, job: Job, package: str, context: Context) -> None:
+def guard(engine: sandbox.Engine, job: SandboxJob, package: str, context: Context) -> None:
     """Stop before compiling unless exactly one working copy of `package` is found. Raises CheckError."""
     context.on_line(f"guard: one {package}, and it imports")
     lines: deque[str] = deque(maxlen=MOST_SAID)
@@ -333,7 +335,7 @@ def _labelled(lines: Iterable[str], label: str) -> str:
     )
 
 
-def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> ExplainedError | None:
+def cut_short(outcome: SandboxOutcome, job: SandboxJob, last: Sequence[str]) -> ExplainedError | None:
     """The error of what the machine ended, for memory or time; None for what ended by itself.
 
     It goes by the kernel's counts and the clock: what the output says of it does not matter.
@@ -370,7 +372,7 @@ def cut_short(outcome: Outcome, job: Job, last: Sequence[str]) -> ExplainedError
     return error
 
 
-def _explain(outcome: Outcome, found: Diagnosis, last: Iterable[str]) -> ExplainedError:
+def _explain(outcome: SandboxOutcome, found: Diagnosis, last: Iterable[str]) -> ExplainedError:
     full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
     if full:
         return OutOfDiskError(

@@ -21,8 +21,8 @@ from rocwright.records.ended import ended_as, me
 from rocwright.records.model import (
     Artifact,
     Finding,
-    Outcome,
     Run,
+    RunOutcome,
     Said,
     Sample,
     StepRun,
@@ -134,7 +134,7 @@ class UnderWay:
         }
         self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
         if self.on_record:
-            told = Outcome(
+            told = RunOutcome(
                 run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
             )
             self._keeper.close(told)

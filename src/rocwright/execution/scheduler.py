@@ -28,9 +28,9 @@ from rocwright.execution.executor import (
 from rocwright.execution.killed import interrupted
 from rocwright.execution.options import LOCAL
 from rocwright.execution.options import Options as Options
-from rocwright.execution.options import Outcome as Outcome
+from rocwright.execution.options import StepsOutcome as StepsOutcome
 from rocwright.execution.overall import Whole
-from rocwright.execution.progress import Progress, Running, load
+from rocwright.execution.progress import Progress, RunningStep, load
 from rocwright.execution.retry import Tries, again_line, lost_line
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.execution.shards import with_shards
@@ -67,7 +67,7 @@ def schedule(
     expected: Mapping[str, Expected],
     progress: Progress,
     under_way: Notes | None = None,
-) -> Outcome:
+) -> StepsOutcome:
     """Run every step that must run, by an executor, several at once where it has places for them.
 
     `under_way` is told how each step stands, and what it uses. A failed step stops only what needs it.
@@ -94,7 +94,7 @@ class _Begun:
     """A task that has started: its record so far, how it is shown, its log, and what it used last."""
 
     run: StepRun
-    running: Running
+    running: RunningStep
     log: LogFile
     jobs: int
     sampled: Sampled | None = None
@@ -131,7 +131,7 @@ class _Scheduler:
         self.logs, self.progress, self.under_way = logs, progress, under_way
         self.whole = Whole([*self.steps.values()], expected, options.jobs)
         progress.of(self.whole.describe)
-        self.outcome = Outcome()
+        self.outcome = StepsOutcome()
         self.tries = Tries()
         self.open: dict[str, Task] = {}
         self.begun: dict[str, _Begun] = {}
@@ -141,7 +141,7 @@ class _Scheduler:
         self.most_memory = max((one.memory for one in executor.offers()), default=0)
         self.sampled = time.monotonic()
 
-    def run(self) -> Outcome:
+    def run(self) -> StepsOutcome:
         for queued in self.queued.values():
             self._note(queued)
         try:

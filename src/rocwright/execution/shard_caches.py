@@ -11,7 +11,7 @@ from rocwright import sandbox
 from rocwright.execution.context import Context
 from rocwright.model.step_environment import BUILD
 from rocwright.model.steps import OutputSpec
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.store.model import DamagedBlobError, Shard
 
 OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
@@ -37,7 +37,7 @@ def storages(context: Context) -> list[str]:
     return [f"file:{_UNION}|read-only"] if context.shards else []
 
 
-def unpack(engine: sandbox.Engine, job: Job, context: Context) -> None:
+def unpack(engine: sandbox.Engine, job: SandboxJob, context: Context) -> None:
     """Unpack them in the sandbox of the step, which goes on without those that cannot be."""
     if not context.shards:
         return

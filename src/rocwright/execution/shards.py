@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rocwright.execution.estimate import Expected
-from rocwright.execution.executor import Offer
+from rocwright.execution.executor import ExecutorOffer
 from rocwright.execution.shard_caches import OUTPUT
 from rocwright.model.step_environment import BUILD, FIXED
 from rocwright.model.steps import RunAction, Step
@@ -76,7 +76,7 @@ def shards_of(step: Step, count: int) -> tuple[Step, ...]:
 def with_shards(
     decisions: Sequence[Decision],
     count: int | None,
-    offers: Sequence[Offer],
+    offers: Sequence[ExecutorOffer],
     expected: Mapping[str, Expected],
     store: Store,
 ) -> tuple[list[Decision], dict[str, tuple[str, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.export.model import Argument, Subject, variable
+from rocwright.export.model import Argument, ExportSubject, variable
 from rocwright.model.steps import FetchAction, ImageOrigin
 from rocwright.resolve.model import LockedComponent, LockedRoot
 from rocwright.sources.image import Reference
@@ -13,7 +13,7 @@ TARGETS = "TARGETS"
 TARBALLS = "ROCM_SHA256"
 
 
-def arguments(subject: Subject) -> tuple[Argument, ...]:
+def arguments(subject: ExportSubject) -> tuple[Argument, ...]:
     """Every value of the lock that an export takes by name."""
     lock = subject.lock
     found = [Argument(name=TARGETS, value=";".join(lock.request.gpu), about="the GPUs built for")]
@@ -96,7 +96,7 @@ def by_digest(reference: str, digest: str = "") -> str:
     return str(Reference(named.name, digest=digest)) if digest.startswith("sha256:") else ""
 
 
-def python_pending(subject: Subject, what: str) -> bool:
+def python_pending(subject: ExportSubject, what: str) -> bool:
     """Whether the files of a shared step (python, rocm) are not known."""
     return any(
         isinstance(step.action, FetchAction) and step.name == what and step.action.pending

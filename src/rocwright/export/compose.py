@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rocwright.export.model import File, Files, Subject, slug, variable
+from rocwright.export.model import ExportFile, ExportSubject, Files, slug, variable
 from rocwright.export.run import Served, served, served_env, warnings
 
 FILE = "compose.yaml"
 
 
-def compose(subject: Subject) -> Files:
+def compose(subject: ExportSubject) -> Files:
     """`compose.yaml` with a service for each component that is run."""
     services = {slug(one.component.name): _service(one, subject) for one in served(subject)}
     if not services:
@@ -21,16 +21,16 @@ def compose(subject: Subject) -> Files:
     if volumes:
         told["volumes"] = volumes
     text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
-    return {FILE: File(data=text.encode())}
+    return {FILE: ExportFile(data=text.encode())}
 
 
-def _about(subject: Subject) -> list[str]:
+def _about(subject: ExportSubject) -> list[str]:
     lock = subject.lock
     versions = ", ".join(f"{name} {version}" for name, version in lock.versions.items())
     return [f"{versions}, for {', '.join(lock.request.gpu)}", *warnings(subject)]
 
 
-def _service(one: Served, subject: Subject) -> dict[str, Any]:
+def _service(one: Served, subject: ExportSubject) -> dict[str, Any]:
     name, serve = slug(one.component.name), one.serve
     found: dict[str, Any] = {"image": _literal(one.image) or _asked(one), "init": True}
     if serve.command:

@@ -9,7 +9,7 @@ from rocwright.execution.run import GUARDS
 from rocwright.execution.workspace import CCACHE
 from rocwright.export.arguments import arguments, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM
-from rocwright.export.model import Argument, Files, Subject, lines_of, slug, variable
+from rocwright.export.model import Argument, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.prepare import file_path, prepare_files
 from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
@@ -22,7 +22,7 @@ from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import LockedComponent, LockedRoot
 
 
-def containerfile(subject: Subject) -> Files:
+def containerfile(subject: ExportSubject) -> Files:
     """The Containerfile and all that its build context holds; `prepare.sh` brings what is fetched."""
     files = {
         "Containerfile": lines_of(_lines(subject)),
@@ -34,7 +34,7 @@ def containerfile(subject: Subject) -> Files:
     return dict(sorted(files.items()))
 
 
-def _lines(subject: Subject) -> Iterator[str]:
+def _lines(subject: ExportSubject) -> Iterator[str]:
     request = subject.lock.request
     yield (
         f"# {comment(request.stack)} for {comment(', '.join(request.gpu))} on {comment(request.base)}, "
@@ -86,12 +86,12 @@ def _lines(subject: Subject) -> Iterator[str]:
         yield from _labels(subject)
 
 
-def network(subject: Subject) -> str:
+def network(subject: ExportSubject) -> str:
     """The flag that builds without a network: only packages put into an image need one."""
     return "" if any(root.image for root in subject.roots) else "--network none "
 
 
-def _global_arguments(subject: Subject) -> Iterator[str]:
+def _global_arguments(subject: ExportSubject) -> Iterator[str]:
     """Arguments before the first FROM: the images that stages start from."""
     found = [one for root in subject.roots for one in root_arguments(root)]
     found += [one for locked in subject.lock.components for one in component_arguments(locked)]
@@ -140,7 +140,7 @@ def _argument(one: Argument) -> Iterator[str]:
     yield f"ARG {one.name}={docker(one.value)}"
 
 
-def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
+def _component_stage(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[str]:
     locked = subject.locked(step)
     known = {one.name: one for one in arguments(subject)}
     tree = next(
@@ -171,7 +171,7 @@ def _component_stage(step: Step, action: RunAction, subject: Subject) -> Iterato
     yield ""
 
 
-def _source(tree: Step, locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _source(tree: Step, locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """The checked and edited tree in its place; edits that wait for commands are applied here."""
     assert isinstance(tree.action, TreeAction)
     before = next(one for one in subject.plan.steps for used in tree.inputs if one.key == used.key)
@@ -216,7 +216,7 @@ def _package_source(step: Step) -> Iterator[str]:
     yield f"ADD trees/{slug(step.name)}.tar {SOURCE}/"
 
 
-def _input(used: Input, subject: Subject) -> str:
+def _input(used: Input, subject: ExportSubject) -> str:
     step = next(one for one in subject.plan.steps if one.key == used.key)
     if isinstance(step.action, FetchAction):
         return f"COPY {slug(step.name)}/ {IN}/{used.name}/"
@@ -229,7 +229,7 @@ def pattern_of(step: Step, used: Input) -> str:
     return next(one.pattern for one in step.action.outputs if one.name == used.output)
 
 
-def _image_stage(step: Step, action: ImageAction, subject: Subject) -> Iterator[str]:
+def _image_stage(step: Step, action: ImageAction, subject: ExportSubject) -> Iterator[str]:
     """The artifact on the root that it runs in; `--target` builds it."""
     built = _stage(step.component)
     yield f"# {comment(action.reference)}: buildah build --target {_stage(step.name)} ."
@@ -245,7 +245,7 @@ def _image_stage(step: Step, action: ImageAction, subject: Subject) -> Iterator[
     yield ""
 
 
-def _pulled_stage(step: Step, locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _pulled_stage(step: Step, locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """An image as it is, at its digest, with the environment that it is run with."""
     component = subject.catalog.component(locked.name)
     yield f"# {comment(component.summary)}"
@@ -267,12 +267,12 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: Subject) -> Iter
     yield ""
 
 
-def _labels(subject: Subject) -> Iterator[str]:
+def _labels(subject: ExportSubject) -> Iterator[str]:
     for name, value in labels(subject).items():
         yield f"LABEL {name}={docker(value)}"
 
 
-def labels(subject: Subject) -> dict[str, str]:
+def labels(subject: ExportSubject) -> dict[str, str]:
     """Labels of the OCI image specification, and every version, commit and hash of the lock."""
     lock = subject.lock
     first = subject.catalog.component(lock.components[0].name)
@@ -294,5 +294,5 @@ def labels(subject: Subject) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _locked(subject: Subject, name: str) -> LockedComponent:
+def _locked(subject: ExportSubject, name: str) -> LockedComponent:
     return next(one for one in subject.lock.components if one.name == name)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rocbase.files.atomic import is_git
-from rocwright.export.model import File, lines_of
-from rocwright.model.edits import Edit, Kind
+from rocwright.export.model import ExportFile, lines_of
+from rocwright.model.edits import Edit, EditKind
 from rocwright.patching import diffs, found, kinds, lists, rules
 
 PROGRAM = "edits/apply.py"
@@ -59,8 +59,8 @@ def main(edits_file, tree):
 
     for data in json.loads(Path(edits_file).read_text()):
         data["rule"] = SimpleNamespace(**data["rule"]) if data["rule"] else None
-        edit = SimpleNamespace(**{**data, "kind": Kind(data["kind"])})
-        if edit.kind is Kind.DIFF:
+        edit = SimpleNamespace(**{**data, "kind": EditKind(data["kind"])})
+        if edit.kind is EditKind.DIFF:
             apply_diff(edit, read, drafts)
         else:
             apply_text(edit, read, drafts)
@@ -123,11 +123,13 @@ if __name__ == "__main__":
 """
 
 
-def program() -> File:
+def program() -> ExportFile:
     """The program, made of the modules that find and change places in texts."""
-    kind = "\n\nclass Kind(str, enum.Enum):\n" + "".join(f"    {one.name} = {one.value!r}\n" for one in Kind)
+    kind = "\n\nclass EditKind(str, enum.Enum):\n" + "".join(
+        f"    {one.name} = {one.value!r}\n" for one in EditKind
+    )
     bodies = [inspect.getsource(is_git), *(_body(module) for module in (found, lists, rules, kinds, diffs))]
-    return File("\n\n".join([_HEAD + kind, *bodies]).encode() + _TAIL.encode(), executable=True)
+    return ExportFile("\n\n".join([_HEAD + kind, *bodies]).encode() + _TAIL.encode(), executable=True)
 
 
 def _body(module: ModuleType) -> str:
@@ -145,7 +147,7 @@ def _body(module: ModuleType) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def edits_file(edits: Sequence[Edit], absorbed: Sequence[bool]) -> File:
+def edits_file(edits: Sequence[Edit], absorbed: Sequence[bool]) -> ExportFile:
     """The edits as JSON for the program; `absorbed` says which of them may find their work done."""
     rows = [
         edit.model_dump(mode="json", exclude={"versions", "places", "targets", "beside", "phase"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.export.model import Files, Subject, lines_of
+from rocwright.export.model import ExportSubject, Files, lines_of
 from rocwright.export.pipeline import pipeline
 from rocwright.export.quote import comment, yaml
 
@@ -13,13 +13,13 @@ CHECKOUT = "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1"
 UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.0.0"
 
 
-def github(subject: Subject) -> Files:
+def github(subject: ExportSubject) -> Files:
     """`.github/workflows/NAME.yml`, and the pipeline that it runs in a folder of the stack's name."""
     files = {f"{subject.name}/{path}": file for path, file in pipeline(subject).items()}
     return {f".github/workflows/{subject.name}.yml": lines_of(_lines(subject)), **files}
 
 
-def _lines(subject: Subject) -> Iterator[str]:
+def _lines(subject: ExportSubject) -> Iterator[str]:
     request = subject.lock.request
     needs = ["buildah", "mmdebstrap", "patch", "git", "zstd", "uidmap"]
     title = f"{request.stack} for {', '.join(request.gpu)} on {request.base}"

@@ -15,7 +15,7 @@ from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, Locke
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ExportFile:
     """A file of an export."""
 
     data: bytes
@@ -26,13 +26,13 @@ class File:
         return self.data.decode()
 
 
-Files = dict[str, File]
+Files = dict[str, ExportFile]
 """By path, with `/`, below the folder that an export is written to."""
 
 
-def lines_of(lines: Iterable[str], *, executable: bool = False) -> File:
+def lines_of(lines: Iterable[str], *, executable: bool = False) -> ExportFile:
     """A text file of these lines."""
-    return File("".join(f"{line}\n" for line in lines).encode(), executable)
+    return ExportFile("".join(f"{line}\n" for line in lines).encode(), executable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ExportSubject:
     """What is exported: a lock, the catalog it was made with, and its plan."""
 
     lock: Lock
@@ -59,7 +59,7 @@ class Subject:
     """The packed trees that rocwright carries, by the name of their builtin source."""
 
     @classmethod
-    def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> Subject:
+    def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> ExportSubject:
         """What a lock that it stands on builds is built with the rest.
 
         Raises InputError where the lock does not match the recipes."""

@@ -8,7 +8,7 @@ from rocwright.catalog.load import lookup
 from rocwright.export.arguments import arguments
 from rocwright.export.containerfile import containerfile, pattern_of
 from rocwright.export.edits import PROGRAM
-from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.prepare import file_path
 from rocwright.export.quote import comment, shell
 from rocwright.export.roots import INSIDE, bootstrap
@@ -20,7 +20,7 @@ from rocwright.model.steps import FetchAction, RunAction, Step, TreeAction
 from rocwright.resolve.model import LockedRoot
 
 
-def nspawn(subject: Subject) -> Files:
+def nspawn(subject: ExportSubject) -> Files:
     """`build-nspawn.sh` beside the files of the Containerfile, and a shell in the root with the GPU."""
     files = containerfile(subject)
     files.pop("Containerfile")
@@ -30,7 +30,7 @@ def nspawn(subject: Subject) -> Files:
     return files
 
 
-def _lines(subject: Subject) -> Iterator[str]:
+def _lines(subject: ExportSubject) -> Iterator[str]:
     request = subject.lock.request
     yield "#!/bin/sh"
     yield (
@@ -74,7 +74,7 @@ def _lines(subject: Subject) -> Iterator[str]:
     yield 'echo "artifacts are in $WORK/artifacts"'
 
 
-def _known_by_day(subject: Subject) -> dict[str, str]:
+def _known_by_day(subject: ExportSubject) -> dict[str, str]:
     """What the archive's snapshot of a day makes known: the packages, by name alone, and that the image is
     not needed where they can be had without it."""
     found = {}
@@ -87,7 +87,7 @@ def _known_by_day(subject: Subject) -> dict[str, str]:
     return found
 
 
-def _root(root: LockedRoot, subject: Subject) -> Iterator[str]:
+def _root(root: LockedRoot, subject: ExportSubject) -> Iterator[str]:
     made = f'"$WORK/root-{root.role}"'
     yield f"# {comment(root.base)} {comment(root.suite)}"
     yield f'if [ ! -e "$WORK/root-{root.role}.made" ]; then'
@@ -137,7 +137,7 @@ def _from_image(root: LockedRoot, made: str) -> Iterator[str]:
     yield f'    --setenv={packages}="${{{packages}:-}}" /bin/sh {INSIDE}/base/{root.role}-root.sh'
 
 
-def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
+def _component(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[str]:
     name = slug(step.name)
     work = f'"$WORK/{name}"'
     tree = next(
@@ -174,7 +174,7 @@ def _component(step: Step, action: RunAction, subject: Subject) -> Iterator[str]
     yield f"component {name} {script} {cache_of(step)} {' '.join(given)}"
 
 
-def _shell(subject: Subject) -> File:
+def _shell(subject: ExportSubject) -> ExportFile:
     """A shell in the root with the GPU: the devices by node, and the rule that lets them be opened."""
     serve = [subject.catalog.component(one.name).serve for one in subject.lock.components]
     devices = sorted({device for one in serve if one for device in one.devices}) or ["/dev/kfd", "/dev/dri"]

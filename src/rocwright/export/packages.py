@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.export.model import Files, Subject, lines_of, slug
+from rocwright.export.model import ExportSubject, Files, lines_of, slug
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_lines
 from rocwright.model.steps import FetchAction, IndexOrigin
 from rocwright.resolve.model import LockedSdist
 
 
-def sdists(subject: Subject) -> dict[str, LockedSdist]:
+def sdists(subject: ExportSubject) -> dict[str, LockedSdist]:
     """The step that makes a wheel -> the source distribution that it makes it of."""
     return {f"{name}/{one.name}": one for name, part in subject.packages for one in part.sdists}
 
 
-def package_files(subject: Subject) -> Files:
+def package_files(subject: ExportSubject) -> Files:
     """The hashes of the source distributions, and of the wheels that build them."""
     found: Files = {}
     for name, one in sdists(subject).items():
@@ -27,7 +27,7 @@ def package_files(subject: Subject) -> Files:
     return found
 
 
-def package_lines(subject: Subject, python: str, machine: str) -> Iterator[str]:
+def package_lines(subject: ExportSubject, python: str, machine: str) -> Iterator[str]:
     """What `prepare.sh` does for them."""
     for name, one in sdists(subject).items():
         origin = one.files[0].origin

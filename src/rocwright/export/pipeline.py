@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rocbase.errors import InputError
 from rocwright.export.arguments import TARGETS, arguments
 from rocwright.export.containerfile import containerfile, network
-from rocwright.export.model import Argument, File, Files, Subject, lines_of
+from rocwright.export.model import Argument, ExportFile, ExportSubject, Files, lines_of
 from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
 
@@ -17,7 +17,7 @@ VALUE = re.compile(r"[A-Za-z0-9._,:/@+~=^-]*")
 """What a value of versions.env may hold: nothing that any shell takes for more than a letter."""
 
 
-def pipeline(subject: Subject) -> Files:
+def pipeline(subject: ExportSubject) -> Files:
     """The Containerfile's files, and the script that builds them with the values of versions.env."""
     files = containerfile(subject)
     files["build_pipeline.sh"] = _script(subject, files["Containerfile"].text)
@@ -25,7 +25,7 @@ def pipeline(subject: Subject) -> Files:
     return files
 
 
-def _script(subject: Subject, built: str) -> File:
+def _script(subject: ExportSubject, built: str) -> ExportFile:
     stack = subject.catalog.stack(subject.lock.request.stack)
     if " AS artifacts" in built:
         build = 'exec "$ENGINE" build @NETWORK@"$@" --output "type=local,dest=${OUT:-out}" .'
@@ -37,10 +37,10 @@ def _script(subject: Subject, built: str) -> File:
     text = text.replace("@WARNINGS@", f"# WARNING: {comment(stack.warning)}\n" if stack.warning else "")
     request = subject.lock.request
     about = comment(f"{request.stack} for {', '.join(request.gpu)} on {request.base}")
-    return File(text.replace("@ABOUT@", about).encode(), executable=True)
+    return ExportFile(text.replace("@ABOUT@", about).encode(), executable=True)
 
 
-def versions_lines(subject: Subject) -> Iterator[str]:
+def versions_lines(subject: ExportSubject) -> Iterator[str]:
     """NAME=VALUE for every argument; what is pending stands there as a comment."""
     request = subject.lock.request
     yield (

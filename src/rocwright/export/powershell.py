@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from rocwright.export.model import File, Files, Subject, slug
+from rocwright.export.model import ExportFile, ExportSubject, Files, slug
 from rocwright.export.prepare import edit_files
 from rocwright.export.quote import comment, powershell
 from rocwright.export.run import Served, served, served_env, warnings
 from rocwright.export.windows import BUILD, ENVIRONMENT, STRICT, build, builds_there, environment
 
 
-def powershell_scripts(subject: Subject) -> Files:
+def powershell_scripts(subject: ExportSubject) -> Files:
     """`run-COMPONENT.ps1` for what is run in a container (WSL or a remote engine); `environment.ps1` and
     `build.ps1` where every recipe and the provider of ROCm say how it is done on Windows."""
     found: Files = {}
@@ -25,12 +25,12 @@ def powershell_scripts(subject: Subject) -> Files:
     return found
 
 
-def _file(lines: Iterable[str]) -> File:
+def _file(lines: Iterable[str]) -> ExportFile:
     # Windows PowerShell 5 takes a file without this mark for one of the machine's old code page
-    return File(("\ufeff" + "".join(f"{line}\r\n" for line in lines)).encode())
+    return ExportFile(("\ufeff" + "".join(f"{line}\r\n" for line in lines)).encode())
 
 
-def _head(subject: Subject, what: str) -> Iterator[str]:
+def _head(subject: ExportSubject, what: str) -> Iterator[str]:
     request = subject.lock.request
     yield f"# {comment(request.stack)} for {comment(', '.join(request.gpu))}: {comment(what)}"
     yield "# Written, never run: nobody here has run this script on Windows."
@@ -38,7 +38,7 @@ def _head(subject: Subject, what: str) -> Iterator[str]:
         yield f"# {comment(told)}"
 
 
-def _run(one: Served, subject: Subject) -> Iterator[str]:
+def _run(one: Served, subject: ExportSubject) -> Iterator[str]:
     yield from _head(subject, f"{one.component.name} {one.locked.version} in a container of a Linux engine")
     yield "param([string]$Engine = 'podman')"
     yield from STRICT

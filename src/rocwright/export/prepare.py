@@ -10,7 +10,7 @@ from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.place import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
-from rocwright.export.model import File, Files, Subject, lines_of, slug
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug
 from rocwright.export.packages import package_files, package_lines, sdists
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
@@ -89,7 +89,7 @@ main(*sys.argv[1:])
 '''
 
 
-def edit_files(subject: Subject) -> Files:
+def edit_files(subject: ExportSubject) -> Files:
     """The edits of each tree, `edits/STEP.json`, and the program that applies them."""
     found: Files = {}
     for step in subject.plan.steps:
@@ -102,7 +102,7 @@ def edit_files(subject: Subject) -> Files:
     return found
 
 
-def prepare_files(subject: Subject) -> Files:
+def prepare_files(subject: ExportSubject) -> Files:
     """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
     found = edit_files(subject)
     for locked in _built(subject):
@@ -110,7 +110,7 @@ def prepare_files(subject: Subject) -> Files:
         if locked.kind == "git":
             continue
         if locked.kind == "sdist":
-            found["sources/sdist.py"] = File(_SDIST.encode())
+            found["sources/sdist.py"] = ExportFile(_SDIST.encode())
         if locked.files:
             found[f"{folder}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in locked.files)
         carried = dict(_carried(locked, subject))
@@ -118,10 +118,10 @@ def prepare_files(subject: Subject) -> Files:
             found[f"{folder}/sha256"] = lines_of(
                 f"{sha256_bytes(one)}  {name}" for name, one in carried.items()
             )
-        found |= {f"{folder}/{name}": File(data) for name, data in carried.items()}
+        found |= {f"{folder}/{name}": ExportFile(data) for name, data in carried.items()}
     found |= requirement_files(subject) | package_files(subject)
     if sdists(subject):
-        found["sources/sdist.py"] = File(_SDIST.encode())
+        found["sources/sdist.py"] = ExportFile(_SDIST.encode())
     found["prepare.sh"] = _script(subject)
     return found
 
@@ -130,11 +130,11 @@ def _absorbed(versions: str, version: str) -> bool:
     return bool(versions and version) and version_in(version, versions)
 
 
-def _built(subject: Subject) -> list[LockedComponent]:
+def _built(subject: ExportSubject) -> list[LockedComponent]:
     return [one for one in subject.lock.components if one.kind not in ("image", "wheels")]
 
 
-def _carried(locked: LockedComponent, subject: Subject) -> Iterator[tuple[str, bytes]]:
+def _carried(locked: LockedComponent, subject: ExportSubject) -> Iterator[tuple[str, bytes]]:
     for pin in locked.files:
         if isinstance(pin.origin, BuiltinOrigin) and pin.origin.name in subject.sources:
             yield pin.filename, subject.sources[pin.origin.name]
@@ -143,7 +143,7 @@ def _carried(locked: LockedComponent, subject: Subject) -> Iterator[tuple[str, b
             yield f"{name}.tar.zst", data
 
 
-def _script(subject: Subject) -> File:
+def _script(subject: ExportSubject) -> ExportFile:
     lines = [template("prepare.sh").replace("@EPOCH@", str(EPOCH)).rstrip("\n"), ""]
     for locked in _built(subject):
         lines += (_file_lines if is_file(locked, subject) else _source_lines)(locked, subject)
@@ -156,7 +156,7 @@ def _script(subject: Subject) -> File:
     return lines_of(lines, executable=True)
 
 
-def _python_lines(subject: Subject) -> Iterator[str]:
+def _python_lines(subject: ExportSubject) -> Iterator[str]:
     lock = subject.lock
     python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
     _, release = base_of(lock, subject.catalog)
@@ -174,12 +174,12 @@ def _python_lines(subject: Subject) -> Iterator[str]:
     yield from package_lines(subject, python or release.python, machine)
 
 
-def is_file(locked: LockedComponent, subject: Subject) -> bool:
+def is_file(locked: LockedComponent, subject: ExportSubject) -> bool:
     """Whether a component is handed on as it was published."""
     return subject.catalog.component(locked.name).kind == "file"
 
 
-def _file_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _file_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """What is handed on as it was published: fetched, and checked by its hash."""
     name = slug(locked.name)
     yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
@@ -194,12 +194,12 @@ def _file_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
     yield ""
 
 
-def file_path(locked: LockedComponent, subject: Subject) -> str:
+def file_path(locked: LockedComponent, subject: ExportSubject) -> str:
     """Where `prepare.sh` puts a file that is handed on as it was published."""
     return f"sources/{slug(locked.name)}/{filename_of(_place(locked, subject).url)}"
 
 
-def _tarball_lines(subject: Subject) -> Iterator[str]:
+def _tarball_lines(subject: ExportSubject) -> Iterator[str]:
     part = subject.tarballs
     if part is None:
         return
@@ -213,7 +213,7 @@ def _tarball_lines(subject: Subject) -> Iterator[str]:
         yield f'given rocm "${TARBALLS}"'
 
 
-def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _source_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     tree = next(one for one in subject.plan.steps if one.name == f"tree/{locked.name}")
     assert isinstance(tree.action, TreeAction)
     name = slug(locked.name)
@@ -240,7 +240,7 @@ def _source_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
     yield ""
 
 
-def _fetch_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _fetch_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     name, (version, *rest) = slug(locked.name), [one.name for one in component_arguments(locked)]
     place = _place(locked, subject)
     match locked.kind:
@@ -265,7 +265,7 @@ def _fetch_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
             return
 
 
-def _download_lines(locked: LockedComponent, subject: Subject) -> Iterator[str]:
+def _download_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """What the build would download, by the hashes of the lock, or, where it has none yet, of the recipe."""
     step = next((one for one in subject.plan.steps if one.name == f"{DOWNLOADS}/{locked.name}"), None)
     if step is None:
@@ -290,7 +290,7 @@ class _Place:
     held: dict[str, str] = field(default_factory=dict)
 
 
-def _place(locked: LockedComponent, subject: Subject) -> _Place:
+def _place(locked: LockedComponent, subject: ExportSubject) -> _Place:
     for pin in locked.files:
         match pin.origin:
             case GitOrigin():

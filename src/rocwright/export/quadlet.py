@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.export.model import Files, Subject, lines_of, slug, variable
+from rocwright.export.model import ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.quote import comment, one_line, unit, unit_value
 from rocwright.export.run import Served, served, served_env, warnings
 
 
-def quadlet(subject: Subject) -> Files:
+def quadlet(subject: ExportSubject) -> Files:
     """`COMPONENT.container` for each component that is run."""
     return {
         f"{slug(one.component.name)}.container": lines_of(_lines(one, subject)) for one in served(subject)
     }
 
 
-def _lines(one: Served, subject: Subject) -> Iterator[str]:
+def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
     name, serve = slug(one.component.name), one.serve
     yield (
         f"# {comment(one.component.summary)}: {comment(one.locked.version)}, for "

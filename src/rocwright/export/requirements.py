@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import tomlkit
 
-from rocwright.export.model import File, Files, Subject, lines_of
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of
 from rocwright.export.quote import comment
 from rocwright.model.steps import FilePin, IndexOrigin
 
 
-def requirement_files(subject: Subject) -> Files:
+def requirement_files(subject: ExportSubject) -> Files:
     """`python/requirements.lock` and `rocm/requirements.lock`, of those that the lock has the files of."""
     found: Files = {}
     for folder, part in subject.packages:
@@ -35,7 +35,7 @@ def requirement_lines(pins: Sequence[FilePin]) -> Iterator[str]:
         yield " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(hashes))
 
 
-def requirements(subject: Subject) -> Files:
+def requirements(subject: ExportSubject) -> Files:
     """Both forms, and what is not known yet as a comment that pip stops at."""
     found = requirement_files(subject)
     for folder, part in subject.packages:
@@ -60,7 +60,7 @@ def requirements(subject: Subject) -> Files:
     return found
 
 
-def _pylock(pins: Sequence[FilePin]) -> File:
+def _pylock(pins: Sequence[FilePin]) -> ExportFile:
     from packaging.pylock import Pylock
 
     packages: dict[tuple[str, str], list[FilePin]] = {}
@@ -80,7 +80,7 @@ def _pylock(pins: Sequence[FilePin]) -> File:
         ],
     }
     Pylock.from_dict(data)
-    return File(tomlkit.dumps(data).encode())
+    return ExportFile(tomlkit.dumps(data).encode())
 
 
 def _dists(pins: Sequence[FilePin]) -> dict[str, object]:

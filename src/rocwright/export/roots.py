@@ -7,7 +7,7 @@ import shlex
 from rocwright.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
 from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import lookup
-from rocwright.export.model import File, Files, Subject, lines_of, variable
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
 from rocwright.model.step_environment import EPOCH, PACKAGES
@@ -21,7 +21,7 @@ _REPOSITORY = "@REPOSITORY@"
 _NAMES = "@NAMES@"
 
 
-def root_files(subject: Subject) -> Files:
+def root_files(subject: ExportSubject) -> Files:
     """The package lists of every root, and the scripts that make the roots of them."""
     found: Files = {}
     for root in subject.roots:
@@ -34,13 +34,13 @@ def root_files(subject: Subject) -> Files:
             found[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
             if manager.settings:
                 settings = manager.settings.replace("{snapshot}", manager.snapshot_of(root.suite))
-                found[f"base/{root.role}.conf"] = File(settings.lstrip("\n").encode())
+                found[f"base/{root.role}.conf"] = ExportFile(settings.lstrip("\n").encode())
     if from_packages(subject):
         found["base/make-root.sh"] = _make_root(subject)
     return found
 
 
-def from_packages(subject: Subject) -> list[LockedRoot]:
+def from_packages(subject: ExportSubject) -> list[LockedRoot]:
     """The roots that are made from packages alone, outside of the engine."""
     return [root for root in subject.roots if not root.image]
 
@@ -55,13 +55,13 @@ def _asked(pin: FilePin) -> str:
             return pin.filename
 
 
-def _action(subject: Subject, role: str) -> BaseAction:
+def _action(subject: ExportSubject, role: str) -> BaseAction:
     step: Step = next(one for one in subject.plan.steps if one.name == f"root/{role}")
     assert isinstance(step.action, BaseAction)
     return step.action
 
 
-def _make_root(subject: Subject) -> File:
+def _make_root(subject: ExportSubject) -> ExportFile:
     roots = from_packages(subject)
     cases = []
     for root in roots:
@@ -85,7 +85,7 @@ def _make_root(subject: Subject) -> File:
     )
     text = text.replace("@ALONE@", shlex.join(ALONE)).replace("@EPOCH@", str(EPOCH))
     text = text.replace("@MMDEBSTRAP@", " ".join(_standing(word, stands) for word in words))
-    return File(text.encode(), executable=True)
+    return ExportFile(text.encode(), executable=True)
 
 
 def _standing(word: str, stands: dict[str, str]) -> str:
@@ -97,7 +97,7 @@ def _standing(word: str, stands: dict[str, str]) -> str:
     return shell(word)
 
 
-def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
+def _stage_script(root: LockedRoot, manager: PackageManager) -> ExportFile:
     """Run in the image: exactly the packages of the lock, each checked; what is no part of the root goes."""
     name = variable("packages", root.role)
     snapshot = manager.snapshot_of(root.suite)
@@ -136,7 +136,7 @@ def _stage_script(root: LockedRoot, manager: PackageManager) -> File:
     return lines_of(lines, executable=True)
 
 
-def bootstrap(root: LockedRoot, subject: Subject) -> tuple[str, str] | None:
+def bootstrap(root: LockedRoot, subject: ExportSubject) -> tuple[str, str] | None:
     """The program that makes a root of the archive on a machine that has it, and the command for the packages
     in "$@"; None where the package manager knows no such way."""
     manager = lookup("package manager", root.manager, subject.catalog.managers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rocwright.catalog.model import Component, Serve
 from rocwright.export.arguments import component_arguments, image_of
-from rocwright.export.model import File, Files, Subject, lines_of, slug, variable
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.steps import ImageAction
 from rocwright.plan.values import expand, present
@@ -34,7 +34,7 @@ class Served:
     built: bool
 
 
-def served(subject: Subject) -> Iterator[Served]:
+def served(subject: ExportSubject) -> Iterator[Served]:
     """The components of a lock that a recipe says how to run."""
     images = {
         step.component: step.action.reference
@@ -54,7 +54,7 @@ def served(subject: Subject) -> Iterator[Served]:
             )
 
 
-def served_env(subject: Subject, component: Component) -> Iterator[Variable]:
+def served_env(subject: ExportSubject, component: Component) -> Iterator[Variable]:
     """The variables of a component's `serve` that hold for this lock, each with its reason, behind those of
     what it was built on and that runs no command of its own."""
     assert component.serve is not None
@@ -74,28 +74,28 @@ def served_env(subject: Subject, component: Component) -> Iterator[Variable]:
             yield Variable(name=name, value=value, why=why or "as the recipe says")
 
 
-def warnings(subject: Subject) -> list[str]:
+def warnings(subject: ExportSubject) -> list[str]:
     """What is said before anything is run."""
     stack = subject.catalog.stack(subject.lock.request.stack)
     told = [f"WARNING: {stack.warning}"] if stack.warning else []
     return [*told, *([f"Better, if it is available: the stack {stack.prefer}"] if stack.prefer else [])]
 
 
-def not_run(subject: Subject) -> str:
+def not_run(subject: ExportSubject) -> str:
     """Why a stack has nothing to run, in words."""
     return f"{subject.lock.request.stack} has no component with a recipe for running in a container"
 
 
-def run_scripts(subject: Subject) -> Files:
+def run_scripts(subject: ExportSubject) -> Files:
     """`run-COMPONENT.sh` for each component that is run."""
     return {f"run-{slug(one.component.name)}.sh": _script(one, subject) for one in served(subject)}
 
 
-def _script(one: Served, subject: Subject) -> File:
+def _script(one: Served, subject: ExportSubject) -> ExportFile:
     return lines_of(_lines(one, subject), executable=True)
 
 
-def _lines(one: Served, subject: Subject) -> Iterator[str]:
+def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
     name, serve = slug(one.component.name), one.serve
     yield "#!/bin/sh"
     yield (

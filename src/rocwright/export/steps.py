@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.model import Env
-from rocwright.execution.jobs.forms import Wanted, job_tools, numbers
+from rocwright.execution.jobs.forms import JobsRequest, job_tools, numbers
 from rocwright.execution.run import GUARDS, environment, install_script
 from rocwright.export.arguments import TARGETS
 from rocwright.export.jobs import fewer, jobs_lines
-from rocwright.export.model import File, Files, Subject, lines_of, variable
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.step_environment import SOURCE
 from rocwright.model.steps import RunAction, Step
@@ -22,7 +22,7 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private characters around a name that stands for a variable of the script."""
 
 
-def step_files(subject: Subject) -> Files:
+def step_files(subject: ExportSubject) -> Files:
     """A script for each run step, and the guards that they call."""
     found: Files = {}
     for step in subject.plan.steps:
@@ -30,7 +30,7 @@ def step_files(subject: Subject) -> Files:
             found[script_path(step)] = _script(step, step.action, subject)
             if step.action.guard:
                 for path in sorted((DATA / "guards").glob("*.py")):
-                    found[f"guards/{path.name}"] = File(path.read_bytes())
+                    found[f"guards/{path.name}"] = ExportFile(path.read_bytes())
     return found
 
 
@@ -44,7 +44,7 @@ def cache_of(step: Step) -> str:
     return f"rocwright-ccache-{step.domain[:32]}"
 
 
-def passed_on(step: Step, subject: Subject) -> tuple[str, ...]:
+def passed_on(step: Step, subject: ExportSubject) -> tuple[str, ...]:
     """The names of the values that a step's script takes from its environment."""
     locked = subject.locked(step)
     if locked is None:
@@ -53,11 +53,11 @@ def passed_on(step: Step, subject: Subject) -> tuple[str, ...]:
     return ("JOBS", TARGETS, variable(locked.name, "version"), *commit)
 
 
-def _script(step: Step, action: RunAction, subject: Subject) -> File:
+def _script(step: Step, action: RunAction, subject: ExportSubject) -> ExportFile:
     return lines_of(_lines(step, action, subject), executable=True)
 
 
-def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
+def _lines(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[str]:
     locked = subject.locked(step)
     defaults: dict[str, str] = {}
     if locked is not None:
@@ -92,7 +92,7 @@ def _lines(step: Step, action: RunAction, subject: Subject) -> Iterator[str]:
     yield from action.commands
 
 
-def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, str]:
+def _environment(step: Step, action: RunAction, subject: ExportSubject) -> dict[str, str]:
     """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
     root = next(one.key for one in step.inputs if one.name == "root")
     own = _own(step, subject)
@@ -100,7 +100,7 @@ def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, s
     count = {name: fewer(taken, step.resources.memory) for name, taken in memory.items()}
     jobs = {
         name: value.replace("0", f"{_OPEN}{count.get(name, 'JOBS')}{_CLOSE}")
-        for name, value in numbers(Wanted(jobs=0)).env.items()
+        for name, value in numbers(JobsRequest(jobs=0)).env.items()
     }
     whole = environment(action, jobs) | own | {"CCACHE_NAMESPACE": root[:16]}
     return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
@@ -108,7 +108,7 @@ def _environment(step: Step, action: RunAction, subject: Subject) -> dict[str, s
     }
 
 
-def _own(step: Step, subject: Subject) -> dict[str, str]:
+def _own(step: Step, subject: ExportSubject) -> dict[str, str]:
     """The recipe's variables, with names of the script's where an argument stands in them."""
     locked = subject.locked(step)
     if locked is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rocwright.export.model import Files, Subject, lines_of
+from rocwright.export.model import ExportSubject, Files, lines_of
 
 NAME, FAILED = "rocwright-cycle@", "rocwright-failed@"
 
 
-def timer(_: Subject) -> Files:
+def timer(_: ExportSubject) -> Files:
     """`rocwright-cycle@.service` and `.timer`, and `rocwright-failed@.service`, which tells that a cycle
     could not run: an instance is named after the folder of a project."""
     return {

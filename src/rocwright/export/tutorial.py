@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rocwright.export.arguments import arguments
-from rocwright.export.model import Files, Subject, lines_of, slug, variable
+from rocwright.export.model import ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.quote import comment
 from rocwright.export.run import warnings
 
 
-def tutorial(subject: Subject) -> Files:
+def tutorial(subject: ExportSubject) -> Files:
     """One page for who has the exported files and wants a newer version in them."""
     return {"TUTORIAL.md": lines_of(_lines(subject))}
 
@@ -20,7 +20,7 @@ def _code(text: str) -> str:
     return f"`{comment(text).replace('`', chr(39))}`"
 
 
-def _lines(subject: Subject) -> Iterator[str]:
+def _lines(subject: ExportSubject) -> Iterator[str]:
     lock = subject.lock
     request = lock.request
     yield f"# {comment(request.stack)} for {comment(', '.join(request.gpu))} on {comment(request.base)}"

@@ -11,7 +11,7 @@ from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.model import Component, Windows
 from rocwright.catalog.place import GitPlace
 from rocwright.export.edits import PROGRAM
-from rocwright.export.model import Subject, slug
+from rocwright.export.model import ExportSubject, slug
 from rocwright.export.quote import comment, powershell
 from rocwright.model.steps import IndexOrigin, TreeAction
 from rocwright.plan.make import PREPARED
@@ -36,7 +36,7 @@ function Get-Told([string]$Program, [string[]]$Words) {
 }"""
 
 
-def builds_there(subject: Subject) -> bool:
+def builds_there(subject: ExportSubject) -> bool:
     """Whether every recipe of a lock, and the provider of its ROCm, say how it is done on Windows."""
     rocm = subject.lock.rocm
     known = rocm is not None and bool(subject.catalog.provider(rocm.name).windows)
@@ -44,7 +44,7 @@ def builds_there(subject: Subject) -> bool:
     return known and bool(parts) and all(parts)
 
 
-def environment(subject: Subject) -> Iterator[str]:
+def environment(subject: ExportSubject) -> Iterator[str]:
     """environment.ps1: to be called with a dot before it, since it sets variables of who calls it."""
     yield "# usage: . .\\environment.ps1 [-Folder FOLDER] [-Component NAME]"
     yield "param([string]$Folder = 'venv', [string]$Component = '')"
@@ -76,7 +76,7 @@ def environment(subject: Subject) -> Iterator[str]:
     yield "}"
 
 
-def build(subject: Subject) -> Iterator[str]:
+def build(subject: ExportSubject) -> Iterator[str]:
     """build.ps1: in a developer prompt of Visual Studio, with git."""
     yield "# usage, in a developer prompt of Visual Studio that has git:"
     yield "#   .\\build.ps1 [-Folder FOLDER] [-Dlls FOLDER,...] [-Jobs NUMBER]"
@@ -92,7 +92,7 @@ def build(subject: Subject) -> Iterator[str]:
         yield from _built(subject, locked)
 
 
-def _built(subject: Subject, locked: LockedComponent) -> Iterator[str]:
+def _built(subject: ExportSubject, locked: LockedComponent) -> Iterator[str]:
     component, windows = subject.catalog.component(locked.name), _windows(subject, locked)
     assert windows is not None
     yield ""
@@ -147,14 +147,14 @@ def _source(component: Component, locked: LockedComponent) -> Iterator[str]:
         yield f"Invoke-Checked 'git' @('-C', $tree, {words})"
 
 
-def _edited(subject: Subject, locked: LockedComponent, name: str) -> Iterator[str]:
+def _edited(subject: ExportSubject, locked: LockedComponent, name: str) -> Iterator[str]:
     for step in subject.plan.steps:
         if step.name == name and isinstance(step.action, TreeAction) and step.action.edits:
             program, edits = powershell(PROGRAM), powershell(f"edits/{slug(step.name)}.json")
             yield f"Invoke-Checked $python @((Join-Path $here {program}), (Join-Path $here {edits}), $tree)"
 
 
-def _installed(subject: Subject) -> Iterator[str]:
+def _installed(subject: ExportSubject) -> Iterator[str]:
     """Python packages in the lock's versions; as they are asked for where the lock has none yet."""
     python, rocm = subject.lock.python, subject.lock.rocm
     index = subject.catalog.provider(rocm.name).shelf_of(rocm.version).index if rocm is not None else ""
@@ -169,12 +169,12 @@ def _installed(subject: Subject) -> Iterator[str]:
             yield f"Invoke-Checked $python @({words})"
 
 
-def _windows(subject: Subject, locked: LockedComponent) -> Windows | None:
+def _windows(subject: ExportSubject, locked: LockedComponent) -> Windows | None:
     """What the recipe says, where its source is a git repository: a clone there holds what a build needs."""
     return subject.catalog.component(locked.name).windows if locked.kind == "git" else None
 
 
-def _variables(subject: Subject, locked: LockedComponent) -> dict[str, str]:
+def _variables(subject: ExportSubject, locked: LockedComponent) -> dict[str, str]:
     component, windows = subject.catalog.component(locked.name), _windows(subject, locked)
     assert windows is not None
     release = component.released(locked.version)
@@ -190,5 +190,5 @@ def _variables(subject: Subject, locked: LockedComponent) -> dict[str, str]:
     )
 
 
-def _python(subject: Subject) -> str:
+def _python(subject: ExportSubject) -> str:
     return subject.lock.provided.get("python", "3")

@@ -13,7 +13,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.export.compose import compose
 from rocwright.export.containerfile import containerfile
 from rocwright.export.github import github
-from rocwright.export.model import Files, Subject
+from rocwright.export.model import ExportSubject, Files
 from rocwright.export.nspawn import nspawn
 from rocwright.export.pipeline import pipeline
 from rocwright.export.powershell import powershell_scripts
@@ -27,7 +27,7 @@ from rocwright.model.steps import BuiltinOrigin
 from rocwright.resolve.model import Lock
 from rocwright.sources.archive import pack
 
-FORMATS: Mapping[str, Callable[[Subject], Files]] = {
+FORMATS: Mapping[str, Callable[[ExportSubject], Files]] = {
     "containerfile": containerfile,
     "pipeline": pipeline,
     "nspawn": nspawn,
@@ -47,7 +47,7 @@ def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
 
     Raises InputError for a format that there is not, and for a stack that it says nothing of.
     """
-    subject = Subject.of(lock, catalog, carried_sources(lock, catalog))
+    subject = ExportSubject.of(lock, catalog, carried_sources(lock, catalog))
     if format_ == "all":
         found = {name: make(subject) for name, make in FORMATS.items()}
         return {f"{name}/{path}": file for name, files in found.items() for path, file in files.items()}

@@ -10,7 +10,7 @@ from typing import cast
 from rocbase.errors import InputError
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Executor
-from rocwright.execution.options import LOCAL, Options, Outcome
+from rocwright.execution.options import LOCAL, Options, StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.farm.extra import check_installed
@@ -77,7 +77,7 @@ def run_steps(
     expected: Mapping[str, Expected],
     progress: Progress,
     under_way: Notes | None = None,
-) -> Outcome:
+) -> StepsOutcome:
     """Run every step that must run, by the executor that the options name.
 
     Raises what `schedule` raises, and InputError for a name that nobody knows.

@@ -12,7 +12,7 @@ from rocbase.errors import ExplainedError, InputError, from_dict
 from rocbase.model import Frozen
 from rocwheel.version import __version__
 from rocwright.execution.exec_step import load_step
-from rocwright.execution.executor import Alone, Ended, Offer, Task
+from rocwright.execution.executor import Alone, Ended, ExecutorOffer, Task
 from rocwright.store import open_store
 from rocwright.store.model import Record
 
@@ -126,7 +126,7 @@ class Reply(Frozen):
         )
 
 
-class Told(Frozen):
+class TaskEvent(Frozen):
     """What happened to a task meanwhile: it started, with so many jobs and bytes; lines; what it uses."""
 
     id: str
@@ -163,8 +163,8 @@ class Place(Frozen):
     why: str = ""
     runs: tuple[Runs, ...] = ()
 
-    def offer(self) -> Offer:
+    def offer(self) -> ExecutorOffer:
         """As an executor tells it."""
-        return Offer(
+        return ExecutorOffer(
             name=self.name, cores=self.cores, memory=self.memory, disk=self.disk, features=self.features
         )

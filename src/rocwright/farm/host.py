@@ -14,15 +14,15 @@ from queue import SimpleQueue
 
 from rocbase.errors import OutOfDiskError
 from rocwright import sandbox
-from rocwright.execution.executor import Ended, Event, Line, Offer, Sampled, Started, Task
+from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Sampled, Started, Task
 from rocwright.execution.options import Options
 from rocwright.failures import as_known
-from rocwright.farm.handed import Handed, Place, Reply, Runs, Told
+from rocwright.farm.handed import Handed, Place, Reply, Runs, TaskEvent
 from rocwright.farm.local import LocalExecutor
 from rocwright.home import Home
 from rocwright.machine.architecture import host as architecture
 
-Tell = Callable[[Told], None]
+Tell = Callable[[TaskEvent], None]
 MOST_LINES = 500
 """Lines that are told at once."""
 
@@ -49,7 +49,7 @@ class _Has:
         )
 
 
-class Host:
+class TaskHost:
     """Runs tasks for others, several at once, by one local executor; many threads may ask it to.
 
     One thread has to do with the executor; it is woken when something is asked of it.
@@ -95,7 +95,7 @@ class Host:
         """What this machine is, has and offers now."""
         offers = [*self._executor.offers()]
         why = "it was asked to end" if self.draining else "" if offers else "its disk is nearly full"
-        offer = offers[0] if offers else Offer(name="", cores=self.options.jobs, memory=0, disk=0)
+        offer = offers[0] if offers else ExecutorOffer(name="", cores=self.options.jobs, memory=0, disk=0)
         return Place(
             name=self.name,
             cores=offer.cores,
@@ -166,12 +166,12 @@ class Host:
                         self._lines(task_id, lines)
                 case Started():
                     known.jobs = event.jobs
-                    known.tell(Told(id=task_id, kind="started", jobs=event.jobs, memory=event.memory))
+                    known.tell(TaskEvent(id=task_id, kind="started", jobs=event.jobs, memory=event.memory))
                 case Sampled():
                     self._lines(task_id, lines)
                     known.memory = event.memory
                     used = {"jobs": event.jobs, "memory": event.memory, "processes": event.processes}
-                    known.tell(Told(id=task_id, kind="sampled", **used))
+                    known.tell(TaskEvent(id=task_id, kind="sampled", **used))
                 case Ended():
                     self._lines(task_id, lines)
                     del self._running[task_id]
@@ -184,4 +184,4 @@ class Host:
     def _lines(self, task_id: str, lines: dict[str, list[str]]) -> None:
         some = lines.pop(task_id, [])
         if some and task_id in self._running:
-            self._running[task_id].tell(Told(id=task_id, kind="lines", lines=tuple(some)))
+            self._running[task_id].tell(TaskEvent(id=task_id, kind="lines", lines=tuple(some)))

@@ -14,7 +14,7 @@ from typing import Self
 from rocbase.errors import ExplainedError, FailureClass
 from rocwright.execution.disk import DiskWatch, places, stopped, storage_of, volumes
 from rocwright.execution.estimate import compiles
-from rocwright.execution.executor import Ended, Event, Line, Offer, Queued, Sampled, Started, Task
+from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Queued, Sampled, Started, Task
 from rocwright.execution.jobs.room import free_memory, read_room
 from rocwright.execution.jobs.server import JobServer, Seat
 from rocwright.execution.options import LOCAL, Options
@@ -82,13 +82,13 @@ class LocalExecutor:
             one.cancel()
         self._open.__exit__(kind, error, trace)
 
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[ExecutorOffer]:
         """This machine, as far as the build may have it; nothing once a disk of it is nearly full."""
         if self._disk.full is not None:
             return ()
         room = read_room(self._options.memory, None)
         free = sum(one.free for one in volumes({"build folders": self._home.work}))
-        return (Offer(name=LOCAL, cores=self._options.jobs, memory=room.total, disk=free),)
+        return (ExecutorOffer(name=LOCAL, cores=self._options.jobs, memory=room.total, disk=free),)
 
     def submit(self, task: Task) -> None:
         self._queue.append(task)

@@ -32,7 +32,7 @@ from rocbase.processes.python import python_module
 from rocbase.units import count, printable, size
 from rocwright.config import config
 from rocwright.execution.estimate import most_jobs
-from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Started, Task, ended
+from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Lost, Queued, Started, Task, ended
 from rocwright.execution.killed import interrupted
 from rocwright.execution.options import Options
 from rocwright.farm.handed import Place
@@ -229,7 +229,7 @@ class SlurmExecutor:
             self._cluster.cancel(job.number)
         self._open.close()
 
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[ExecutorOffer]:
         return [one.offer() for one in self._places]
 
     def submit(self, task: Task) -> None:

@@ -18,7 +18,7 @@ REMEMBERED = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class FarmView:
     """The machines that are there, those that went with the seconds since then, and why nothing is known."""
 
     places: tuple[Place, ...] = ()
@@ -33,11 +33,11 @@ class View:
     ask: Callable[[], list[Place]]
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: Seen = Seen()
+    _seen: FarmView = FarmView()
     _asked: float | None = None
     _last: dict[str, tuple[Place, float]] = field(default_factory=dict)
 
-    def look(self) -> Seen:
+    def look(self) -> FarmView:
         """The farm as it is now."""
         with self._lock:
             now = self.clock()
@@ -46,13 +46,13 @@ class View:
                 self._asked = self.clock()
             return self._seen
 
-    def _look(self, now: float) -> Seen:
+    def _look(self, now: float) -> FarmView:
         try:
             places = self.ask()
         except ExplainedError as error:
-            return Seen(silent=f"{error.message}: {error.cause}")
+            return FarmView(silent=f"{error.message}: {error.cause}")
         here = {one.name for one in places}
         self._last |= {one.name: (one, now) for one in places}
         self._last = {name: told for name, told in self._last.items() if now - told[1] <= REMEMBERED}
         gone = ((one, now - seen) for name, (one, seen) in self._last.items() if name not in here)
-        return Seen(places=tuple(places), gone=tuple(gone))
+        return FarmView(places=tuple(places), gone=tuple(gone))

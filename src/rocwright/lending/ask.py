@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.execution.runs import UnderWay
-from rocwright.lending.model import Evidence, Wanted
+from rocwright.lending.model import Evidence, VerifyWish
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
@@ -29,7 +29,7 @@ LENT = "lent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class LentEvidence:
     """Evidence, what its owner's key is called here and its id, and whether it is on record here only now."""
 
     by: str
@@ -55,7 +55,7 @@ def working(project: Project) -> WorkingStore:
     return store
 
 
-def wanted(project: Project, lock: Lock, device: str) -> Wanted:
+def wanted(project: Project, lock: Lock, device: str) -> VerifyWish:
     """What is wanted of a machine. Raises InputError where it is not built, or not for that device."""
     if device and device not in lock.request.gpu:
         raise InputError(
@@ -65,7 +65,7 @@ def wanted(project: Project, lock: Lock, device: str) -> Wanted:
         )
     outputs = built_outputs(project, make_plan(lock, project.catalog))
     artifacts = {name: one.sha256 for name, one in outputs.items()}
-    return Wanted(lock=lock_text(lock), artifacts=artifacts, device=device)
+    return VerifyWish(lock=lock_text(lock), artifacts=artifacts, device=device)
 
 
 def needed(plan: Plan, catalog: Catalog) -> list[Step]:
@@ -74,7 +74,7 @@ def needed(plan: Plan, catalog: Catalog) -> list[Step]:
     return [one for one in plan.steps if one.name in names]
 
 
-def put(project: Project, lock: Lock, what: Wanted) -> None:
+def put(project: Project, lock: Lock, what: VerifyWish) -> None:
     """Put it where machines look for it, and what they need. Raises InputError, NetworkError."""
     store = working(project)
     for step in needed(make_plan(lock, project.catalog), project.catalog):
@@ -88,7 +88,7 @@ def put(project: Project, lock: Lock, what: Wanted) -> None:
     store.say_word("wanted", what.id, what.model_dump_json())
 
 
-def answers(project: Project, lock: Lock, what: Wanted, say: Callable[[str], None]) -> list[Answer]:
+def answers(project: Project, lock: Lock, what: VerifyWish, say: Callable[[str], None]) -> list[LentEvidence]:
     """The evidence that trusted machines gave; what is new of it goes on record here.
 
     What does not fit what is wanted is refused, which is told.
@@ -100,11 +100,11 @@ def answers(project: Project, lock: Lock, what: Wanted, say: Callable[[str], Non
             new = records.run(evidence.run) is None
         if new:
             _keep(project, lock, evidence, key.name, key.keyid, say)
-        found.append(Answer(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
+        found.append(LentEvidence(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
     return found
 
 
-def evidence_of(shared: SharedStore, what: Wanted) -> Iterator[tuple[TrustedKey, Evidence]]:
+def evidence_of(shared: SharedStore, what: VerifyWish) -> Iterator[tuple[TrustedKey, Evidence]]:
     """The evidence in a store that counts, each with the key that signed it."""
     for key, word in shared.words("evidence", what.id):
         try:
@@ -121,7 +121,7 @@ def evidence_of(shared: SharedStore, what: Wanted) -> Iterator[tuple[TrustedKey,
         yield key, evidence
 
 
-def _odd(evidence: Evidence, what: Wanted) -> str:
+def _odd(evidence: Evidence, what: VerifyWish) -> str:
     """Why evidence does not count; "" where it does."""
     if evidence.wanted != what.id:
         return "it is of something else"
@@ -131,7 +131,7 @@ def _odd(evidence: Evidence, what: Wanted) -> str:
     return f"{strange[0].component}: {strange[0].name}: it is of another artifact" if strange else ""
 
 
-def _fits(finding: Finding, what: Wanted) -> bool:
+def _fits(finding: Finding, what: VerifyWish) -> bool:
     known = what.artifacts.get(finding.component)
     return known is not None and finding.sha256 in ("", known)
 

@@ -20,7 +20,7 @@ from rocwheel.version import __version__
 from rocwright.catalog.load import Catalog
 from rocwright.home import Home
 from rocwright.lending.ask import evidence_of, needed
-from rocwright.lending.model import Card, Evidence, Wanted
+from rocwright.lending.model import Card, Evidence, VerifyWish
 from rocwright.machine.model import Machine
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
@@ -42,10 +42,10 @@ PART_OF_MEMORY = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class OfferedWish:
     """What is wanted, by whom, and why it is not run here; "" where it is."""
 
-    wanted: Wanted
+    wanted: VerifyWish
     by: str
     why_not: str
     lock: Lock | None = None
@@ -76,14 +76,14 @@ class Lender:
         self._failed: set[str] = set()
         """What could not be tried here: it is not tried again."""
 
-    def look(self) -> list[Seen]:
+    def look(self) -> list[OfferedWish]:
         """All that trusted keys want, and whether this machine is for it. Raises NetworkError, InputError."""
         return [one for name in self._shared.names("wanted") for one in self._seen(name)]
 
-    def _seen(self, name: str) -> Iterator[Seen]:
+    def _seen(self, name: str) -> Iterator[OfferedWish]:
         for key, word in self._shared.words("wanted", name):
             try:
-                wanted = Wanted.model_validate_json(word.content)
+                wanted = VerifyWish.model_validate_json(word.content)
             except ValidationError as error:
                 why = error.errors()[0]["msg"]
                 self._shared.say(f"{self._shared.name}: what {key.name} wants cannot be read: {why}")
@@ -94,25 +94,25 @@ class Lender:
             yield self._judged(wanted, key.name)
             return
 
-    def _judged(self, wanted: Wanted, by: str) -> Seen:
+    def _judged(self, wanted: VerifyWish, by: str) -> OfferedWish:
         if wanted.rocwright != __version__:
             why = f"it is for rocwright {wanted.rocwright}, and this is {__version__}"
-            return Seen(wanted=wanted, by=by, why_not=why)
+            return OfferedWish(wanted=wanted, by=by, why_not=why)
         if wanted.device not in self.devices:
-            return Seen(wanted=wanted, by=by, why_not=f"this machine has no {wanted.device}")
+            return OfferedWish(wanted=wanted, by=by, why_not=f"this machine has no {wanted.device}")
         if wanted.id in self._failed:
-            return Seen(wanted=wanted, by=by, why_not="it could not be tried here")
+            return OfferedWish(wanted=wanted, by=by, why_not="it could not be tried here")
         try:
             with self._project(wanted) as (_, lock):
                 pass
         except ExplainedError as error:
-            return Seen(wanted=wanted, by=by, why_not=f"{error.message}: {error.cause}")
+            return OfferedWish(wanted=wanted, by=by, why_not=f"{error.message}: {error.cause}")
         done = [key for key, _ in evidence_of(self._shared, wanted)]
         if done:
-            return Seen(wanted=wanted, by=by, why_not=f"{done[0].name} has verified it", lock=lock)
-        return Seen(wanted=wanted, by=by, why_not="", lock=lock)
+            return OfferedWish(wanted=wanted, by=by, why_not=f"{done[0].name} has verified it", lock=lock)
+        return OfferedWish(wanted=wanted, by=by, why_not="", lock=lock)
 
-    def run(self, one: Seen) -> Evidence | None:
+    def run(self, one: OfferedWish) -> Evidence | None:
         """Verify it, and put what was found into the store; None where another machine does.
 
         Raises what verifying raises, and NetworkError where the lease was lost.
@@ -129,7 +129,7 @@ class Lender:
         self.store.say_word("evidence", one.wanted.id, evidence.model_dump_json())
         return evidence
 
-    def _verified(self, one: Seen) -> Evidence:
+    def _verified(self, one: OfferedWish) -> Evidence:
         started, begun, run = now(), time.monotonic(), new_run_id()
         memory = self.machine.memory
         with self._project(one.wanted) as (project, lock):
@@ -152,7 +152,7 @@ class Lender:
             findings=tuple(findings),
         )
 
-    def _fetch(self, project: Project, lock: Lock, wanted: Wanted) -> None:
+    def _fetch(self, project: Project, lock: Lock, wanted: VerifyWish) -> None:
         """Have what is verified and what it needs here. Raises InputError where the store lacks some."""
         plan = make_plan(lock, project.catalog)
         for step in needed(plan, project.catalog):
@@ -173,7 +173,7 @@ class Lender:
             )
 
     @contextlib.contextmanager
-    def _project(self, wanted: Wanted) -> Iterator[tuple[Project, Lock]]:
+    def _project(self, wanted: VerifyWish) -> Iterator[tuple[Project, Lock]]:
         """A project in a folder of its own that goes again, and its lock. Raises InputError where that does
         not fit the recipes here."""
         with temporary_folder("lent") as folder:

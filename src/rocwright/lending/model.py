@@ -18,7 +18,7 @@ MOST_FINDINGS = 20_000
 """What evidence may tell; a suite for a GPU has some 400."""
 
 
-class Wanted(Frozen):
+class VerifyWish(Frozen):
     """A lock, as text, whose artifacts (hex sha256 by component) are to be verified on a `device`: a target,
     or "" for any machine, on its processor."""
 

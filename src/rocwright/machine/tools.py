@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rocbase.errors import ExplainedError
 from rocbase.processes.run import run
-from rocwright.diagnosis.facts import HostFacts, Tool
+from rocwright.diagnosis.facts import HostFacts, VersionedTool
 
 LIMIT = 2.0
 """Seconds that a program may take to say its version."""
@@ -20,7 +20,7 @@ def read_tools(facts: HostFacts) -> dict[str, str]:
         return {tool.program: version for tool, version in zip(facts.tool, found, strict=True) if version}
 
 
-def _version(tool: Tool) -> str:
+def _version(tool: VersionedTool) -> str:
     try:
         done = run([tool.program, *tool.arguments], timeout=LIMIT)
     except (ExplainedError, OSError):

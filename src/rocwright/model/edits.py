@@ -15,7 +15,7 @@ TARGETS = "{targets}"
 """In `with` the targets asked for, separated by `;`; as an entry of `add` one entry for each of them."""
 
 
-class Kind(StrEnum):
+class EditKind(StrEnum):
     """How an edit says what it changes; each word is the field that says it."""
 
     LITERAL = "literal"
@@ -116,19 +116,19 @@ class Edit(Frozen):
     confidence: str = ""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EditKind:
         """Which of the seven ways it is."""
         return self._ways()[0]
 
-    def _ways(self) -> list[Kind]:
+    def _ways(self) -> list[EditKind]:
         said = {
-            Kind.LITERAL: self.literal,
-            Kind.REGEX: self.regex,
-            Kind.CMAKE_MINIMUM: self.minimum,
-            Kind.INCLUDE: self.include,
-            Kind.LIST: self.variable,
-            Kind.RULE: self.rule,
-            Kind.DIFF: self.diff,
+            EditKind.LITERAL: self.literal,
+            EditKind.REGEX: self.regex,
+            EditKind.CMAKE_MINIMUM: self.minimum,
+            EditKind.INCLUDE: self.include,
+            EditKind.LIST: self.variable,
+            EditKind.RULE: self.rule,
+            EditKind.DIFF: self.diff,
         }
         return [kind for kind, value in said.items() if value]
 
@@ -137,20 +137,20 @@ class Edit(Frozen):
         ways = self._ways()
         if len(ways) != 1:
             raise ValueError(
-                f"an edit needs exactly one of {', '.join(Kind)}; this one has {' and '.join(ways) or 'none'}"
+                f"an edit needs exactly one of {', '.join(EditKind)}, not {' and '.join(ways) or 'none'}"
             )
         (kind,) = ways
-        if (self.replacement is not None) != (kind in (Kind.LITERAL, Kind.REGEX)):
+        if (self.replacement is not None) != (kind in (EditKind.LITERAL, EditKind.REGEX)):
             raise ValueError("`with` goes with `literal` or `regex`, and with no other kind")
-        if bool(self.add) != (kind is Kind.LIST):
+        if bool(self.add) != (kind is EditKind.LIST):
             raise ValueError("`add` goes with `list`, and with no other kind")
-        if self.below and kind is not Kind.INCLUDE:
+        if self.below and kind is not EditKind.INCLUDE:
             raise ValueError("`below` goes with `include` only")
-        if bool(self.file) == (kind is Kind.DIFF):
+        if bool(self.file) == (kind is EditKind.DIFF):
             raise ValueError("`file` names the file to edit; a diff names its files itself")
-        if self.patch and kind is not Kind.DIFF:
+        if self.patch and kind is not EditKind.DIFF:
             raise ValueError("`patch` is the text of a diff: name its file with `diff`")
-        if kind is Kind.REGEX:
+        if kind is EditKind.REGEX:
             _check_regex(self.regex)
         return self
 

@@ -7,13 +7,13 @@ import sys
 from rocbase.errors import ExplainedError
 from rocwright.config import config
 from rocwright.home import Home
-from rocwright.notify.look import Order, look
+from rocwright.notify.look import LookOrder, look
 
 
 def main(order: str) -> bool:
     """Look once, as the order (JSON) says; False where that could not be done."""
     try:
-        look(Home.default(), config(), Order.model_validate_json(order))
+        look(Home.default(), config(), LookOrder.model_validate_json(order))
     except (ExplainedError, OSError):
         return False
     return True

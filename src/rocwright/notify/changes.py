@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Destination, Kind
-from rocwright.notify.model import BROKEN, FINE, PASSING, Change, Fact, Ledger, Told
+from rocwright.notify.model import BROKEN, FINE, PASSING, DeliveryState, Fact, Ledger, StateChange
 
 ROW, PERSON, CHANNEL, CYCLES, WATCH, UNIT = "row ", "person ", "channel ", "cycles ", "watch ", "unit "
 """How keys of facts begin, by what they are about."""
@@ -86,7 +86,7 @@ def ident(kind: Kind, fact: Fact, at: str) -> str:
     return sha256_bytes("\0".join((kind, fact.key, fact.state, fact.mark, at)).encode())[:32]
 
 
-def wants(one: Destination, change: Change) -> bool:
+def wants(one: Destination, change: StateChange) -> bool:
     """Whether a destination asks for a change. Cycles are of no row: patterns of rows let them through."""
     if change.kind not in one.on:
         return False
@@ -97,12 +97,12 @@ def wants(one: Destination, change: Change) -> bool:
     return rows and channels
 
 
-def handed_out(ledger: Ledger, changes: Sequence[Change], destinations: Iterable[Destination]) -> Ledger:
+def handed_out(ledger: Ledger, changes: Sequence[StateChange], destinations: Iterable[Destination]) -> Ledger:
     """The ledger with these changes in the feed, and waiting for each who wants them; who is no longer in the
     settings is forgotten."""
     told = {}
     for one in destinations:
-        known = ledger.told.get(one.called, Told())
+        known = ledger.told.get(one.called, DeliveryState())
         mine = (*known.waiting, *(change for change in changes if wants(one, change)))
         told[one.called] = known.model_copy(update={"waiting": mine[-MOST_WAITING:]})
     kept = (*ledger.changes, *changes)[-MOST_CHANGES:]

@@ -10,7 +10,7 @@ from rocbase.errors import ExplainedError
 from rocbase.processes.python import python_module
 from rocbase.processes.run import run
 from rocwright.config import SecretUrl
-from rocwright.notify.model import Change
+from rocwright.notify.model import StateChange
 from rocwright.notify.words import body_of, title_of
 
 LIMIT = 25.0
@@ -23,7 +23,7 @@ NO_ANSWER = "no answer in time"
 _GOOD = {"mended", "promoted"}
 
 
-def deliver(to: SecretUrl, called: str, changes: Sequence[Change], *, doubt: bool = False) -> str:
+def deliver(to: SecretUrl, called: str, changes: Sequence[StateChange], *, doubt: bool = False) -> str:
     """Tell somebody of changes; why that did not work, "" where it did. It holds no secret."""
     good = all(one.kind in _GOOD for one in changes)
     return message(

@@ -15,7 +15,7 @@ from rocwright.notify.changes import CHANNEL, CYCLES, OVERDUE, PERSON, ROW, UNIT
 from rocwright.notify.model import BROKEN, FINE, PASSING, Fact
 from rocwright.records.model import Cell
 from rocwright.resolve.row import row_name
-from rocwright.watch.kept import Kept
+from rocwright.watch.kept import LastLook
 from rocwright.watch.model import Alarm, Caution
 
 PASSES = FailureClass.NETWORK.value, FailureClass.INTERRUPTED.value
@@ -59,7 +59,7 @@ def _row(cell: Cell) -> tuple[str, str | None]:
     return (FINE, cell.failure) if cell.failure in _NO_ROW else (f"{BROKEN} {cell.command}", FINE)
 
 
-def of_watch(looks: Iterable[Kept]) -> Iterator[Fact]:
+def of_watch(looks: Iterable[LastLook]) -> Iterator[Fact]:
     """What upstream did to what locks pin: each is something that a person must look at."""
     for look in looks:
         report = look.report

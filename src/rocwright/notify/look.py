@@ -17,7 +17,7 @@ from rocwright.home import Home
 from rocwright.notify import facts, ledger
 from rocwright.notify.changes import CYCLES, UNIT, handed_out, noted
 from rocwright.notify.deliver import NO_ANSWER, deliver, ping
-from rocwright.notify.model import Change, Fact, Ledger, Told
+from rocwright.notify.model import DeliveryState, Fact, Ledger, StateChange
 from rocwright.notify.words import change_of
 from rocwright.records.model import Which, now
 from rocwright.records.opening import read_records
@@ -30,7 +30,7 @@ FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=6)
 MOST_RUNNING = 1000
 
 
-class Order(Frozen):
+class LookOrder(Frozen):
     """What a look is for. `note`: how everything stands is noted, and nobody is told: before a command begins
     to change it. `every`: a cycle of `folder` is expected every so many hours, since `since`."""
 
@@ -40,7 +40,7 @@ class Order(Frozen):
     since: str = ""
 
 
-def look(home: Home, settings: Config, order: Order) -> None:
+def look(home: Home, settings: Config, order: LookOrder) -> None:
     """See what changed, and tell whoever wants to know. A delivery that fails waits for a later look.
 
     Raises InputError where another look takes too long, and OSError where the ledger cannot be kept.
@@ -57,9 +57,9 @@ def look(home: Home, settings: Config, order: Order) -> None:
 def add(home: Home, settings: Config, kind: Kind, fact: Fact) -> None:
     """Note one thing that somebody else saw, and tell of it; once, however often it is seen."""
     with ledger.alone(home):
-        known, changes = ledger.read(home), list[Change]()
+        known, changes = ledger.read(home), list[StateChange]()
         # all else that stands was there before anybody was to be told
-        known = known or _noted(home, settings, Order(), None)
+        known = known or _noted(home, settings, LookOrder(), None)
         if fact.key not in known.seen:
             changes = [change_of(kind, fact, now(), hidden=hidden(settings))]
             known = known.model_copy(update={"seen": known.seen | {fact.key: fact.state}})
@@ -77,12 +77,12 @@ def hidden(settings: Config) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _noted(home: Home, settings: Config, order: Order, before: Ledger | None) -> Ledger:
+def _noted(home: Home, settings: Config, order: LookOrder, before: Ledger | None) -> Ledger:
     """The ledger with all that changed since it was last written, waiting for who wants to know."""
     known, at = before or Ledger(since=now()), now()
     cycles = last_cycles(home)
     found = [*_of_upstream(home, cycles), *_of_cycles(settings.cycle, cycles, order, known)]
-    changes: list[Change] = []
+    changes: list[StateChange] = []
     with contextlib.ExitStack() as stack:
         records: Records | None = None
         # records that do not answer now do at a later look
@@ -106,7 +106,9 @@ def _of_upstream(home: Home, cycles: Iterable[CycleTold]) -> Iterator[Fact]:
         yield from facts.of_rows_not_tried(told, alarms)
 
 
-def _of_cycles(settings: Cycles, cycles: Iterable[CycleTold], order: Order, known: Ledger) -> Iterator[Fact]:
+def _of_cycles(
+    settings: Cycles, cycles: Iterable[CycleTold], order: LookOrder, known: Ledger
+) -> Iterator[Fact]:
     at, ended = datetime.now(UTC), {one.folder: one.ended for one in cycles}
     for folder in {*ended, *([order.folder] if order.folder else [])}:
         mine = folder == order.folder
@@ -161,16 +163,16 @@ def _told(home: Home, settings: Config, known: Ledger) -> None:
         update: dict[str, object] = {"told": known.told | told}
         if answer is not None:
             why = answer.result()
-            update["ping"] = _failed(known.ping, why) if why else Told(last_at=now())
+            update["ping"] = _failed(known.ping, why) if why else DeliveryState(last_at=now())
             update["pinged"] = known.pinged if why else known.pinged | good
     ledger.write(home, known.model_copy(update=update))
 
 
-def _is_due(told: Told) -> bool:
+def _is_due(told: DeliveryState) -> bool:
     return bool(told.waiting) and _may_try(told)
 
 
-def _may_try(told: Told) -> bool:
+def _may_try(told: DeliveryState) -> bool:
     return not told.again or datetime.fromisoformat(told.again) <= datetime.now(UTC)
 
 
@@ -186,12 +188,12 @@ def _to_ping(settings: Cycles, known: Ledger, cycles: dict[str, CycleTold]) -> d
     }
 
 
-def _delivered(one: Destination, told: Told) -> Told:
+def _delivered(one: Destination, told: DeliveryState) -> DeliveryState:
     why = deliver(one, one.called, told.waiting, doubt=told.sending)
-    return _failed(told, why) if why else Told(last=told.waiting[-1], last_at=now())
+    return _failed(told, why) if why else DeliveryState(last=told.waiting[-1], last_at=now())
 
 
-def _failed(told: Told, why: str) -> Told:
+def _failed(told: DeliveryState, why: str) -> DeliveryState:
     wait = min(FIRST_WAIT * 2 ** min(told.tries, 20), LONGEST_WAIT)
     again = (datetime.now(UTC) + wait).strftime("%Y-%m-%dT%H:%M:%SZ")
     return told.model_copy(

@@ -30,7 +30,7 @@ class Fact(NamedTuple):
     detail: tuple[str, ...] = ()
 
 
-class Change(Frozen):
+class StateChange(Frozen):
     """A change of state, told in words: `id` is its own for ever, `at` when it was seen (UTC, ISO 8601)."""
 
     id: str
@@ -43,7 +43,7 @@ class Change(Frozen):
     detail: tuple[str, ...] = ()
 
 
-class Told(Frozen):
+class DeliveryState(Frozen):
     """A destination: what it was told last, what waits for it.
 
     `sending` stands from the begin of a delivery to its answer: where it stands and nobody delivers, nobody
@@ -51,12 +51,12 @@ class Told(Frozen):
     at `again`.
     """
 
-    waiting: tuple[Change, ...] = ()
+    waiting: tuple[StateChange, ...] = ()
     sending: bool = False
     tries: int = 0
     error: str = ""
     again: str = ""
-    last: Change | None = None
+    last: StateChange | None = None
     last_at: str = ""
 
 
@@ -67,7 +67,7 @@ class Ledger(Frozen):
     id: str = Field(default_factory=lambda: secrets.token_hex(16))
     since: str
     seen: dict[str, str] = {}
-    changes: tuple[Change, ...] = ()
-    told: dict[str, Told] = {}
+    changes: tuple[StateChange, ...] = ()
+    told: dict[str, DeliveryState] = {}
     pinged: dict[str, str] = {}
-    ping: Told = Told()
+    ping: DeliveryState = DeliveryState()

@@ -10,7 +10,7 @@ from rocbase.units import count, printable
 from rocwright.config import KINDS, Kind
 from rocwright.diagnosis.masking import masked
 from rocwright.notify.changes import OVERDUE, ident
-from rocwright.notify.model import Change, Fact
+from rocwright.notify.model import Fact, StateChange
 
 LONGEST, MOST_LINES = 400, 6
 """Characters of a line, and lines about one change."""
@@ -33,11 +33,11 @@ def plain(text: str, hidden: Iterable[str] = ()) -> str:
 
 def change_of(
     kind: Kind, fact: Fact, at: str, more: Iterable[str] = (), hidden: Iterable[str] = ()
-) -> Change:
+) -> StateChange:
     """A change in words; `more` are lines about it, beside what the fact has."""
     hidden = tuple(hidden)
     lines = [plain(one, hidden) for one in (*fact.detail, *more) if one.strip()]
-    return Change(
+    return StateChange(
         id=ident(kind, fact, at),
         kind=kind,
         subject=fact.subject,
@@ -64,7 +64,7 @@ def _headline(kind: Kind, fact: Fact) -> str:
             return f"{stands}: {fact.subject}"
 
 
-def title_of(changes: Sequence[Change]) -> str:
+def title_of(changes: Sequence[StateChange]) -> str:
     """The subject of a message."""
     if len(changes) == 1:
         return f"rocwright: {changes[0].headline}"
@@ -82,7 +82,7 @@ _PLURAL: dict[Kind, str] = {
 }
 
 
-def body_of(changes: Sequence[Change], machine: str, *, doubt: bool = False) -> str:
+def body_of(changes: Sequence[StateChange], machine: str, *, doubt: bool = False) -> str:
     """The text of a message: the few changes with their lines, many by their headlines alone."""
     lines = [DOUBT, ""] if doubt else []
     for one in changes[:MOST]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from rocbase.errors import PatchError
-from rocwright.model.edits import Edit, Kind
+from rocwright.model.edits import Edit, EditKind
 from rocwright.model.versions import version_in
 from rocwright.patching.diffs import NOWHERE, apply_hunks, parse_diff
 from rocwright.patching.draft import Draft
@@ -101,7 +101,7 @@ def _error(verdict: EditOutcome, subject: str) -> PatchError:
 def judge(edit: Edit, draft: Draft) -> EditOutcome:
     """What the edit meets; where it applies, the draft holds its outcome. Faults are told, not raised."""
     try:
-        return _judge_diff(edit, draft) if edit.kind is Kind.DIFF else _judge_text(edit, draft)
+        return _judge_diff(edit, draft) if edit.kind is EditKind.DIFF else _judge_text(edit, draft)
     except PatchError as error:
         return EditOutcome(
             edit=edit,

@@ -14,7 +14,7 @@ LONGEST_SHOWN = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TextChange:
     """The characters from `start` to `end` become `text`."""
 
     start: int
@@ -27,13 +27,13 @@ class Match:
     """The changes that an edit makes in a text, in how many places it is already made (`there`), what
     it looked for in words (`wanted`), and a line like those that it looked for (`needle`)."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TextChange, ...] = ()
     there: int = 0
     wanted: str
     needle: str
 
 
-def changed(text: str, changes: Iterable[Change]) -> str:
+def changed(text: str, changes: Iterable[TextChange]) -> str:
     """The text after the changes, which do not overlap."""
     pieces, last = [], 0
     for change in sorted(changes, key=lambda one: one.start):

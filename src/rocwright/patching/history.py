@@ -69,7 +69,7 @@ _SUBJECT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UserCommit:
     """A commit of the user's: its subject and what it changes, as a unified diff."""
 
     subject: str
@@ -81,7 +81,7 @@ class Changes:
     """The user's commits, the oldest first, the last one's id, and files changed without a commit."""
 
     head: str
-    commits: tuple[Change, ...]
+    commits: tuple[UserCommit, ...]
     uncommitted: tuple[str, ...]
 
 
@@ -122,10 +122,10 @@ def read_changes(left: Untrusted) -> Changes:
     return Changes(head=head, commits=tuple(changes), uncommitted=tuple(filter(None, uncommitted)))
 
 
-def _change(left: Untrusted, number: int) -> Change:
+def _change(left: Untrusted, number: int) -> UserCommit:
     subject = plain(left.read_text(f"{number}.subject").strip())
     try:
-        return Change(subject, left.read_bytes(f"{number}.diff", MOST_DIFF).decode())
+        return UserCommit(subject, left.read_bytes(f"{number}.diff", MOST_DIFF).decode())
     except UnicodeDecodeError as error:
         raise PatchError(
             f"{subject} is not a unified diff that can be applied",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from rocbase.errors import PatchError
-from rocwright.model.edits import Edit, Kind
-from rocwright.patching.found import Change, Match, line_of, occurrences, outside
+from rocwright.model.edits import Edit, EditKind
+from rocwright.patching.found import Match, TextChange, line_of, occurrences, outside
 from rocwright.patching.lists import find_list
 from rocwright.patching.rules import find_rule
 
@@ -20,12 +20,12 @@ def find(edit: Edit, text: str) -> Match:
 def derived_marker(edit: Edit) -> str:
     """The text that a file must hold after the edit, where that can be told from the edit alone."""
     match edit.kind:
-        case Kind.LITERAL:
+        case EditKind.LITERAL:
             return edit.marker or edit.replacement or ""
-        case Kind.REGEX:
+        case EditKind.REGEX:
             # a replacement that uses groups is not known beforehand
             return edit.marker or ("" if "\\" in (edit.replacement or "") else edit.replacement or "")
-        case Kind.INCLUDE:
+        case EditKind.INCLUDE:
             return edit.marker or f"#include {edit.include}"
         case _:
             return edit.marker
@@ -36,7 +36,7 @@ def _literal(edit: Edit, text: str) -> Match:
     # what is put in may hold what is looked for: places that are done already do not count
     places = outside(occurrences(text, edit.literal), there)
     return Match(
-        changes=tuple(Change(start, end, edit.replacement or "") for start, end in places),
+        changes=tuple(TextChange(start, end, edit.replacement or "") for start, end in places),
         there=len(there),
         wanted=repr(edit.literal),
         needle=edit.literal,
@@ -48,7 +48,7 @@ def _regex(edit: Edit, text: str) -> Match:
     there = occurrences(text, derived_marker(edit))
     matches = [match for match in pattern.finditer(text) if outside([match.span()], there)]
     try:
-        changes = tuple(Change(*match.span(), match.expand(edit.replacement or "")) for match in matches)
+        changes = tuple(TextChange(*match.span(), match.expand(edit.replacement or "")) for match in matches)
     except (re.error, IndexError) as error:
         raise PatchError(
             f"the replacement {edit.replacement!r} cannot be filled in",
@@ -80,7 +80,7 @@ def _cmake_minimum(edit: Edit, text: str) -> Match:
         if _numbers(match["most"] or match["least"]) >= least:
             there += 1
         else:
-            changes.append(Change(match.start("least"), match.end(), edit.minimum))
+            changes.append(TextChange(match.start("least"), match.end(), edit.minimum))
     return Match(
         changes=tuple(changes),
         there=there,
@@ -107,10 +107,10 @@ def _include(edit: Edit, text: str) -> Match:
         places = [
             match.end() for match in re.finditer(rf"^{re.escape(edit.below)}[ \t]*$", text, re.MULTILINE)
         ]
-        changes = tuple(Change(place, place, f"\n{line}") for place in places)
+        changes = tuple(TextChange(place, place, f"\n{line}") for place in places)
     else:
         first = _INCLUDE.search(text)
-        changes = (Change(first.start(), first.start(), f"{line}\n"),) if first else ()
+        changes = (TextChange(first.start(), first.start(), f"{line}\n"),) if first else ()
         if first and _conditionals(text[: first.start()]):
             raise PatchError(
                 f"{line} cannot be put above the first #include of {edit.file}",
@@ -129,12 +129,12 @@ def _conditionals(text: str) -> int:
     return len(opened) - len(closed) - (guard is not None)
 
 
-_KINDS: Mapping[Kind, Callable[[Edit, str], Match]] = {
-    Kind.LITERAL: _literal,
-    Kind.REGEX: _regex,
-    Kind.CMAKE_MINIMUM: _cmake_minimum,
-    Kind.INCLUDE: _include,
-    Kind.LIST: find_list,
-    Kind.RULE: find_rule,
+_KINDS: Mapping[EditKind, Callable[[Edit, str], Match]] = {
+    EditKind.LITERAL: _literal,
+    EditKind.REGEX: _regex,
+    EditKind.CMAKE_MINIMUM: _cmake_minimum,
+    EditKind.INCLUDE: _include,
+    EditKind.LIST: find_list,
+    EditKind.RULE: find_rule,
 }
 """Every kind but a diff, which is about several files."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rocwright.model.edits import Edit
-from rocwright.patching.found import Change, Match
+from rocwright.patching.found import Match, TextChange
 
 _QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
 
@@ -39,7 +39,7 @@ def find_list(edit: Edit, text: str) -> Match:
     )
 
 
-def _missing(body: str, start: int, add: tuple[str, ...]) -> Change | None:
+def _missing(body: str, start: int, add: tuple[str, ...]) -> TextChange | None:
     """CMake's words, or one quoted text with the entries in it."""
     quoted = re.match(rf"\s*({_QUOTED})", body)
     if quoted:
@@ -48,16 +48,16 @@ def _missing(body: str, start: int, add: tuple[str, ...]) -> Change | None:
         known = [one.strip() for one in inner.split(between) if one.strip()]
         new = [one for one in add if one not in known]
         at = start + quoted.end(1) - 1
-        return Change(at, at, between.join(["", *new] if known else new)) if new else None
+        return TextChange(at, at, between.join(["", *new] if known else new)) if new else None
     # what follows these words is not of the list
     words = re.match(r"(?s)(?:(?!\s(?:CACHE|PARENT_SCOPE)\b).)*", body)
     inner = words[0].rstrip() if words else ""
     new = [one for one in add if one not in inner.split()]
     at = start + len(inner)
-    return Change(at, at, "".join(f" {one}" for one in new)) if new else None
+    return TextChange(at, at, "".join(f" {one}" for one in new)) if new else None
 
 
-def _items(body: str, start: int, add: tuple[str, ...]) -> Change | None:
+def _items(body: str, start: int, add: tuple[str, ...]) -> TextChange | None:
     """Quoted items with commas between them."""
     items = list(re.finditer(_QUOTED, body))
     known = [item[0][1:-1] for item in items]
@@ -67,4 +67,4 @@ def _items(body: str, start: int, add: tuple[str, ...]) -> Change | None:
     quote = items[-1][0][0] if items else '"'
     at = start + (items[-1].end() if items else 0)
     text = ", ".join(f"{quote}{one}{quote}" for one in new)
-    return Change(at, at, f", {text}" if items else text)
+    return TextChange(at, at, f", {text}" if items else text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError, PatchError
 from rocwright.model.edits import Edit, Rule
-from rocwright.patching.found import Change, Match, occurrences, outside
+from rocwright.patching.found import Match, TextChange, occurrences, outside
 
 if TYPE_CHECKING:
     from ast_grep_py import SgNode
@@ -25,7 +25,7 @@ def find_rule(edit: Edit, text: str) -> Match:
     there = [_span(node) for node in done] + occurrences(text, edit.marker)
     nodes = [node for node in _matches(edit, edit.rule.pattern, text) if outside([_span(node)], there)]
     return Match(
-        changes=tuple(Change(*_span(node), _rewritten(edit.rule, node, text)) for node in nodes),
+        changes=tuple(TextChange(*_span(node), _rewritten(edit.rule, node, text)) for node in nodes),
         there=len(there),
         wanted=f"{edit.rule.language} code like {edit.rule.pattern!r}",
         needle=_VARIABLE.sub("", edit.rule.pattern),

@@ -12,13 +12,13 @@ from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.links import through_no_link
 from rocwright.patching.diffs import parse_diff
-from rocwright.patching.history import Change
+from rocwright.patching.history import UserCommit
 
 LONGEST_NAME = 50
 
 
 def save_changes(
-    changes: Sequence[Change], component: str, version: str, phase: str, folder: Path, carried: str
+    changes: Sequence[UserCommit], component: str, version: str, phase: str, folder: Path, carried: str
 ) -> list[Path]:
     """Write each change as a diff under `folder`/patches, and an edit for it in edits/COMPONENT.toml.
 
@@ -53,7 +53,7 @@ def _slug(subject: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", subject.lower())[:LONGEST_NAME].strip("-") or "change"
 
 
-def _edit(change: Change, path: Path, version: str, phase: str) -> str:
+def _edit(change: UserCommit, path: Path, version: str, phase: str) -> str:
     fields = {"diff": str(path), "for": f"=={version}", "phase": phase, "why": change.subject}
     fields["source"] = f"changed by hand in the tree of {version}"
     table = tomlkit.table()

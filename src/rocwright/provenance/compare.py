@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rocwright.provenance.documents import Document, Part
+from rocwright.provenance.documents import Document, SbomComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +20,12 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class SbomComparison:
     """Two SBOMs: components that one alone has, those that changed, edits that one alone has, and what else
     is told of the whole (base, targets, ROCm) that differs."""
 
-    added: tuple[Part, ...]
-    removed: tuple[Part, ...]
+    added: tuple[SbomComponent, ...]
+    removed: tuple[SbomComponent, ...]
     changed: tuple[Changed, ...]
     edits_added: tuple[tuple[str, str], ...] = ()
     edits_removed: tuple[tuple[str, str], ...] = ()
@@ -39,11 +39,11 @@ class Compared:
         )
 
 
-def compare(before: Document, after: Document) -> Compared:
+def compare(before: Document, after: Document) -> SbomComparison:
     """What differs, from `before` to `after`. Order, serial numbers and times are no differences."""
     was, now = _by_key(before), _by_key(after)
-    added: list[Part] = []
-    removed: list[Part] = []
+    added: list[SbomComponent] = []
+    removed: list[SbomComponent] = []
     changed: list[Changed] = []
     for key in sorted(was.keys() | now.keys()):
         gone, come, same = _matched(was.get(key, []), now.get(key, []))
@@ -52,7 +52,7 @@ def compare(before: Document, after: Document) -> Compared:
                 changed.append(Changed(key=key, name=two.name, role=two.role, changes=found))
         removed += gone
         added += come
-    return Compared(
+    return SbomComparison(
         added=tuple(added),
         removed=tuple(removed),
         changed=tuple(changed),
@@ -62,18 +62,20 @@ def compare(before: Document, after: Document) -> Compared:
     )
 
 
-def _by_key(document: Document) -> Mapping[str, list[Part]]:
-    found: dict[str, list[Part]] = defaultdict(list)
+def _by_key(document: Document) -> Mapping[str, list[SbomComponent]]:
+    found: dict[str, list[SbomComponent]] = defaultdict(list)
     for one in document.parts:
         found[one.key].append(one)
     return found
 
 
-def _matched(before: list[Part], after: list[Part]) -> tuple[list[Part], list[Part], list[tuple[Part, Part]]]:
+def _matched(
+    before: list[SbomComponent], after: list[SbomComponent]
+) -> tuple[list[SbomComponent], list[SbomComponent], list[tuple[SbomComponent, SbomComponent]]]:
     """Parts of one key: each with its equal, else with its version, else one with another while both last."""
-    pairs: list[tuple[Part, Part]] = []
+    pairs: list[tuple[SbomComponent, SbomComponent]] = []
     for same in (_itself, _version):
-        there: dict[object, deque[Part]] = defaultdict(deque)
+        there: dict[object, deque[SbomComponent]] = defaultdict(deque)
         for two in after:
             there[same(two)].append(two)
         rest = []
@@ -88,15 +90,15 @@ def _matched(before: list[Part], after: list[Part]) -> tuple[list[Part], list[Pa
     return before[count:], after[count:], pairs
 
 
-def _itself(part: Part) -> object:
+def _itself(part: SbomComponent) -> object:
     return part
 
 
-def _version(part: Part) -> object:
+def _version(part: SbomComponent) -> object:
     return part.version
 
 
-def _changes(before: Part, after: Part) -> Iterator[tuple[str, str, str]]:
+def _changes(before: SbomComponent, after: SbomComponent) -> Iterator[tuple[str, str, str]]:
     for what in ("version", "scope", "role"):
         one, two = getattr(before, what), getattr(after, what)
         if one != two:

@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SbomComponent:
     """A component of an SBOM: `key` is what it is known by whatever its version; `role` what it is for, where
     that is told; `hashes` are written `ALGORITHM:hex`."""
 
@@ -39,7 +39,7 @@ class Document:
     serial: str
     properties: Mapping[str, str]
     edits: tuple[tuple[str, str], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[SbomComponent, ...]
 
 
 def parse_document(data: bytes, where: str) -> Document:
@@ -67,7 +67,7 @@ def parse_document(data: bytes, where: str) -> Document:
     )
 
 
-def _parts(rows: Any) -> Iterator[Part]:
+def _parts(rows: Any) -> Iterator[SbomComponent]:
     """Components and those within them, whatever the depth."""
     waiting = list(reversed(_list(rows)))
     while waiting:
@@ -78,13 +78,13 @@ def _parts(rows: Any) -> Iterator[Part]:
         waiting += reversed(_list(row.get("components")))
 
 
-def _part(row: Mapping[str, Any]) -> Part:
+def _part(row: Mapping[str, Any]) -> SbomComponent:
     purl, name = _text(row.get("purl")), _text(row.get("name"))
     if group := _text(row.get("group")):
         name = f"{group}/{name}"
     told = _properties(row)
     role = told.get("rocwright:role", "")
-    return Part(
+    return SbomComponent(
         key=_key(purl, name, role),
         name=name or UNKNOWN,
         version=_text(row.get("version")),

@@ -10,7 +10,7 @@ from pathlib import Path
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.metadata import dist_info_folder
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwright.model.step_environment import EPOCH
 from rocwright.signing.safe_json import LARGEST_SBOM
 
@@ -30,7 +30,7 @@ def with_sbom(wheel: Path, sbom: bytes, target: Path) -> None:
         kept = [file for file in files if file.path != path]
         write_wheel(
             target,
-            [*kept, File(path=path, content=sbom)],
+            [*kept, WheelFile(path=path, content=sbom)],
             epoch=EPOCH,
             copy=True,
             approve=agreeing_with(kept, wheel, replaced=path),

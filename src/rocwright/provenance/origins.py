@@ -20,8 +20,8 @@ from rocbase.errors import ExplainedError
 from rocwheel.wheels.devicecode.notes import notes
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.repair.facts import the_facts as the_libraries
-from rocwheel.wheels.source import Source
-from rocwright.provenance.documents import Part
+from rocwheel.wheels.source import ByteSource
+from rocwright.provenance.documents import SbomComponent
 from rocwright.provenance.facts import the_facts
 from rocwright.signing.safe_json import parse_json
 
@@ -73,7 +73,7 @@ def original_name(name: str) -> str:
     return _HASHED.sub("", name)
 
 
-def package_note(source: Source) -> dict[str, str]:
+def package_note(source: ByteSource) -> dict[str, str]:
     """What the note of a distribution's build says in a library; empty where there is none.
 
     Source: https://systemd.io/ELF_PACKAGE_METADATA/, section .note.package.
@@ -95,7 +95,7 @@ def package_note(source: Source) -> dict[str, str]:
     return {}
 
 
-def compiler_of(source: Source) -> str:
+def compiler_of(source: ByteSource) -> str:
     """The compiler that a library's section .comment names first; "" where none does."""
     try:
         sections = Elf(source).named(".comment")
@@ -136,7 +136,7 @@ def paragraphs(text: str, where: str) -> Iterator[Paragraph]:
 def origin(
     path: str,
     note: dict[str, str],
-    parts: Iterable[tuple[str, Sequence[Part]]],
+    parts: Iterable[tuple[str, Sequence[SbomComponent]]],
     told: Iterable[Paragraph],
 ) -> Origin | None:
     """Where the library at `path` in a wheel is from; `parts` are the components of each SBOM in it."""
@@ -164,7 +164,7 @@ def _by_note(note: dict[str, str]) -> Origin | None:
     return Origin(name=name, version=version, purl=purl, told_by="note in the library")
 
 
-def _by_sbom(path: str, parts: Iterable[tuple[str, Sequence[Part]]]) -> Origin | None:
+def _by_sbom(path: str, parts: Iterable[tuple[str, Sequence[SbomComponent]]]) -> Origin | None:
     name = original_name(PurePosixPath(path).name)
     known = the_facts().project_of(_stem(name))
     wanted = {_bare(one) for one in (name, *((known.project, *known.also) if known else ()))} - {""}

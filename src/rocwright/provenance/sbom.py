@@ -43,7 +43,7 @@ _STAYS: frozenset[Role] = frozenset({"source", "download", "packages to run", "r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SbomSubject:
     """What an SBOM is of: the artifact as the step made it, and what was found in it; neither for a stack
     that is told by its lock alone."""
 
@@ -51,7 +51,7 @@ class Subject:
     contents: Contents = field(default_factory=Contents)
 
 
-def sbom(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) -> bytes:
+def sbom(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> bytes:
     """The bill of materials of an artifact, as JSON."""
     top = _top(made, lock, catalog, subject)
     parts = {
@@ -83,7 +83,7 @@ def _of_the_lock(lock: Lock) -> Iterator[tuple[str, str]]:
     yield from ((f"provided:{name}", version) for name, version in lock.provided.items())
 
 
-def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: Subject) -> Object:
+def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> Object:
     """The artifact itself, with its pedigree."""
     output = subject.output
     if output is None:

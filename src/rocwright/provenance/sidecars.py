@@ -19,7 +19,7 @@ from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Ste
 from rocwright.provenance.bundled import Contents, contents
 from rocwright.provenance.embed import with_sbom
 from rocwright.provenance.materials import BuildProvenance, made_from
-from rocwright.provenance.sbom import SUFFIX, Subject, sbom
+from rocwright.provenance.sbom import SUFFIX, SbomSubject, sbom
 from rocwright.provenance.statement import Circumstances, Thing, statement
 from rocwright.resolve.model import Lock
 from rocwright.signing import envelope, keys
@@ -83,7 +83,7 @@ def lay_file(
 ) -> bytes:
     """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
     stored = project.store.verified(output.sha256)
-    subject = Subject(output=output, contents=_found(project, made, stored))
+    subject = SbomSubject(output=output, contents=_found(project, made, stored))
     document = sbom(made, lock, project.catalog, subject)
     _put(stored, made.step, document, target, say)
     return document

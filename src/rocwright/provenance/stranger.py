@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 
 from rocbase.errors import CheckError, ExplainedError
 from rocwheel.wheels.elf import MAGIC
-from rocwheel.wheels.inspection import Inspection, Library, inspect
+from rocwheel.wheels.inspection import GpuLibrary, Inspection, inspect
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.metadata import Headers, dist_info_folder, name_problems, parse_name
 from rocwright.provenance.bundled import Bundled, bundled
 from rocwright.provenance.declared import Declared, declared
-from rocwright.provenance.documents import Part, parse_document
+from rocwright.provenance.documents import SbomComponent, parse_document
 from rocwright.provenance.origins import (
     Origin,
     Paragraph,
@@ -42,7 +42,7 @@ class Native:
     vendored: bool
     origin: Origin | None = None
     compiler: str = ""
-    code: Library | None = None
+    code: GpuLibrary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +116,11 @@ def _code(path: Path, wrong: list[str]) -> Inspection:
         return Inspection(path=str(path), libraries=())
 
 
-def _parts(found: Mapping[str, Member], folder: str, wrong: list[str]) -> dict[str, tuple[Part, ...]]:
+def _parts(
+    found: Mapping[str, Member], folder: str, wrong: list[str]
+) -> dict[str, tuple[SbomComponent, ...]]:
     """The components of each SBOM that lies in the wheel, by its path."""
-    rows: dict[str, tuple[Part, ...]] = {}
+    rows: dict[str, tuple[SbomComponent, ...]] = {}
     for path in sorted(one for one in found if one.startswith(folder))[:_MOST_TEXTS]:
         try:
             document = parse_document(_text(found, path, LARGEST_SBOM), path)
@@ -147,7 +149,10 @@ def _is_native(member: Member) -> bool:
 
 
 def _native(
-    member: Member, code: Library | None, parts: Mapping[str, tuple[Part, ...]], told: tuple[Paragraph, ...]
+    member: Member,
+    code: GpuLibrary | None,
+    parts: Mapping[str, tuple[SbomComponent, ...]],
+    told: tuple[Paragraph, ...],
 ) -> Native:
     gpus = tuple(one.target_id for one in code.targets) if code else ()
     source = member.open()

@@ -208,7 +208,7 @@ class Sample:
     processes: int
 
 
-class Outcome(Frozen):
+class RunOutcome(Frozen):
     """All that a run leaves; `lock` is the lock as JSON, whose sha256 the run has."""
 
     run: Run
@@ -218,7 +218,7 @@ class Outcome(Frozen):
     samples: tuple[Sample, ...] = ()
 
 
-class Seen(NamedTuple):
+class NewestEvidence(NamedTuple):
     """The newest run that said something of a cell, or the newest promotion; `number` orders them."""
 
     run: str
@@ -247,8 +247,8 @@ class Cell(NamedTuple):
     failure: str
     issue: str
     whole_seconds: float | None
-    seen: dict[Said, Seen]
-    channels: dict[str, Seen]
+    seen: dict[Said, NewestEvidence]
+    channels: dict[str, NewestEvidence]
 
     @property
     def said(self) -> Said | Literal[""]:

@@ -31,10 +31,10 @@ from rocwright.records.model import (
     Cell,
     Finding,
     Met,
+    NewestEvidence,
     Promotion,
     Run,
     Sample,
-    Seen,
     StepAt,
     StepRun,
     StepTime,
@@ -263,7 +263,7 @@ class Records:
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         told = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
-        seen = iter([{name: Seen(*one) for name, one in each.items()} for each in told])
+        seen = iter([{name: NewestEvidence(*one) for name, one in each.items()} for each in told])
         return [Cell._make((*row[:-2], next(seen), next(seen))) for row in rows]
 
     def promotions(

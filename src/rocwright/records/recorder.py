@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rocbase.errors import ExplainedError
 from rocwright.home import Home
-from rocwright.records.model import Outcome, Run, Sample, StepRun
+from rocwright.records.model import Run, RunOutcome, Sample, StepRun
 from rocwright.records.opening import open_records
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class _News:
     steps: dict[int, StepRun] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     lock: str = ""
-    told: Outcome | None = None
+    told: RunOutcome | None = None
 
 
 class RunRecorder:
@@ -59,7 +59,7 @@ class RunRecorder:
             if self._thread.ident is None:
                 self._thread.start()
 
-    def close(self, told: Outcome) -> None:
+    def close(self, told: RunOutcome) -> None:
         """Note the end of the run, and wait until it is on record, or kept as a file."""
         with self._change:
             self._news.told = told
@@ -116,7 +116,7 @@ class RunRecorder:
             words += [error.cause, error.next_step]
         self._say(f"not on record: {'; '.join(one for one in words if one)}. Continuing.")
 
-    def _spool(self, told: Outcome) -> None:
+    def _spool(self, told: RunOutcome) -> None:
         from rocwright.records.spool import spool
 
         with suppress(OSError):

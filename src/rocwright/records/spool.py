@@ -11,14 +11,14 @@ from sqlalchemy import Connection, select
 from rocbase.files.atomic import write_atomic
 from rocwright.home import Home
 from rocwright.records import schema, write
-from rocwright.records.model import Outcome
+from rocwright.records.model import RunOutcome
 from rocwright.records.place import RUN, TAKEN
 from rocwright.records.read import Records
 
 BATCH = 200
 
 
-def spool(home: Home, told: Outcome) -> None:
+def spool(home: Home, told: RunOutcome) -> None:
     """Keep a run as a file; the next who opens the records takes it over."""
     write_atomic(home.runs / told.run.id / RUN, told.model_dump_json(indent=1) + "\n")
     (home.runs / TAKEN).unlink(missing_ok=True)
@@ -49,10 +49,10 @@ def _take(connection: Connection, paths: Iterable[Path]) -> None:
         write.put(connection, told.run, steps, told.findings, told.artifacts, lock=told.lock)
 
 
-def _read(paths: Iterable[Path]) -> Iterator[Outcome]:
+def _read(paths: Iterable[Path]) -> Iterator[RunOutcome]:
     """What the files tell; one that a kill cut short is passed over."""
     for path in paths:
         try:
-            yield Outcome.model_validate_json(path.read_bytes())
+            yield RunOutcome.model_validate_json(path.read_bytes())
         except (OSError, ValueError):
             continue

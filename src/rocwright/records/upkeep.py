@@ -16,7 +16,7 @@ from sqlalchemy import func, select, text
 from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocwright.records.database import Database, open_database
-from rocwright.records.model import Outcome, Promotion, Run, Which
+from rocwright.records.model import Promotion, Run, RunOutcome, Which
 from rocwright.records.read import Records
 from rocwright.records.schema import metadata
 
@@ -104,7 +104,7 @@ def export(records: Records) -> Iterator[str]:
     numbers = [run.number for run in _pages(records)]
     for number in reversed(numbers):
         (run,) = records.runs(Which(before=number + 1), limit=1)
-        told = Outcome(
+        told = RunOutcome(
             run=run,
             lock=(records.lock(run.lock) or "") if run.lock else "",
             findings=tuple(records.findings(run=run.id)),
@@ -131,7 +131,7 @@ def take_in(records: Records, lines: Iterable[str]) -> int:
                 if (one.run, one.channel, one.at) not in known:
                     records.promote(one)
                 continue
-            told = Outcome.model_validate(data)
+            told = RunOutcome.model_validate(data)
         except (ValueError, ValidationError, TypeError) as error:
             raise InputError(
                 f"line {number} is neither a run nor a promotion",

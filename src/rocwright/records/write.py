@@ -18,10 +18,10 @@ from rocwright.records.model import (
     REHEARSAL,
     Artifact,
     Finding,
+    NewestEvidence,
     Promotion,
     Run,
     Sample,
-    Seen,
     StepRun,
     now,
 )
@@ -145,8 +145,8 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
         values |= {"at": run.started, "failure": run.failure, "issue": run.issue}
     before = cell["seen"].get(run.said)
-    if run.said and (before is None or number >= Seen(*before).number):
-        seen = Seen(run.id, run.started, run.device, _detail(run), number)
+    if run.said and (before is None or number >= NewestEvidence(*before).number):
+        seen = NewestEvidence(run.id, run.started, run.device, _detail(run), number)
         values["seen"] = cell["seen"] | {run.said: seen}
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
@@ -173,7 +173,7 @@ def promote(connection: Connection, one: Promotion) -> None:
     number = _insert(connection, "promotions", [when.model_dump()], returning="number")
     place = (one.stack, one.gpu, one.base, one.variant)
     cell = _locked_cell(connection, *place)
-    holds = Seen(one.run, when.at, "", one.why, number)
+    holds = NewestEvidence(one.run, when.at, "", one.why, number)
     _change_cell(connection, {"channels": cell["channels"] | {one.channel: holds}}, *place)
     changed(connection, cells=True)
 

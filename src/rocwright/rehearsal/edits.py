@@ -12,21 +12,21 @@ from rocwright.model.steps import TreeAction
 from rocwright.patching.check import check_tree
 from rocwright.patching.edits import EditOutcome
 from rocwright.patching.series import apply_series, lay_packaging
-from rocwright.rehearsal.result import Fault, Part
+from rocwright.rehearsal.result import TrialFault, TrialTally
 from rocwright.store.model import Output, Store
 
 NAME = "edits"
 
 
 def counted(
-    wanted: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[Fault], version: str, place: str
-) -> Part:
+    wanted: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[TrialFault], version: str, place: str
+) -> TrialTally:
     """Those that the row `wanted`, against those that were tried at a version from a kind of place; `faults`
     are those that did not apply."""
     tried = [one for one in wanted if one in applied]
     left = [one for one in wanted if one not in applied]
     reasons = tuple(dict.fromkeys(f"{one.subject}: {_why_not(one, version, place)}" for one in left))
-    return Part(
+    return TrialTally(
         part="edits",
         name=NAME,
         tried=len(tried),

@@ -17,10 +17,10 @@ from rocwright.plan.make import AS_PUBLISHED
 from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.rehearsal.book import Book, Rehearsal, Trial, Within
 from rocwright.rehearsal.report import untried
-from rocwright.rehearsal.result import Part
-from rocwright.rehearsal.sources import Source, source_of, why
+from rocwright.rehearsal.result import TrialTally
+from rocwright.rehearsal.sources import ExactSource, source_of, why
 from rocwright.rehearsal.stand_ins import Ready, StandIns
-from rocwright.rehearsal.steps import Wanted, built_trial_step, source_step, tree_step, trial_step
+from rocwright.rehearsal.steps import TrialRequest, built_trial_step, source_step, tree_step, trial_step
 from rocwright.rehearsal.wheels import PUBLISHED, unlocked
 from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock, LockedComponent
@@ -30,7 +30,7 @@ Groups = Mapping[str, tuple[Ready, tuple[Trial, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RehearsedRow:
     """A row with its lock, the catalog as it sees it, and how samples are drawn."""
 
     lock: Lock
@@ -64,7 +64,7 @@ class Tree:
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
+class ComponentJob:
     """A component: the edits that its row `wants`, the trees, the steps in their order, and the trials of
     each step by its name. `source` is the one that stands for the component itself; `left` are the parts of
     which nothing can be tried, `reason` is why there is no tree."""
@@ -72,30 +72,30 @@ class Job:
     component: Component
     locked: LockedComponent
     wants: tuple[Edit, ...]
-    source: Source | None = None
+    source: ExactSource | None = None
     trees: list[Tree] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     trials: dict[str, tuple[Ready, tuple[Trial, ...]]] = field(default_factory=dict)
-    left: list[Part] = field(default_factory=list)
+    left: list[TrialTally] = field(default_factory=list)
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class JobMaker:
     """Makes the jobs of a row, `without` the edits that were found not to apply, by the key of their tree's
     source."""
 
-    row: Row
+    row: RehearsedRow
     book: Book
     stand_ins: StandIns
     without: Mapping[str, Sequence[Edit]]
 
-    def job(self, component: Component, locked: LockedComponent) -> Job:
+    def job(self, component: Component, locked: LockedComponent) -> ComponentJob:
         """What is to be done for a component."""
         if component.kind == PUBLISHED:
             return _of_wheels(component, locked)
         wants = tuple(self._edits(component, locked.version, locked.kind))
-        job = Job(component=component, locked=locked, wants=wants)
+        job = ComponentJob(component=component, locked=locked, wants=wants)
         rehearsal = self.book.of(component.name, locked.version)
         if rehearsal is None:
             job.reason = f"the catalog does not say how {component.name} {locked.version} is rehearsed"
@@ -121,7 +121,7 @@ class Maker:
             if not edit.targets or self.row.gpu in edit.targets:
                 yield edit
 
-    def _groups(self, trials: Sequence[Trial], job: Job) -> Groups:
+    def _groups(self, trials: Sequence[Trial], job: ComponentJob) -> Groups:
         """The trials for the row's GPU by stand-in; what has none is left."""
         found: dict[str, tuple[Ready, tuple[Trial, ...]]] = {}
         rocm = self.book.rocm_of(self.row.lock.request.base)
@@ -139,7 +139,7 @@ class Maker:
             found[name] = ready, (*found.get(name, (ready, ()))[1], trial)
         return found
 
-    def _of_source(self, job: Job, rehearsal: Rehearsal, groups: Groups) -> None:
+    def _of_source(self, job: ComponentJob, rehearsal: Rehearsal, groups: Groups) -> None:
         """In the component's own source, or that of the nearest release, with its edits."""
         component = job.component
         ready = next(iter(groups.values()))[0] if groups else None
@@ -163,7 +163,7 @@ class Maker:
         ]
         self._add(job, component.name, found.locked, [(one, one) for one in edits], groups)
 
-    def _within(self, job: Job, within: Within) -> None:
+    def _within(self, job: ComponentJob, within: Within) -> None:
         """In one of the trees that the component's own tree holds, from a source of its own."""
         folder = f"{within.folder}/"
         ours = [one for one in job.wants if within.edits and one.file.startswith(folder) and not one.phase]
@@ -182,7 +182,7 @@ class Maker:
 
     def _add(
         self,
-        job: Job,
+        job: ComponentJob,
         name: str,
         locked: LockedComponent,
         edits: Sequence[tuple[Edit, Edit]],
@@ -206,7 +206,7 @@ class Maker:
             job.steps += [*ready.steps, step]
             job.trials[step.name] = ready, trials
 
-    def _as_built(self, job: Job, groups: Groups) -> None:
+    def _as_built(self, job: ComponentJob, groups: Groups) -> None:
         """In the tree of a stand-in's own plan, as it is built there."""
         for group, (ready, trials) in groups.items():
             # as it is on the stand-in's base: a release may have other settings there
@@ -218,7 +218,7 @@ class Maker:
             locked = next(one for one in ready.lock.components if one.name == component.name)
             same = locked.version == job.locked.version
             told = f"{component.name} {locked.version} stands in for {job.locked.version}"
-            job.source = Source(locked=locked, instead="" if same else told)
+            job.source = ExactSource(locked=locked, instead="" if same else told)
             before = ready.below([item.key for item in built.inputs])
             source = next(item.key for item in built.inputs if item.name == "src")
             tree = next(one for one in before if one.key == source)
@@ -237,17 +237,19 @@ class Maker:
             job.steps += [*before, *ready.steps, step]
             job.trials[step.name] = ready, trials
 
-    def _asked(self, trials: tuple[Trial, ...]) -> Wanted:
-        return Wanted(trials=trials, gpu=self.row.gpu, seed=self.row.seed, every=self.row.every)
+    def _asked(self, trials: tuple[Trial, ...]) -> TrialRequest:
+        return TrialRequest(trials=trials, gpu=self.row.gpu, seed=self.row.seed, every=self.row.every)
 
 
-def _of_wheels(component: Component, locked: LockedComponent) -> Job:
+def _of_wheels(component: Component, locked: LockedComponent) -> ComponentJob:
     """Wheels are fetched, where the lock has their hashes; what is in them is read afterwards."""
     left = unlocked(locked)
     steps = [] if left else [source_step(component.name, locked)]
-    return Job(component=component, locked=locked, wants=(), steps=steps, left=[left] if left else [])
+    return ComponentJob(
+        component=component, locked=locked, wants=(), steps=steps, left=[left] if left else []
+    )
 
 
-def _build(reason: str) -> Part:
+def _build(reason: str) -> TrialTally:
     """All of a build, of which nothing can be tried."""
-    return Part(part="configure", name="build", tried=0, all=1, reasons=(reason,))
+    return TrialTally(part="configure", name="build", tried=0, all=1, reasons=(reason,))

@@ -12,7 +12,7 @@ from rocbase.errors import CheckError
 from rocbase.model import Frozen
 from rocbase.units import printable
 from rocwright.rehearsal.book import Trial
-from rocwright.rehearsal.result import Fault, Part
+from rocwright.rehearsal.result import TrialFault, TrialTally
 from rocwright.signing.safe_json import parse_json, read_bounded
 
 LARGEST = 8 * 1024**2
@@ -31,7 +31,7 @@ class Unit(Frozen):
     detail: Text
 
 
-class Report(Frozen):
+class TrialReport(Frozen):
     """What ran, how many units each trial has in all, and the versions of the root's tools."""
 
     schema_version: Literal[1] = Field(alias="schema")
@@ -40,11 +40,11 @@ class Report(Frozen):
     tools: Annotated[dict[Annotated[str, Field(max_length=40)], Text], Field(max_length=40)]
 
 
-def read_report(path: Path, trials: int) -> Report:
+def read_report(path: Path, trials: int) -> TrialReport:
     """The report of a step that was given so many trials. Raises CheckError for what is none."""
     try:
         data = parse_json(read_bounded(path, LARGEST, "report of a rehearsal"), "report of a rehearsal")
-        found = Report.model_validate(data)
+        found = TrialReport.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise _refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
@@ -66,19 +66,21 @@ def _refused(cause: str) -> CheckError:
     )
 
 
-def parts_of(report: Report, trials: Sequence[Trial]) -> list[Part]:
+def parts_of(report: TrialReport, trials: Sequence[Trial]) -> list[TrialTally]:
     """The report, trial by trial; a trial that found nothing to run is a fault of its own."""
     found = []
     for number, trial in enumerate(trials):
         ran = [one for one in report.units if one.trial == number]
         left = report.of[number] - len(ran)
-        faults = [Fault(name=printable(one.unit), detail=printable(one.detail)) for one in ran if not one.ok]
+        faults = [
+            TrialFault(name=printable(one.unit), detail=printable(one.detail)) for one in ran if not one.ok
+        ]
         if not report.of[number] and trial.absent:
             found.append(untried(trial, trial.absent))
             continue
         if not report.of[number]:
             detail = f"no file matches {', '.join(trial.files)}"
-            found.append(_part(trial, tried=1, all_=1, failed=(Fault(name=trial.name, detail=detail),)))
+            found.append(_part(trial, tried=1, all_=1, failed=(TrialFault(name=trial.name, detail=detail),)))
             continue
         reasons = (f"{left} {trial.name}: a sample; --all tries each",) if left else ()
         found.append(
@@ -87,7 +89,7 @@ def parts_of(report: Report, trials: Sequence[Trial]) -> list[Part]:
     return found
 
 
-def untried(trial: Trial, reason: str) -> Part:
+def untried(trial: Trial, reason: str) -> TrialTally:
     """A trial that could not be run; how many units it has is not known, so that it counts as one."""
     return _part(trial, tried=0, all_=1, reasons=(reason,))
 
@@ -97,7 +99,7 @@ def _part(
     *,
     tried: int,
     all_: int,
-    failed: tuple[Fault, ...] = (),
+    failed: tuple[TrialFault, ...] = (),
     reasons: tuple[str, ...] = (),
-) -> Part:
-    return Part(part=trial.part, name=trial.name, tried=tried, all=all_, failed=failed, reasons=reasons)
+) -> TrialTally:
+    return TrialTally(part=trial.part, name=trial.name, tried=tried, all=all_, failed=failed, reasons=reasons)

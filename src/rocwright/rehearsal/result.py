@@ -9,14 +9,14 @@ NOTHING = "not rehearsed"
 """What is said where nothing could be tried."""
 
 
-class Fault(Frozen):
+class TrialFault(Frozen):
     """Something that did not go well: the edit, the file or what was imported, and what was said."""
 
     name: str
     detail: str
 
 
-class Part(Frozen):
+class TrialTally(Frozen):
     """One kind of trial of a component: `tried` of `all`, what of these failed, and why the rest was not
     tried."""
 
@@ -24,10 +24,10 @@ class Part(Frozen):
     name: str
     tried: int
     all: int
-    failed: tuple[Fault, ...] = ()
+    failed: tuple[TrialFault, ...] = ()
     reasons: tuple[str, ...] = ()
 
-    def __add__(self, other: Part) -> Part:
+    def __add__(self, other: TrialTally) -> TrialTally:
         """Both together, under the name of the first."""
         return self.model_copy(
             update={
@@ -51,7 +51,7 @@ class Rehearsed(Frozen):
     on: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     tools: dict[str, str] = {}
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TrialTally, ...] = ()
 
 
 class RowRehearsed(Frozen):
@@ -65,7 +65,7 @@ class RowRehearsed(Frozen):
     problem: str = ""
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TrialTally, ...]:
         return tuple(part for one in self.components for part in one.parts)
 
     @property
@@ -77,7 +77,7 @@ class RowRehearsed(Frozen):
         return sum(one.all for one in self.parts)
 
     @property
-    def failed(self) -> tuple[Fault, ...]:
+    def failed(self) -> tuple[TrialFault, ...]:
         return tuple(fault for one in self.parts for fault in one.failed)
 
     @property

@@ -12,7 +12,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
 from rocwright.execution.options import Options
-from rocwright.execution.options import Outcome as Ran
+from rocwright.execution.options import StepsOutcome as Ran
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
@@ -24,9 +24,9 @@ from rocwright.project import Project, project_of
 from rocwright.records.model import REHEARSAL, Finding, StepRun, now
 from rocwright.rehearsal.book import Book, read_book
 from rocwright.rehearsal.edits import counted, judged
-from rocwright.rehearsal.jobs import Job, Maker, Row, Tree
-from rocwright.rehearsal.report import Report, parts_of, read_report, untried
-from rocwright.rehearsal.result import Fault, Part, Rehearsed, RowRehearsed
+from rocwright.rehearsal.jobs import ComponentJob, JobMaker, RehearsedRow, Tree
+from rocwright.rehearsal.report import TrialReport, parts_of, read_report, untried
+from rocwright.rehearsal.result import Rehearsed, RowRehearsed, TrialFault, TrialTally
 from rocwright.rehearsal.stand_ins import StandIns
 from rocwright.rehearsal.steps import REPORT
 from rocwright.rehearsal.wheels import PUBLISHED, parts_of_wheels
@@ -67,7 +67,7 @@ class Rehearser:
         if lock is None:
             return told.model_copy(update={"problem": "no lock comes with rocwright for this row"})
         catalog = catalog_for(request, self.catalog)
-        row = Row(lock=lock, catalog=catalog, seed=self.how.seed, every=self.how.every)
+        row = RehearsedRow(lock=lock, catalog=catalog, seed=self.how.seed, every=self.how.every)
         if not row.tried:
             return told.model_copy(update={"problem": "it is taken as published: nothing of it is tried"})
         project = project_of(request, Path.cwd(), self.home)
@@ -80,7 +80,7 @@ class Rehearser:
             under_way.ended(told.outcome, findings=_findings(told))
         return told
 
-    def _components(self, row: Row, project: Project, under_way: UnderWay) -> tuple[Rehearsed, ...]:
+    def _components(self, row: RehearsedRow, project: Project, under_way: UnderWay) -> tuple[Rehearsed, ...]:
         self.stand_ins = self.stand_ins or StandIns(
             catalog=self.catalog,
             home=self.home,
@@ -89,9 +89,9 @@ class Rehearser:
             anew=self.how.anew,
         )
         without: dict[str, list[Edit]] = {}
-        faults: dict[str, list[Fault]] = {}
+        faults: dict[str, list[TrialFault]] = {}
         for _ in range(ROUNDS):
-            maker = Maker(row=row, book=self.book, stand_ins=self.stand_ins, without=without)
+            maker = JobMaker(row=row, book=self.book, stand_ins=self.stand_ins, without=without)
             jobs = [maker.job(component, locked) for component, locked in row.tried]
             ran = self._run(jobs, project, under_way)
             drifted = {name for name, error in ran.failures if isinstance(error, PatchError)}
@@ -112,7 +112,7 @@ class Rehearser:
             for job in jobs
         )
 
-    def _of_wheels(self, job: Job, row: Row, project: Project, ran: Ran) -> Rehearsed:
+    def _of_wheels(self, job: ComponentJob, row: RehearsedRow, project: Project, ran: Ran) -> Rehearsed:
         """A component that is wheels as others published them."""
         parts = [*job.left]
         for step in job.steps:
@@ -125,7 +125,7 @@ class Rehearser:
             parts=tuple(parts),
         )
 
-    def _run(self, jobs: Iterable[Job], project: Project, under_way: UnderWay) -> Ran:
+    def _run(self, jobs: Iterable[ComponentJob], project: Project, under_way: UnderWay) -> Ran:
         steps = {step.key: step for job in jobs for step in job.steps}
         wanted = tuple(name for job in jobs for name in job.trials)
         wanted += tuple(job.steps[-1].name for job in jobs if job.component.kind == PUBLISHED and job.steps)
@@ -149,9 +149,9 @@ class Rehearser:
             under_way,
         )
 
-    def _reports(self, job: Job, project: Project, ran: Ran) -> list[tuple[str, Report | str]]:
+    def _reports(self, job: ComponentJob, project: Project, ran: Ran) -> list[tuple[str, TrialReport | str]]:
         """What each step of a component reported, or why it could not, by its name."""
-        found: list[tuple[str, Report | str]] = []
+        found: list[tuple[str, TrialReport | str]] = []
         steps = {step.name: step for step in job.steps}
         for name, (_, trials) in job.trials.items():
             record = project.store.record(steps[name].key)
@@ -166,7 +166,7 @@ class Rehearser:
         return found
 
 
-def _drifted(tree: Tree, project: Project, row: Row) -> list[tuple[Edit, Fault]]:
+def _drifted(tree: Tree, project: Project, row: RehearsedRow) -> list[tuple[Edit, TrialFault]]:
     """The edits of a tree that do not apply to it, and what is wrong with each."""
     action, record = tree.step.action, project.store.record(tree.step.inputs[0].key)
     assert isinstance(action, TreeAction)
@@ -174,7 +174,7 @@ def _drifted(tree: Tree, project: Project, row: Row) -> list[tuple[Edit, Fault]]
         return []
     found = judged(action, record.outputs, project.store, row.lock.request.gpu)
     return [
-        (one.edit, Fault(name=one.edit.subject, detail=one.what or f"it changes nothing: {one.cause}"))
+        (one.edit, TrialFault(name=one.edit.subject, detail=one.what or f"it changes nothing: {one.cause}"))
         for one in found
     ]
 
@@ -187,15 +187,21 @@ def _why(step: Step, ran: Ran) -> str:
 
 
 def _told(
-    lock: Lock, rocm: str, job: Job, reports: Sequence[tuple[str, Report | str]], faults: Sequence[Fault]
+    lock: Lock,
+    rocm: str,
+    job: ComponentJob,
+    reports: Sequence[tuple[str, TrialReport | str]],
+    faults: Sequence[TrialFault],
 ) -> Rehearsed:
     """A component as it went."""
     locked = job.source.locked if job.source is not None else None
-    parts: list[Part] = []
+    parts: list[TrialTally] = []
     if job.wants:
         applied = [written for tree in job.trees for written, _ in tree.edits]
         if locked is None and not applied:
-            parts.append(Part(part="edits", name="edits", tried=0, all=len(job.wants), reasons=(job.reason,)))
+            parts.append(
+                TrialTally(part="edits", name="edits", tried=0, all=len(job.wants), reasons=(job.reason,))
+            )
         else:
             version = locked.version if locked is not None else job.locked.version
             place = locked.kind if locked is not None else ""
@@ -221,7 +227,7 @@ def _told(
     )
 
 
-def _differs(lock: Lock, job: Job, rocm: str) -> Iterable[str]:
+def _differs(lock: Lock, job: ComponentJob, rocm: str) -> Iterable[str]:
     """How the stand-ins and the source differ from what the row has, in words."""
     if job.source is not None and job.source.instead:
         yield job.source.instead

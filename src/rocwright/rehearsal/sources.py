@@ -17,7 +17,7 @@ Find = Callable[[Component, str, Sequence[Place]], LockedComponent]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ExactSource:
     """The exact source, and why it is not that of the row's own version; "" where it is."""
 
     locked: LockedComponent
@@ -26,14 +26,14 @@ class Source:
 
 def source_of(
     component: Component, version: str, base: str, rehearsal: Rehearsal, find: Find
-) -> Source | str:
+) -> ExactSource | str:
     """The source to rehearse a version with, as it is built on `base`; or why there is none."""
     release = component.released(version)
     places = [*release.for_base(base).places]
     places += [one for one in release.every_place if one not in places]
     reasons: list[str] = []
     try:
-        return Source(locked=find(component, version, tuple(places)))
+        return ExactSource(locked=find(component, version, tuple(places)))
     except (FetchError, NetworkError) as error:
         reasons.append(why(error))
     for nearest in rehearsal.nearest:
@@ -44,7 +44,7 @@ def source_of(
                 reasons.append(why(error))
                 continue
             told = f"{component.name} {nearest.version} stands in for {version} ({nearest.why})"
-            return Source(locked=found, instead=told)
+            return ExactSource(locked=found, instead=told)
     return f"no source of {component.name} {version} can be had here: {reasons[0]}"
 
 

@@ -44,7 +44,7 @@ LIMIT = 4 * 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class TrialRequest:
     """What a step is to try: the trials, the row's GPU, the seed of samples, and whether there are none."""
 
     trials: tuple[Trial, ...]
@@ -81,7 +81,7 @@ def tree_step(name: str, locked: LockedComponent, source: Step, edits: Sequence[
 
 
 def trial_step(
-    name: str, component: Component, ready: Ready, tree: Step, wanted: Wanted, env: Mapping[str, str]
+    name: str, component: Component, ready: Ready, tree: Step, wanted: TrialRequest, env: Mapping[str, str]
 ) -> Step:
     """Try them on a stand-in, in an edited tree; with the recipe's environment where its own commands run,
     else with those of its variables that a trial's command names.
@@ -98,7 +98,7 @@ def built_trial_step(
     ready: Ready,
     built: Step,
     tree: Step,
-    wanted: Wanted,
+    wanted: TrialRequest,
     env: Mapping[str, str],
 ) -> Step:
     """Try them in the tree of a stand-in's own plan, with the Python environment of the step that builds the
@@ -125,7 +125,7 @@ def _step(
     component: Component,
     ready: Ready,
     tree: Step,
-    wanted: Wanted,
+    wanted: TrialRequest,
     env: Mapping[str, str],
     configure: Sequence[str],
     setup: Sequence[str] = (),

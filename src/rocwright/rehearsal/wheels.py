@@ -10,7 +10,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.static import named, published
 from rocwright.model.steps import FilePin
-from rocwright.rehearsal.result import Fault, Part
+from rocwright.rehearsal.result import TrialFault, TrialTally
 from rocwright.resolve.model import LockedComponent
 from rocwright.store.model import Store
 
@@ -20,36 +20,36 @@ PUBLISHED = "wheels"
 NOT_LOCKED, FETCHED = "not locked", "as the lock has them"
 
 
-def unlocked(locked: LockedComponent) -> Part | None:
+def unlocked(locked: LockedComponent) -> TrialTally | None:
     """What is told of wheels whose hashes the row's lock does not know; None where it does."""
     if locked.files and not locked.pending:
         return None
     reason = f"the lock lacks {locked.pending}" if locked.pending else "it names no wheel"
-    return Part(part="wheels", name=NOT_LOCKED, tried=0, all=1, reasons=(reason,))
+    return TrialTally(part="wheels", name=NOT_LOCKED, tried=0, all=1, reasons=(reason,))
 
 
 def parts_of_wheels(
     component: Component, locked: LockedComponent, gpu: str, catalog: Catalog, store: Store, missing: str
-) -> Iterator[Part]:
+) -> Iterator[TrialTally]:
     """The parts of locked wheels: how many are there, with the hash of the lock, and what the recipe's checks
     read in them all. `missing` is why the others are not there. Nothing of them is run."""
     there = sum(store.has(pin.sha256, pin.size) for pin in locked.files)
     reasons = (missing,) if there < len(locked.files) else ()
-    yield Part(part="wheels", name=FETCHED, tried=there, all=len(locked.files), reasons=reasons)
+    yield TrialTally(part="wheels", name=FETCHED, tried=there, all=len(locked.files), reasons=reasons)
     for check in component.check:
         if check.kind == "check-gpu" and reasons:
-            yield Part(part="wheels", name=check.name, tried=0, all=1, reasons=reasons)
+            yield TrialTally(part="wheels", name=check.name, tried=0, all=1, reasons=reasons)
         elif check.kind == "check-gpu":
             yield _read(check, locked.files, gpu, catalog, store)
 
 
-def _read(check: Check, files: tuple[FilePin, ...], gpu: str, catalog: Catalog, store: Store) -> Part:
+def _read(check: Check, files: tuple[FilePin, ...], gpu: str, catalog: Catalog, store: Store) -> TrialTally:
     """What a check finds in the wheels."""
     try:
         with ExitStack() as stack:
             paths = [stack.enter_context(named(store, one)) for one in files]
             seen = published(check, paths, [gpu], catalog)
-        bad = [Fault(name=one.name, detail=one.detail) for one in seen if not one.ok]
+        bad = [TrialFault(name=one.name, detail=one.detail) for one in seen if not one.ok]
     except ExplainedError as error:
-        bad = [Fault(name=check.name, detail=f"{error.message}: {error.cause}")]
-    return Part(part="wheels", name=check.name, tried=1, all=1, failed=tuple(bad))
+        bad = [TrialFault(name=check.name, detail=f"{error.message}: {error.cause}")]
+    return TrialTally(part="wheels", name=check.name, tried=1, all=1, failed=tuple(bad))

@@ -30,7 +30,7 @@ from rocwright.resolve.model import Lock, Remedy, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class RemedyOffer:
     """What can be tried for a failed step (None: nothing), and `why` not the actions before it."""
 
     remedy: Remedy | None
@@ -56,16 +56,16 @@ class Case:
 Planner = Callable[[Lock], Plan]
 
 
-def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
+def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> RemedyOffer:
     """The first action of the issue that applies here and was not tried yet; nothing outside is asked."""
     catalog = catalog_for(case.lock.request, catalog)
     reasons: list[str] = []
     locked = next((one for one in case.lock.components if one.name == case.step.component), None)
     if locked is None:
         why = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
-        return Offer(remedy=None, why=(why,))
+        return RemedyOffer(remedy=None, why=(why,))
     if (below := case.lock.on) is not None and locked.name in {one.name for one in below.components}:
-        return Offer(remedy=None, why=(_of_below(locked.name, below.request, case.lock.request),))
+        return RemedyOffer(remedy=None, why=(_of_below(locked.name, below.request, case.lock.request),))
     for action in case.issue.remedies:
         remedy = Remedy(
             issue=case.issue.name,
@@ -83,9 +83,9 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> Offer:
         )
         why = _not_here(remedy, case, catalog) or _without_effect(remedy, case, planner)
         if not why:
-            return Offer(remedy=remedy, why=tuple(reasons))
+            return RemedyOffer(remedy=remedy, why=tuple(reasons))
         reasons.append(f"{does(action, locked.name)}: {why}")
-    return Offer(remedy=None, why=tuple(reasons))
+    return RemedyOffer(remedy=None, why=tuple(reasons))
 
 
 def _of_below(name: str, below: Request, here: Request) -> str:

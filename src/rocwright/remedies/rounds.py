@@ -13,7 +13,7 @@ from rocwright.execution.built import Built
 from rocwright.model.steps import Plan
 from rocwright.remedies.aside import LockSnapshots
 from rocwright.remedies.bring import PackagesWith, fitted, none_known
-from rocwright.remedies.choose import Case, Offer, added, choose
+from rocwright.remedies.choose import Case, RemedyOffer, added, choose
 from rocwright.remedies.settle import Went, settled
 from rocwright.remedies.words import does
 from rocwright.resolve.lock import relocks
@@ -110,7 +110,7 @@ def offers(
     planner: Planner,
     silent: str = "",
     packages_with: PackagesWith = none_known,
-) -> list[tuple[str, Offer]]:
+) -> list[tuple[str, RemedyOffer]]:
     """For each failed step whose known issue names actions: what can be tried, or why nothing.
 
     `silent` says why nothing outside can be asked, where that is so. Raises what `packages_with` raises.

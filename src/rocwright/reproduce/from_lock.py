@@ -15,11 +15,11 @@ from rocbase.files.atomic import sha256_file
 from rocbase.folders.temporary import temporary_folder
 from rocbase.model import Frozen
 from rocwheel.wheels.archive import open_wheel
-from rocwheel.wheels.diff.model import Difference, FileDifference
+from rocwheel.wheels.diff.model import FileDifference, WheelDifference
 from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff, versionless
 from rocwheel.wheels.metadata import WheelName, parse_name
-from rocwheel.wheels.write import File
+from rocwheel.wheels.write import WheelFile
 from rocwright.model.steps import Plan, RunAction, Step
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
@@ -165,7 +165,7 @@ def _compared(
             ran=ran,
             summary=summary(found),
             written=() if found.same_bytes else tuple(_written(wheel, ours)),
-            metadata=tuple(islice(lines(Difference(same_bytes=False, metadata=found.metadata)), MOST)),
+            metadata=tuple(islice(lines(WheelDifference(same_bytes=False, metadata=found.metadata)), MOST)),
             members=tuple(_members(found, wheel, ours)),
             more=max(0, len(found.files) + len(found.moved) - MOST),
         )
@@ -176,7 +176,7 @@ def _written(wheel: Path, ours: Path) -> Iterator[str]:
         yield from zip_reasons(one.infolist(), two.infolist())
 
 
-def _members(found: Difference, wheel: Path, ours: Path) -> Iterator[Member]:
+def _members(found: WheelDifference, wheel: Path, ours: Path) -> Iterator[Member]:
     for change in found.moved[:MOST]:
         yield Member(
             path=change.before, says=(f"moved to {change.after}",), why=("path: its place in the wheel",)
@@ -184,11 +184,13 @@ def _members(found: Difference, wheel: Path, ours: Path) -> Iterator[Member]:
     with open_wheel(wheel) as one, open_wheel(ours) as two:
         before, after = ({versionless(file.path): file for file in files} for files in (one, two))
         for file in found.files[: max(0, MOST - len(found.moved))]:
-            told = tuple(islice(lines(Difference(same_bytes=False, files=(file,))), MOST))
+            told = tuple(islice(lines(WheelDifference(same_bytes=False, files=(file,))), MOST))
             yield Member(path=file.path, says=told, why=tuple(_why(file, before, after)))
 
 
-def _why(file: FileDifference, before: Mapping[str, File], after: Mapping[str, File]) -> Iterator[str]:
+def _why(
+    file: FileDifference, before: Mapping[str, WheelFile], after: Mapping[str, WheelFile]
+) -> Iterator[str]:
     if file.before is None or file.after is None:
         yield f"only in {'ours' if file.before is None else 'theirs'}"
     elif max(file.before, file.after) > LARGEST:

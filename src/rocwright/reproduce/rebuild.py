@@ -33,7 +33,7 @@ LENT = frozenset({"fetch", "base"})
 """Kinds of steps whose outputs are taken as they are, unless root file systems are to be made again too."""
 
 
-class Compared(Frozen):
+class OutputComparison(Frozen):
     """An output and what came of it the second time: sha256 of both, bytes of the second; `says` tells what
     differs, in lines. `packed_otherwise`: the files differ, and the tars in them are the same, as another
     libzstd leaves them."""
@@ -61,7 +61,7 @@ class Reproduced(Frozen):
     folders: tuple[str, str]
     started: tuple[str, str]
     seconds: tuple[float, float]
-    outputs: tuple[Compared, ...]
+    outputs: tuple[OutputComparison, ...]
 
     @property
     def same(self) -> bool:
@@ -175,7 +175,7 @@ def _both(pairs: Iterable[tuple[Step, Record, Record]], of: Callable[[Record], T
     return next((one for one in reversed(found) if one != (least, least)), (least, least))
 
 
-def _finding(one: Compared) -> Finding:
+def _finding(one: OutputComparison) -> Finding:
     return Finding(
         component=one.component,
         check="reproduce",
@@ -259,14 +259,14 @@ def _lend(project: Project, other: Project, records: Iterable[Record], how: How)
         other.home.roots.symlink_to(project.home.roots)
 
 
-def _compared(step: Step, one: Output, two: Output, first: Store, second: Store) -> Compared:
+def _compared(step: Step, one: Output, two: Output, first: Store, second: Store) -> OutputComparison:
     says: tuple[str, ...] = ()
     packed_otherwise = False
     if one.sha256 != two.sha256:
         files = first.verified(one.sha256), second.verified(two.sha256)
         packed_otherwise = one.is_same(two)
         says = () if packed_otherwise else tuple(differences(*files, one.filename))
-    return Compared(
+    return OutputComparison(
         step=step.name,
         component=step.component,
         filename=one.filename,

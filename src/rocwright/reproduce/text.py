@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rocbase.units import duration, size
 from rocwright.reproduce.from_lock import FromLock
-from rocwright.reproduce.rebuild import Compared, Reproduced
+from rocwright.reproduce.rebuild import OutputComparison, Reproduced
 
 
 def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
@@ -30,7 +30,7 @@ def lines(found: Reproduced, kept: Path | None) -> Iterator[str]:
         yield f"kept     {kept}"
 
 
-def _digest(one: Compared) -> str:
+def _digest(one: OutputComparison) -> str:
     return one.after[:16] if one.before == one.after else f"{one.before[:16]} then {one.after[:16]}"
 
 

@@ -14,7 +14,7 @@ from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
 from rocwright.resolve.aliases import PYTHON as PYTHON
 from rocwright.resolve.aliases import ROCM as ROCM
 from rocwright.resolve.aliases import catalog_for, version_pins
-from rocwright.resolve.constraints import Candidate, Requirement, solve
+from rocwright.resolve.constraints import Requirement, VersionCandidate, solve
 from rocwright.resolve.model import Request
 from rocwright.resolve.validate import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.resolve.validate import check_request
@@ -113,13 +113,13 @@ def _choice(
         return version_of(one) if one.package else one.version
 
     candidates = {
-        name: [Candidate(name, version(one), _where(request.base, one))]
+        name: [VersionCandidate(name, version(one), _where(request.base, one))]
         for name, one in offered.items()
         if name in needed and name != ROCM
     }
     if release.python:
         pythons = (release.python, *(one.version for one in release.pythons))
-        candidates[PYTHON] = [Candidate(PYTHON, one, request.base) for one in pythons]
+        candidates[PYTHON] = [VersionCandidate(PYTHON, one, request.base) for one in pythons]
     provider = None
     if ROCM in needed:
         provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
@@ -144,7 +144,7 @@ def _choice(
 
 def choose_provider(
     request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
-) -> tuple[Provider, list[Candidate]]:
+) -> tuple[Provider, list[VersionCandidate]]:
     """Where ROCm comes from, and the versions there that serve every GPU asked for.
 
     As asked for, as the stack's row for this GPU and base says, or the first that serves. `packaged` is what
@@ -178,22 +178,24 @@ def choose_provider(
 
 def _versions(
     request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
-) -> dict[str, list[Candidate]]:
+) -> dict[str, list[VersionCandidate]]:
     """The versions of each provider that serve every GPU of a request."""
 
-    def versions(provider: Provider) -> list[Candidate]:
+    def versions(provider: Provider) -> list[VersionCandidate]:
         known = list(provider.versions)
         if provider.kind == "source":
             known = []
         if provider.kind == "packages":
             known = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
         where = f"{provider.name} on {request.base}"
-        return [Candidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
+        return [VersionCandidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
 
     return {name: versions(one) for name, one in catalog.providers.items()}
 
 
-def _serving(request: Request, catalog: Catalog, found: Mapping[str, Sequence[Candidate]]) -> list[Provider]:
+def _serving(
+    request: Request, catalog: Catalog, found: Mapping[str, Sequence[VersionCandidate]]
+) -> list[Provider]:
     """The providers that serve every GPU of a request, those that cost a user least first."""
     able = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
     return sorted(able, key=lambda one: KINDS.index(one.kind))
@@ -256,7 +258,7 @@ def _reachable(catalog: Catalog, wanted: Iterable[str], offered: Mapping[str, Pr
     return found
 
 
-def _in_order(catalog: Catalog, chosen: Mapping[str, Candidate], built: Iterable[str]) -> list[str]:
+def _in_order(catalog: Catalog, chosen: Mapping[str, VersionCandidate], built: Iterable[str]) -> list[str]:
     """Names so that each comes after what it needs."""
     names = list(built)
     found: list[str] = []

@@ -37,7 +37,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class VersionCandidate:
     """A version that can be had: from the catalog's releases, or `provided` by the base."""
 
     name: str
@@ -49,11 +49,11 @@ def solve(
     catalog: Catalog,
     wanted: Sequence[str],
     pins: Mapping[str, str],
-    provided: Mapping[str, Sequence[Candidate]],
+    provided: Mapping[str, Sequence[VersionCandidate]],
     targets: Sequence[str] = (),
     held: Sequence[Requirement] = (),
     prefer: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Candidate]:
+) -> dict[str, VersionCandidate]:
     """One version of each component wanted and of all that they need, serving all of `targets`.
 
     Versions that are known to be good go first, then the newest; before all others those in `prefer`, where
@@ -74,7 +74,7 @@ def solve(
 
 
 def _check_pin(
-    catalog: Catalog, name: str, version: str, provided: Mapping[str, Sequence[Candidate]]
+    catalog: Catalog, name: str, version: str, provided: Mapping[str, Sequence[VersionCandidate]]
 ) -> None:
     try:
         SpecifierSet(f"=={version}")
@@ -117,11 +117,11 @@ def nearest_version(version: str, known: Sequence[str]) -> str:
     return min(known, key=distance)
 
 
-class _Provider(AbstractProvider[Requirement, Candidate, str]):
+class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
     def __init__(
         self,
         catalog: Catalog,
-        provided: Mapping[str, Sequence[Candidate]],
+        provided: Mapping[str, Sequence[VersionCandidate]],
         targets: Sequence[str],
         wanted: Sequence[str],
         held: Sequence[Requirement] = (),
@@ -145,7 +145,7 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         self.heights[name] = max((1 + self.height(one, above | {name}) for one in below), default=0)
         return self.heights[name]
 
-    def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
+    def identify(self, requirement_or_candidate: Requirement | VersionCandidate) -> str:
         return requirement_or_candidate.name
 
     def get_preference(
@@ -159,8 +159,8 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         self,
         identifier: str,
         requirements: Mapping[str, Iterator[Requirement]],
-        incompatibilities: Mapping[str, Iterator[Candidate]],
-    ) -> Iterable[Candidate]:
+        incompatibilities: Mapping[str, Iterator[VersionCandidate]],
+    ) -> Iterable[VersionCandidate]:
         refused = {candidate.version for candidate in incompatibilities[identifier]}
         specifiers = [requirement.specifier for requirement in requirements[identifier]]
         specifiers += [one.specifier for one in self.held if one.name == identifier]
@@ -172,7 +172,7 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
             and all(Version(candidate.version) in SpecifierSet(one, prereleases=True) for one in specifiers)
         ]
 
-    def _candidates(self, name: str) -> list[Candidate]:
+    def _candidates(self, name: str) -> list[VersionCandidate]:
         if name in self.provided:
             return list(self.provided[name])
         if name not in self.catalog.components:
@@ -186,12 +186,12 @@ class _Provider(AbstractProvider[Requirement, Candidate, str]):
         known = sorted(
             serving, key=lambda one: (one.known_good(self.targets), Version(one.version)), reverse=True
         )
-        return [Candidate(name, release.version) for release in known]
+        return [VersionCandidate(name, release.version) for release in known]
 
-    def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
+    def is_satisfied_by(self, requirement: Requirement, candidate: VersionCandidate) -> bool:
         return Version(candidate.version) in SpecifierSet(requirement.specifier, prereleases=True)
 
-    def get_dependencies(self, candidate: Candidate) -> list[Requirement]:
+    def get_dependencies(self, candidate: VersionCandidate) -> list[Requirement]:
         if candidate.provided:
             return []
         recipe = self.catalog.component(candidate.name)
@@ -243,7 +243,7 @@ def _chain(causes: Sequence[Any]) -> list[str]:
 def _conflict(
     error: Any,
     pins: Mapping[str, str],
-    provided: Mapping[str, Sequence[Candidate]],
+    provided: Mapping[str, Sequence[VersionCandidate]],
     catalog: Catalog,
     targets: Sequence[str],
     wanted: Sequence[str],

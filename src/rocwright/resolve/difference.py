@@ -47,7 +47,7 @@ ROOT = "root file system"
 """What a root is called among its packages: its suite, architecture, image and environment."""
 
 
-class Change(Frozen):
+class PinChange(Frozen):
     """One pin that differs. `where` is the root's role for a package, `before` and `after` are versions, or
     empty where there is none; a commit or digest is added where the versions alone are the same.
 
@@ -63,15 +63,15 @@ class Change(Frozen):
     named: bool = True
 
 
-class Difference(Frozen):
+class LockDifference(Frozen):
     """All that differs between two locks, in the order of the parts."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PinChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.changes)
 
-    def of(self, part: Part) -> tuple[Change, ...]:
+    def of(self, part: Part) -> tuple[PinChange, ...]:
         """The changes of one part."""
         return tuple(one for one in self.changes if one.part == part)
 
@@ -95,10 +95,10 @@ Key = tuple[Part, str, str]
 """Part, role of the root, name."""
 
 
-def difference(before: Lock, after: Lock) -> Difference:
+def difference(before: Lock, after: Lock) -> LockDifference:
     """What differs from one lock to another. When and by what they were made is no difference."""
     old, new = dict(_pins(before)), dict(_pins(after))
-    return Difference(
+    return LockDifference(
         changes=tuple(
             _change(key, old.get(key), new.get(key))
             for key in dict.fromkeys((*old, *new))
@@ -107,7 +107,7 @@ def difference(before: Lock, after: Lock) -> Difference:
     )
 
 
-def _change(key: Key, old: _Pin | None, new: _Pin | None) -> Change:
+def _change(key: Key, old: _Pin | None, new: _Pin | None) -> PinChange:
     part, where, name = key
     known = new or old
     assert known is not None
@@ -118,7 +118,9 @@ def _change(key: Key, old: _Pin | None, new: _Pin | None) -> Change:
             before, after = f"{before} {old.mark}".strip(), f"{after} {new.mark}".strip()
         elif part != "request" and before and after and not before.startswith("sha256:"):
             kind = step_between(before, after)
-    return Change(part=part, where=where, name=name, before=before, after=after, kind=kind, named=known.named)
+    return PinChange(
+        part=part, where=where, name=name, before=before, after=after, kind=kind, named=known.named
+    )
 
 
 def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
@@ -231,7 +233,7 @@ def _asked(package: str) -> tuple[str, str]:
 # a lock that takes some of the differences
 
 
-def taking(before: Lock, after: Lock, changes: Collection[Change]) -> Lock:
+def taking(before: Lock, after: Lock, changes: Collection[PinChange]) -> Lock:
     """The lock `before` with these of its differences to `after`: what bisects between two locks.
 
     All of them give `after`. Of what is asked for, all is taken or nothing, and so of ROCm, of remedies, and

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Self
 
 from rocbase.errors import ConflictError, FetchError
-from rocwright.catalog.address import Address
+from rocwright.catalog.address import FileAddress
 from rocwright.catalog.base import Base, BaseRelease, Provided
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
@@ -183,7 +183,7 @@ class NetworkUpstream:
             downloads=tuple(map(self._file, component.downloads(version))),
         )
 
-    def _file(self, address: Address) -> FilePin:
+    def _file(self, address: FileAddress) -> FilePin:
         self.on_line(f"lock: {address.filename}")
         return web.find_file(address, self.store, self.reach.known.get(address.url, ""))
 

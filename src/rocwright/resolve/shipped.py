@@ -7,21 +7,21 @@ from typing import TypedDict
 
 from rocbase.toml.read import holder
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Stack, StackRow
 from rocwright.resolve.files import read_lock
 from rocwright.resolve.model import Lock, LockedComponent, LockedPython, Request
 
 FOLDER = "locks"
 
 
-def rows(catalog: Catalog) -> Iterator[tuple[Stack, Row]]:
+def rows(catalog: Catalog) -> Iterator[tuple[Stack, StackRow]]:
     """Every row of every stack, in the order of names."""
     for stack in catalog.stacks.values():
         for row in stack.row:
             yield stack, row
 
 
-def request_of(stack: Stack, row: Row) -> Request:
+def request_of(stack: Stack, row: StackRow) -> Request:
     """What a row asks for."""
     return Request(
         stack=stack.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from rocbase.units import count
-from rocwright.resolve.difference import Change, Difference
+from rocwright.resolve.difference import LockDifference, PinChange
 
 SHOWN = 3
 """How many packages of many are named."""
@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def tell_difference(
-    found: Difference, *, ages: Mapping[str, int] | None = None, again: Collection[str] = ()
+    found: LockDifference, *, ages: Mapping[str, int] | None = None, again: Collection[str] = ()
 ) -> list[str]:
     """Lines of text: what is asked for first, then ROCm and components, then packages, counted.
 
@@ -45,15 +45,15 @@ def tell_difference(
     return lines or ["no difference"]
 
 
-def _is_image(change: Change) -> bool:
+def _is_image(change: PinChange) -> bool:
     return (change.after or change.before).startswith("sha256:")
 
 
-def _anywhere(change: Change) -> Change:
+def _anywhere(change: PinChange) -> PinChange:
     return change.model_copy(update={"where": ""})
 
 
-def _one(change: Change, before: str, ages: Mapping[str, int]) -> str:
+def _one(change: PinChange, before: str, ages: Mapping[str, int]) -> str:
     words = [] if change.part in ("request", "provided") and change.kind == "other" else [_WORDS[change.kind]]
     if change.name in ages and change.kind != "gone":
         words.append(days(ages[change.name]))
@@ -66,7 +66,7 @@ def days(age: int) -> str:
     return "released today" if age < 1 else f"{count(age, 'day')} old"
 
 
-def _from_to(change: Change) -> str:
+def _from_to(change: PinChange) -> str:
     if not change.before or not change.after:
         return change.after or change.before
     return f"{change.before} -> {_short(change.before, change.after)}"
@@ -79,7 +79,7 @@ def _short(before: str, after: str) -> str:
     return f"-{revision}" if dash and old == new and revision.isascii() else after
 
 
-def _counted(changes: Sequence[Change], noun: str, ages: Mapping[str, int]) -> Iterator[str]:
+def _counted(changes: Sequence[PinChange], noun: str, ages: Mapping[str, int]) -> Iterator[str]:
     """A line for each kind of change; what is the same in several roots is counted once."""
     kinds = {"newer": ("major", "minor", "patch", "build"), "older": ("older",), "changed": ("other",)}
     for word, among in (*kinds.items(), ("more", ("new",)), ("no longer there", ("gone",))):

@@ -2,7 +2,7 @@
 
 from rocwright.sandbox.engine import Engine, Launch, Scene
 from rocwright.sandbox.lasting import Ready, make_ready
-from rocwright.sandbox.model import Ended, Job, Mount, Outcome
+from rocwright.sandbox.model import Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sandbox.probe import ENGINES, Probe, choose, pick, probe, probe_all
 from rocwright.sandbox.runner import foreground, interactive, make_writable, run
 from rocwright.sandbox.state import sweep
@@ -11,12 +11,12 @@ __all__ = [
     "ENGINES",
     "Ended",
     "Engine",
-    "Job",
     "Launch",
     "Mount",
-    "Outcome",
     "Probe",
     "Ready",
+    "SandboxJob",
+    "SandboxOutcome",
     "Scene",
     "choose",
     "foreground",

@@ -10,7 +10,7 @@ from rocwright.sandbox.engine import Launch, Scene
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostEngine:
     """Hides nothing: root, mounts, devices and network are the host's, and paths must be the host's own.
 
     The environment, the limits and the reporting are those of every engine. Without a cgroup, a process that

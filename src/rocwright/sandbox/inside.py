@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rocbase.errors import InputError
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 
 _TOLD = """exec 2>&1
 umask 022
@@ -48,17 +48,17 @@ def new_token() -> str:
     return f"rocwright-{secrets.token_hex(12)}"
 
 
-def told(job: Job, token: str) -> tuple[str, ...]:
+def told(job: SandboxJob, token: str) -> tuple[str, ...]:
     """The command for a job whose begin is told on its output with `token`; its errors go to its output."""
     return _shell(_TOLD, token, job.workdir, *_bare(job))
 
 
-def plain(job: Job) -> tuple[str, ...]:
+def plain(job: SandboxJob) -> tuple[str, ...]:
     """The command for a job on a terminal: nothing is told."""
     return _shell(_PLAIN, job.workdir, *_bare(job))
 
 
-def below_shell(job: Job) -> tuple[str, ...]:
+def below_shell(job: SandboxJob) -> tuple[str, ...]:
     """The same with a shell as the first process, which stays: the job is its child."""
     return _shell(_BELOW, job.workdir, *_bare(job))
 
@@ -67,7 +67,7 @@ def _shell(script: str, *words: str) -> tuple[str, ...]:
     return ("/bin/sh", "-c", script, "sh", *words)
 
 
-def _bare(job: Job) -> tuple[str, ...]:
+def _bare(job: SandboxJob) -> tuple[str, ...]:
     for name in job.env:
         if not name or name.startswith("-") or "=" in name:
             raise InputError(

@@ -11,7 +11,7 @@ from rocwright.sandbox.bubblewrap import BOUND as BOUND
 from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.engine import Scene, host_environment
 from rocwright.sandbox.layout import make_layout
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Ready:
     env: Mapping[str, str]
 
 
-def make_ready(job: Job, folder: Path, mark: str, *, stays: bool) -> Ready:
+def make_ready(job: SandboxJob, folder: Path, mark: str, *, stays: bool) -> Ready:
     """The command for a job, whose mount points and settings are written to `folder`, which must be empty.
 
     It runs without limits of memory and time, and, where it `stays`, goes on when its starter ends. Raises

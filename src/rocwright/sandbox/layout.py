@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from rocbase.errors import InputError, SandboxError
 from rocwright.sandbox.engine import HOSTNAME, USER
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.untrusted import Untrusted
 
 OWN = frozenset({"proc", "sys", "dev", "run", "tmp"})
@@ -33,14 +33,14 @@ _LINKS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class MountLayout:
     """A skeleton on disk, and the mounts over it, parents before children."""
 
     skeleton: Path
     mounts: tuple[Mount, ...]
 
 
-def make_layout(job: Job, folder: Path) -> Layout:
+def make_layout(job: SandboxJob, folder: Path) -> MountLayout:
     """Write the skeleton for `job` to `folder`/root.
 
     Raises InputError for a root, mount or device that is not there, or a mount where none can be.
@@ -63,12 +63,12 @@ def make_layout(job: Job, folder: Path) -> Layout:
     for name in SCRATCH:
         (skeleton / name).chmod(0o1777)
     hidden = {mount.target for mount in ordered}
-    return Layout(
+    return MountLayout(
         skeleton=skeleton, mounts=(*(mount for mount in base if mount.target not in hidden), *ordered)
     )
 
 
-def _check(job: Job) -> None:
+def _check(job: SandboxJob) -> None:
     if not job.root.is_absolute() or not job.root.is_dir():
         raise InputError(
             f"{job.root} is not a root folder",
@@ -136,7 +136,7 @@ def _add_point(point: Path, source: Path) -> None:
         point.touch()
 
 
-def _settings(job: Job, folder: Path) -> Iterator[Mount]:
+def _settings(job: SandboxJob, folder: Path) -> Iterator[Mount]:
     """Files of /etc that are the sandbox's: its names, user and group 1000 where the root lacks them.
 
     Given to all engines, so that none writes its own.

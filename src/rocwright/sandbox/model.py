@@ -26,7 +26,7 @@ thread for each core, and half of the numbers that a machine has by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class SandboxJob:
     """One command and everything that it may see.
 
     `root` is a root file system folder, seen read-only; /tmp, /run, /dev and /proc are the sandbox's own.
@@ -60,7 +60,7 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SandboxOutcome:
     """How a job ended. `code` is the exit status, or the signal's number where `ended` says signalled.
 
     `peak_memory` is in bytes, None where nothing could measure it. `stalled` tells that it was ended where

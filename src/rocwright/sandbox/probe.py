@@ -19,14 +19,14 @@ from rocwright.sandbox.bubblewrap import Bubblewrap
 from rocwright.sandbox.buildah import Buildah
 from rocwright.sandbox.docker import Docker
 from rocwright.sandbox.engine import USER, Engine
-from rocwright.sandbox.host import Host
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.host import HostEngine
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.sandbox.nspawn import Nspawn
 from rocwright.sandbox.podman import Podman
 from rocwright.sandbox.runner import make_writable, run
 
 ENGINES: Mapping[str, Engine] = {
-    engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), Host())
+    engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), HostEngine())
 }
 """Every engine by name, in the order of preference; the host is never chosen unasked."""
 
@@ -89,7 +89,7 @@ def _try(engine: Engine) -> str:
         out = Path(secret, "out")
         out.mkdir()
         make_writable(out)
-        job = Job(
+        job = SandboxJob(
             root=Path("/"),
             argv=("/bin/sh", "-c", _CHECK, "sh", str(secret), str(USER)),
             env={"PATH": "/usr/bin:/bin"},

@@ -21,7 +21,7 @@ from rocwright.sandbox import cgroup, inside, reaper, state
 from rocwright.sandbox.engine import USER, Engine, Launch, Scene, host_environment, is_root, last_line
 from rocwright.sandbox.layout import make_layout
 from rocwright.sandbox.memory import MemoryWatch
-from rocwright.sandbox.model import Ended, Job, Outcome
+from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome
 from rocwright.sandbox.pids import Pids
 from rocwright.sandbox.pids import limit as limit_pids
 from rocwright.sandbox.podman import PIDFILE
@@ -31,7 +31,7 @@ _JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 125; shift; done; shift
 """Enters cgroups before the engine starts, so that no process is ever outside them."""
 
 
-def run(engine: Engine, job: Job, on_line: Callable[[str], None]) -> Outcome:
+def run(engine: Engine, job: SandboxJob, on_line: Callable[[str], None]) -> SandboxOutcome:
     """Run a job to its end; each line of its merged output goes to `on_line` as it comes.
 
     A status of 128+n is read as signal n: it is how shells, and most engines, tell of one.
@@ -43,7 +43,7 @@ def run(engine: Engine, job: Job, on_line: Callable[[str], None]) -> Outcome:
         return _run(box, job, inside.Reader(token=token, on_line=on_line))
 
 
-def interactive(engine: Engine, job: Job) -> int:
+def interactive(engine: Engine, job: SandboxJob) -> int:
     """Run a job on the caller's terminal; its exit status. Only the isolation holds, not the limits."""
     with _opened(engine, job, inside.plain(job), terminal=True) as box:
         status = process.attach(box.argv, cwd=box.folder, env=host_environment(box.name))
@@ -51,7 +51,7 @@ def interactive(engine: Engine, job: Job) -> int:
         return 128 - status if status < 0 else status
 
 
-def foreground(engine: Engine, job: Job) -> int:
+def foreground(engine: Engine, job: SandboxJob) -> int:
     """Run a program on the caller's terminal: signals that the caller is sent go on to it; its exit status.
 
     `engine` is bubblewrap or podman, whose processes around the program are known. Only the isolation holds,
@@ -151,7 +151,7 @@ class _Box:
 
 
 @contextmanager
-def _opened(engine: Engine, job: Job, command: tuple[str, ...], *, terminal: bool) -> Iterator[_Box]:
+def _opened(engine: Engine, job: SandboxJob, command: tuple[str, ...], *, terminal: bool) -> Iterator[_Box]:
     """Make a sandbox ready, and leave nothing of it."""
     reaper.ensure()
     folder = state.new_folder()
@@ -167,7 +167,7 @@ def _opened(engine: Engine, job: Job, command: tuple[str, ...], *, terminal: boo
             state.dispose(folder)
 
 
-def _make(engine: Engine, job: Job, command: tuple[str, ...], folder: Path, *, terminal: bool) -> _Box:
+def _make(engine: Engine, job: SandboxJob, command: tuple[str, ...], folder: Path, *, terminal: bool) -> _Box:
     layout = make_layout(job, folder)
     group = cgroup.create(folder.name)
     if group is not None and job.memory is not None:
@@ -210,7 +210,7 @@ def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
             )
 
 
-def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
+def _run(box: _Box, job: SandboxJob, reader: inside.Reader) -> SandboxOutcome:
     begun = time.monotonic()
     timer = Timer(TIMEOUT_MAX if job.seconds is None else job.seconds, box.expire)
     timer.daemon = True
@@ -236,7 +236,7 @@ def _run(box: _Box, job: Job, reader: inside.Reader) -> Outcome:
         raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, [*reader.noise])
     ended = _ended(box, watch, code)
     killed = ended is Ended.SIGNALLED and code - 128 == signal.SIGKILL
-    return Outcome(
+    return SandboxOutcome(
         ended=ended,
         code=code - 128 if _signal(code) else code,
         seconds=time.monotonic() - begun,
@@ -265,7 +265,7 @@ def _signal(code: int) -> bool:
     return code - 128 in {int(each) for each in signal.valid_signals()}
 
 
-def _nowhere(job: Job) -> InputError:
+def _nowhere(job: SandboxJob) -> InputError:
     return InputError(
         f"there is no folder {job.workdir} in the sandbox",
         cause=f"neither the root {job.root} nor a mount has it",

@@ -24,7 +24,7 @@ Source: containers-common, seccomp.json(5).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class ArgumentRule:
     """Only calls whose (argument & mask) is `value`; `others` is what a list of the allowed lets through."""
 
     argument: int
@@ -39,7 +39,7 @@ class Refused:
 
     names: tuple[str, ...]
     errno: str
-    where: Where | None
+    where: ArgumentRule | None
 
 
 @cache
@@ -52,7 +52,7 @@ def refused() -> tuple[Refused, ...]:
             Refused(
                 names=tuple(entry["names"]),
                 errno=entry["errno"],
-                where=where and Where(**where | {"others": tuple(where["others"])}),
+                where=where and ArgumentRule(**where | {"others": tuple(where["others"])}),
             )
         )
     return tuple(found)
@@ -140,5 +140,5 @@ def _as_listed(one: Refused) -> list[dict[str, Any]]:
     ]
 
 
-def _compared(where: Where, value: int) -> dict[str, Any]:
+def _compared(where: ArgumentRule, value: int) -> dict[str, Any]:
     return {"index": where.argument, "value": where.mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}

@@ -11,13 +11,13 @@ from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
-from rocwright.doctor.findings.model import Finding
+from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
 from rocwright.machine.model import Machine
 from rocwright.machine.tree import Tree
 from rocwright.serving.choose import served_component
-from rocwright.serving.models.fit import Need, Room, fits, room_of
+from rocwright.serving.models.fit import ModelNeed, Room, fits, room_of
 from rocwright.serving.models.model import Model
 
 
@@ -73,7 +73,7 @@ def room_here(machine: Machine, target: str) -> Room | None:
     return room_of(machine, gpu)
 
 
-def check_fit(model: Model, room: Room | None, said: Need | None, say: Callable[[str], None]) -> int:
+def check_fit(model: Model, room: Room | None, said: ModelNeed | None, say: Callable[[str], None]) -> int:
     """Hold a model against the memory before it is loaded, by what its server `said`, else by an estimate.
     Raises OutOfMemoryError.
 
@@ -85,7 +85,7 @@ def check_fit(model: Model, room: Room | None, said: Need | None, say: Callable[
     return 0 if told or need is None else need.most
 
 
-def _impossible(stack: str, target: str, errors: list[Finding]) -> CheckError:
+def _impossible(stack: str, target: str, errors: list[DoctorFinding]) -> CheckError:
     first = errors[0]
     return CheckError(
         f"{stack} cannot use the {target} of this machine: {first.what}",

@@ -16,7 +16,7 @@ from rocwright.sandbox.model import Mount
 from rocwright.serving.environments import Environment
 from rocwright.serving.laid import Product, program_of
 from rocwright.serving.launch import Launch, boxed, new_mark
-from rocwright.serving.model import Wanted
+from rocwright.serving.model import RunRequest
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import is_loopback
 from rocwright.serving.prepare import prepare as environment_of
@@ -31,7 +31,7 @@ INSTALLED = ("wheel", "wheels", APPLICATION)
 """Kinds of components that are served in an environment."""
 
 
-def check_place(stack: str, wanted: Wanted) -> None:
+def check_place(stack: str, wanted: RunRequest) -> None:
     """Raise InputError for a container: an environment has no image here."""
     if wanted.place != "host":
         raise InputError(
@@ -44,7 +44,7 @@ def check_place(stack: str, wanted: Wanted) -> None:
 def launch_of(
     project: Project,
     component: Component,
-    wanted: Wanted,
+    wanted: RunRequest,
     model: Model | None,
     on: Compute,
     progress: Progress,
@@ -81,7 +81,7 @@ def launch_of(
 def prepare(
     environment: Environment,
     home: Home,
-    wanted: Wanted,
+    wanted: RunRequest,
     service: Service,
     port: int,
     *,

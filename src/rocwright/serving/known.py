@@ -19,7 +19,7 @@ from rocwright.home import Home
 from rocwright.machine.memory import read_memory
 from rocwright.machine.tree import Tree
 from rocwright.records.model import now
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import state
 from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState
@@ -38,7 +38,7 @@ class Stamp(Frozen):
     ctime: int
 
 
-class Shown(Frozen):
+class ServerMount(Frozen):
     """A file or folder that the server sees at `target`."""
 
     source: str
@@ -46,7 +46,7 @@ class Shown(Frozen):
     writable: bool
 
 
-class Known(Frozen):
+class GoodStart(Frozen):
     """A start that went well.
 
     `lock` is the file that it was planned from, with its digest; `folders` must be there, and `root` be as it
@@ -65,7 +65,7 @@ class Known(Frozen):
     said: tuple[str, ...]
     argv: tuple[str, ...]
     env: dict[str, str]
-    shown: tuple[Shown, ...]
+    shown: tuple[ServerMount, ...]
     devices: tuple[str, ...]
     server: Server
     state: ServerState
@@ -107,7 +107,7 @@ def remember(
         return
     files = {str(Path(one.path).resolve()) for one in model}
     sources = [str(one.source) for one in job.mounts]
-    known = Known(
+    known = GoodStart(
         lock=str(lock),
         sha256=sha256_file(lock),
         root=str(job.root),
@@ -119,7 +119,8 @@ def remember(
         argv=job.argv,
         env=dict(job.env),
         shown=tuple(
-            Shown(source=str(one.source), target=one.target, writable=one.writable) for one in job.mounts
+            ServerMount(source=str(one.source), target=one.target, writable=one.writable)
+            for one in job.mounts
         ),
         devices=job.devices,
         server=launch.server,
@@ -128,10 +129,10 @@ def remember(
     write_atomic(_note(home, asked), known.model_dump_json() + "\n", mode=0o600)
 
 
-def recall(home: Home, asked: str) -> Known | None:
+def recall(home: Home, asked: str) -> GoodStart | None:
     """What was started for the same; None where nothing was, or any of it is another by now."""
     with contextlib.suppress(OSError, ValidationError):
-        known = Known.model_validate_json(_note(home, asked).read_bytes())
+        known = GoodStart.model_validate_json(_note(home, asked).read_bytes())
         same = (
             sha256_file(Path(known.lock)) == known.sha256
             and all(Path(one).exists() for one in (*known.folders, *known.devices))
@@ -168,7 +169,7 @@ def _free() -> int:
     return free_memory(memory) if memory is not None else 0
 
 
-def _checked_room(home: Home, known: Known, say: Callable[[str], None]) -> int:
+def _checked_room(home: Home, known: GoodStart, say: Callable[[str], None]) -> int:
     """The memory for the model where the card is in this machine, whose driver and rights are looked at."""
     from rocwright.catalog.load import the_catalog
     from rocwright.serving import check
@@ -180,11 +181,11 @@ def _checked_room(home: Home, known: Known, say: Callable[[str], None]) -> int:
     return room.bytes if room is not None else 0
 
 
-def _launch(home: Home, known: Known, *, stays: bool) -> Launch:
+def _launch(home: Home, known: GoodStart, *, stays: bool) -> Launch:
     name = known.state.name
     state.forget(home, name)
     state.claim(home, name)
-    job = Job(
+    job = SandboxJob(
         root=Path(known.root),
         argv=known.argv,
         env=known.env,

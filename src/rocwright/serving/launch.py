@@ -12,7 +12,7 @@ from rocbase.processes.owner import start_time
 from rocwright import sandbox
 from rocwright.catalog.server import Server
 from rocwright.home import Home
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 from rocwright.serving import state
 from rocwright.serving.logs import start_logged
 from rocwright.serving.model import ServerState
@@ -31,7 +31,7 @@ class Launch:
     env: Mapping[str, str]
     server: Server
     key: str = ""
-    job: Job | None = None
+    job: SandboxJob | None = None
 
 
 def new_mark(name: str) -> str:
@@ -39,7 +39,7 @@ def new_mark(name: str) -> str:
     return f"rocwright-server-{name}-{secrets.token_hex(4)}"
 
 
-def boxed(job: Job, home: Home, name: str, mark: str, *, stays: bool) -> sandbox.Ready:
+def boxed(job: SandboxJob, home: Home, name: str, mark: str, *, stays: bool) -> sandbox.Ready:
     """The command that runs a server's job in its sandbox, whose settings are laid out in its folder."""
     box = state.box_of(home, name)
     box.mkdir()

@@ -13,7 +13,7 @@ from rocbase.folders.temporary import temporary_folder
 from rocbase.model import Frozen
 from rocwright import sandbox
 from rocwright.machine.architecture import host_architecture
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving.environments import PLACE
 
 _BEGIN = "rocwright "
@@ -109,7 +109,9 @@ class Layer:
 
     def _run(self, argv: Sequence[str], mounts: Sequence[Mount], seconds: float) -> list[str]:
         said: list[str] = []
-        job = Job(root=self.root, argv=tuple(argv), env=_ENVIRONMENT, mounts=tuple(mounts), seconds=seconds)
+        job = SandboxJob(
+            root=self.root, argv=tuple(argv), env=_ENVIRONMENT, mounts=tuple(mounts), seconds=seconds
+        )
         outcome = sandbox.run(self.engine, job, said.append)
         if not outcome.ok:
             raise CheckError(

@@ -66,7 +66,7 @@ def address(host: str, port: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunRequest:
     """What a user may say of a run beside the stack and the GPU; `port` 0 is the product's own."""
 
     model: str = ""

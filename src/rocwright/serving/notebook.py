@@ -12,7 +12,7 @@ from rocwright.sandbox.model import GPU_DEVICES
 from rocwright.serving import in_environment, state
 from rocwright.serving.environments import Environment
 from rocwright.serving.launch import Launch
-from rocwright.serving.model import Wanted
+from rocwright.serving.model import RunRequest
 from rocwright.serving.service import Service
 from rocwright.serving.start import check_wanted
 
@@ -25,7 +25,7 @@ def server_named(component: str) -> Server | None:
 def prepare(
     environment: Environment,
     home: Home,
-    wanted: Wanted,
+    wanted: RunRequest,
     folder: Path,
     *,
     stays: bool,

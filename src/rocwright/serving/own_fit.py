@@ -8,18 +8,18 @@ from rocbase.errors import ExplainedError
 from rocwright import sandbox
 from rocwright.catalog.server import Compute
 from rocwright.execution.progress import Progress
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving.environments import ENGINE
 from rocwright.serving.laid import Product, program_of, root_of
 from rocwright.serving.models.facts import model_facts
-from rocwright.serving.models.fit import SECONDS, Need, arguments, parse_answer
+from rocwright.serving.models.fit import SECONDS, ModelNeed, arguments, parse_answer
 from rocwright.serving.models.model import Model
 from rocwright.serving.service import ARTIFACT, MODELS
 from rocwright.serving.start import devices_for
 from rocwright.serving.words import IMAGE, environment_for
 
 
-def own_need(product: Product, model: Model, on: Compute, progress: Progress) -> Need | None:
+def own_need(product: Product, model: Model, on: Compute, progress: Progress) -> ModelNeed | None:
     """What a model takes on what the server computes on; None where there is no such program beside the
     server's, or it does not answer."""
     server, facts = product.component.server, model_facts()
@@ -32,7 +32,7 @@ def own_need(product: Product, model: Model, on: Compute, progress: Progress) ->
         return None
     flags = server.words_for(product.lock.request.gpu) if on.name == "gpu" else ()
     path = f"{MODELS}/{model.path.name}"
-    job = Job(
+    job = SandboxJob(
         root=root_of(product, progress),
         argv=(
             str(PurePosixPath(ARTIFACT) / beside / facts.fit.program),

@@ -12,7 +12,7 @@ from rocbase.errors import InputError
 from rocwright import sandbox
 from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.sandbox.model import GPU_DEVICES, Job, Mount
+from rocwright.sandbox.model import GPU_DEVICES, Mount, SandboxJob
 from rocwright.serving.environments import ENGINE, HOME, INSIDE, PLACE, Environment
 
 AT_HOME = f"{PLACE}-home"
@@ -70,7 +70,7 @@ def program_job(
     env: Mapping[str, str],
     folder: Path | None,
     more: Sequence[Mount] = (),
-) -> Job:
+) -> SandboxJob:
     """What is run, with all that it sees, `more` among it; without a `folder` it sees none of the caller's.
     Raises InputError."""
     root, own = home.roots / environment.root, environment.folder(home)
@@ -79,7 +79,7 @@ def program_job(
         check_folder(folder, root)
         more = (Mount(source=folder, target=str(folder), writable=True), *more)
     os.utime(own)  # its last use, for clean
-    return Job(
+    return SandboxJob(
         root=root,
         argv=tuple(argv),
         env=program_environment(environment) | dict(env),

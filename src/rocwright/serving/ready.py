@@ -74,13 +74,13 @@ def died(
 ) -> ExplainedError:
     """Why a server ended, from its log, and from its exit `status` where the log has no error."""
     from rocwright.catalog.phase import Phase
-    from rocwright.diagnosis.diagnose import Where, diagnose
+    from rocwright.diagnosis.diagnose import FailurePlace, diagnose
     from rocwright.diagnosis.explain import add_known, excerpt
     from rocwright.diagnosis.read_log import open_log, pieces
     from rocwright.doctor.for_log import with_this_machine
 
     wait_until_written(log)
-    where = Where(
+    where = FailurePlace(
         component=state.component, version=state.version, targets=state.gpu, base=state.base, phase=Phase.RUN
     )
     with ExitStack() as stack:

@@ -17,7 +17,7 @@ from rocwright.home import Home
 from rocwright.records.model import now
 from rocwright.sandbox.model import Mount
 from rocwright.serving import state
-from rocwright.serving.model import ServerState, Wanted, address
+from rocwright.serving.model import RunRequest, ServerState, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.words import words_of
 from rocwright.untrusted import Untrusted
@@ -109,7 +109,7 @@ class Service:
         return words_of(self.server, places, self.gpu, self.on, keyed=keyed, beside=self.beside)
 
     def state(
-        self, home: Home, wanted: Wanted, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
+        self, home: Home, wanted: RunRequest, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
     ) -> ServerState:
         """What is kept of it before it is started."""
         return ServerState(

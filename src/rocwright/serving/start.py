@@ -11,11 +11,11 @@ from rocwright import sandbox
 from rocwright.catalog.model import Component, Serve
 from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.execution.progress import Progress
-from rocwright.sandbox.model import Job, Mount
+from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import container, state
 from rocwright.serving.laid import Product, image_of, program_of, root_of
 from rocwright.serving.launch import Launch, boxed, new_mark
-from rocwright.serving.model import ServerState, Wanted
+from rocwright.serving.model import RunRequest, ServerState
 from rocwright.serving.models.model import Model
 from rocwright.serving.ports import check_free, free_port, is_loopback
 from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
@@ -25,7 +25,7 @@ ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is publish
 
 
 def check_wanted(
-    server: Server, wanted: Wanted, home_servers: list[ServerState], say: Callable[[str], None]
+    server: Server, wanted: RunRequest, home_servers: list[ServerState], say: Callable[[str], None]
 ) -> int:
     """The port to listen on: the product's own, or the next free one, where none is named.
 
@@ -41,7 +41,7 @@ def check_wanted(
     return wanted.port
 
 
-def check_key(server: Server, wanted: Wanted) -> None:
+def check_key(server: Server, wanted: RunRequest) -> None:
     """Raises InputError where others would reach a server that asks for no key, which nobody allowed."""
     if wanted.key and not server.can_ask_for_key and not is_loopback(wanted.host):
         raise InputError(
@@ -52,7 +52,7 @@ def check_key(server: Server, wanted: Wanted) -> None:
 
 
 def prepare(
-    product: Product, wanted: Wanted, model: Model | None, on: Compute, progress: Progress, *, stays: bool
+    product: Product, wanted: RunRequest, model: Model | None, on: Compute, progress: Progress, *, stays: bool
 ) -> Launch:
     """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
     with claimed(product.project.home, wanted.name):
@@ -61,7 +61,7 @@ def prepare(
 
 def _launch(
     product: Product,
-    wanted: Wanted,
+    wanted: RunRequest,
     model: Model | None,
     on: Compute,
     progress: Progress,
@@ -119,7 +119,7 @@ def _launch(
         words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
         if product.component.kind != IMAGE:
             mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
-        job = Job(
+        job = SandboxJob(
             root=root_of(product, progress),
             argv=words,
             env=env,

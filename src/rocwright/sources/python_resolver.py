@@ -95,7 +95,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class WheelCandidate:
     """A version of a project with some of its extras, and the file that it would come from."""
 
     project: str
@@ -105,7 +105,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class PythonNeed:
     """A requirement and the file that has it. An empty `parent` means the caller."""
 
     requirement: Requirement
@@ -129,7 +129,9 @@ def solve(
     """
     provider = _Provider(index, python, pins)
     try:
-        result = Resolver(provider, BaseReporter()).resolve(map(Need, requirements), max_rounds=MOST_ROUNDS)
+        result = Resolver(provider, BaseReporter()).resolve(
+            map(PythonNeed, requirements), max_rounds=MOST_ROUNDS
+        )
     except ResolutionImpossible as error:
         needs = dict.fromkeys(str(cause.requirement) for cause in error.causes)
         raise _conflict(requirements, python, [*needs]) from error
@@ -139,7 +141,7 @@ def solve(
     return [one.package for one in chosen.values() if not index.leaves(one.project)]
 
 
-class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
+class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozenset[str]]]):
     """Tell resolvelib which files serve a requirement, and what these require."""
 
     def __init__(self, index: Index, python: Interpreter, pins: Mapping[str, str]) -> None:
@@ -150,8 +152,8 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
         self._environment = python.environment()
         self._versions: dict[str, dict[Version, DistributionPackage]] = {}
 
-    def identify(self, requirement_or_candidate: Need | Candidate) -> tuple[str, frozenset[str]]:
-        if isinstance(requirement_or_candidate, Candidate):
+    def identify(self, requirement_or_candidate: PythonNeed | WheelCandidate) -> tuple[str, frozenset[str]]:
+        if isinstance(requirement_or_candidate, WheelCandidate):
             return requirement_or_candidate.project, requirement_or_candidate.extras
         return requirement_or_candidate.project, frozenset(requirement_or_candidate.requirement.extras)
 
@@ -159,7 +161,7 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
         self,
         identifier: tuple[str, frozenset[str]],
         resolutions: Mapping[Any, Any],
-        candidates: Mapping[Any, Iterator[Candidate]],
+        candidates: Mapping[Any, Iterator[WheelCandidate]],
         information: Mapping[Any, Iterator[Any]],
         backtrack_causes: Sequence[Any],
     ) -> tuple[bool, bool, bool, str]:
@@ -172,9 +174,9 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
     def find_matches(
         self,
         identifier: tuple[str, frozenset[str]],
-        requirements: Mapping[Any, Iterator[Need]],
-        incompatibilities: Mapping[Any, Iterator[Candidate]],
-    ) -> list[Candidate]:
+        requirements: Mapping[Any, Iterator[PythonNeed]],
+        incompatibilities: Mapping[Any, Iterator[WheelCandidate]],
+    ) -> list[WheelCandidate]:
         project, extras = identifier
         needs = [*requirements[identifier], *requirements.get((project, frozenset()), ())]
         bad = {candidate.version for candidate in incompatibilities[identifier]}
@@ -185,25 +187,25 @@ class _Provider(AbstractProvider[Need, Candidate, tuple[str, frozenset[str]]]):
         fitting = sorted(
             (version for version in specifier.filter(versions) if version not in bad), reverse=True
         )
-        return [Candidate(project, version, extras, versions[version]) for version in fitting]
+        return [WheelCandidate(project, version, extras, versions[version]) for version in fitting]
 
-    def is_satisfied_by(self, requirement: Need, candidate: Candidate) -> bool:
+    def is_satisfied_by(self, requirement: PythonNeed, candidate: WheelCandidate) -> bool:
         return requirement.requirement.specifier.contains(candidate.version, prereleases=True)
 
-    def get_dependencies(self, candidate: Candidate) -> Iterable[Need]:
+    def get_dependencies(self, candidate: WheelCandidate) -> Iterable[PythonNeed]:
         if self._index.leaves(candidate.project):
             return []
         found = []
         if candidate.extras:
-            found.append(Need(Requirement(f"{candidate.project}=={candidate.version}")))
+            found.append(PythonNeed(Requirement(f"{candidate.project}=={candidate.version}")))
         for text in self._index.metadata(candidate.package).requires:
             requirement = _parsed(text)
             if requirement is None:
                 # a candidate that excludes itself: the search goes on to another version
-                return [Need(Requirement(f"{candidate.project}!={candidate.version}"), text)]
+                return [PythonNeed(Requirement(f"{candidate.project}!={candidate.version}"), text)]
             if self._applies(requirement, candidate.extras):
                 _refuse_address(requirement, candidate.package)
-                found.append(Need(requirement, candidate.package.filename))
+                found.append(PythonNeed(requirement, candidate.package.filename))
         return found
 
     def _applies(self, requirement: Requirement, extras: frozenset[str]) -> bool:

@@ -70,21 +70,21 @@ def _bounded(session: requests.Session, tries: Retry) -> requests.Session:
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    class Plain(HTTPConnection):
+    class PlainConnection(HTTPConnection):
         def getresponse(self) -> Any:
             with _cut_off_after(self.sock, HEADER_SECONDS):
                 return _without_needless_body(self, super().getresponse())
 
-    class Encrypted(HTTPSConnection):
+    class EncryptedConnection(HTTPSConnection):
         def getresponse(self) -> Any:
             with _cut_off_after(self.sock, HEADER_SECONDS):
                 return _without_needless_body(self, super().getresponse())
 
     class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
+        ConnectionCls = PlainConnection
 
     class EncryptedPool(HTTPSConnectionPool):
-        ConnectionCls = Encrypted
+        ConnectionCls = EncryptedConnection
 
     for scheme in ("http://", "https://"):
         adapter = HTTPAdapter(max_retries=tries)

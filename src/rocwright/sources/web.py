@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from rocbase.errors import ExplainedError, FetchError, NetworkError
 from rocbase.files.atomic import sha256_file
 from rocbase.folders.temporary import temporary_folder
-from rocwright.catalog.address import Address, filename_of
+from rocwright.catalog.address import FileAddress, filename_of
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.bounded import MOST_PAGE, pieces, read_whole
 from rocwright.sources.mirrors import mirrors
@@ -39,7 +39,7 @@ MOST_BYTES = 64 * 1024**3
 """What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB."""
 
 
-def find_file(address: Address, store: Store, known: str = "") -> FilePin:
+def find_file(address: FileAddress, store: Store, known: str = "") -> FilePin:
     """The exact file at an address, in the store.
 
     `known` is its sha256 where an earlier lock has seen it. What the store has of it already is not fetched
@@ -59,7 +59,7 @@ def find_file(address: Address, store: Store, known: str = "") -> FilePin:
     return found
 
 
-def _check(address: Address, path: Path, found: FilePin) -> None:
+def _check(address: FileAddress, path: Path, found: FilePin) -> None:
     with path.open("rb") as file:
         sha512 = hashlib.file_digest(file, "sha512").hexdigest() if address.sha512 else ""
     if address.sha256 not in ("", found.sha256) or address.sha512 != sha512:

@@ -20,7 +20,7 @@ from rocwright.store.signed import LARGEST, unpacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class StoredRecord:
     """A record as it lies there: the key, under whose key id, when it was written (seconds since 1970, by
     the bucket's clock), what it says of its step, and the files that it names, sha256 to bytes."""
 
@@ -38,7 +38,7 @@ class Contents:
     """All records, all files by sha256, and the records that cannot be read. `nobodys` are
     the files that no record names."""
 
-    records: tuple[Held, ...]
+    records: tuple[StoredRecord, ...]
     blobs: Mapping[str, Blob]
     unreadable: tuple[str, ...]
     nobodys: tuple[Blob, ...] = field(init=False)
@@ -63,20 +63,20 @@ def read_contents(bucket: Bucket) -> Contents:
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
         read = list(pool.map(lambda one: _held(bucket, one), bucket.list(FOLDERS["record"])))
     return Contents(
-        records=tuple(one for one in read if isinstance(one, Held)),
+        records=tuple(one for one in read if isinstance(one, StoredRecord)),
         blobs={name: one for name, one in Blobs(bucket).found().items() if is_key(name)},
         unreadable=tuple(one for one in read if isinstance(one, str)),
     )
 
 
-def _held(bucket: Bucket, found: Listed) -> Held | str:
+def _held(bucket: Bucket, found: Listed) -> StoredRecord | str:
     """A record, or the name of what cannot be read as one."""
     try:
         _, _, key, keyid = found.name.split("/")
         [envelope] = parse_envelopes(unpacked(bucket.get(found.name, LARGEST) or b""), found.name)
         said = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
         outputs = said["outputs"]
-        return Held(
+        return StoredRecord(
             path=found.name,
             key=key,
             keyid=keyid,
@@ -109,7 +109,7 @@ def by_signer(contents: Contents) -> list[Share]:
     return _shares(contents, [(one.keyid, one) for one in contents.records])
 
 
-def _shares(contents: Contents, records: list[tuple[str, Held]]) -> list[Share]:
+def _shares(contents: Contents, records: list[tuple[str, StoredRecord]]) -> list[Share]:
     count: dict[str, list[int]] = {}
     seen: set[str] = set()
     for name, one in sorted(records, key=lambda each: each[1].written):

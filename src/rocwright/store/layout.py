@@ -14,7 +14,7 @@ FOLDERS = ("blobs", "records", "steps", "tmp", "damaged", "locks")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StoreLayout:
     """`blobs/ab/<sha256>`, `records/ab/<key>.json`, `steps/ab/<key>.json`, `damaged/`, `tmp/`, `locks/`,
     `builds/`. Raises InternalError for what is no sha256."""
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rocbase.files.atomic import write_atomic
-from rocwright.store.layout import Layout
+from rocwright.store.layout import StoreLayout
 from rocwright.store.model import is_key
 
 
 @contextlib.contextmanager
-def holding(layout: Layout, steps: Mapping[str, str], on_wait: Callable[[], None]) -> Iterator[None]:
+def holding(layout: StoreLayout, steps: Mapping[str, str], on_wait: Callable[[], None]) -> Iterator[None]:
     """A build that has to do with these steps, keys to names, for as long as it runs.
 
     It begins when no clean-up is removing anything; `on_wait` is called where one is. The lock of a build
@@ -37,7 +37,7 @@ def holding(layout: Layout, steps: Mapping[str, str], on_wait: Callable[[], None
 
 
 @contextlib.contextmanager
-def cleaning(layout: Layout, on_wait: Callable[[], None]) -> Iterator[None]:
+def cleaning(layout: StoreLayout, on_wait: Callable[[], None]) -> Iterator[None]:
     """While something is removed: no build begins, and no other clean-up."""
     lock = layout.lock("clean")
     try:
@@ -51,7 +51,7 @@ def cleaning(layout: Layout, on_wait: Callable[[], None]) -> Iterator[None]:
         lock.release()
 
 
-def held(layout: Layout) -> dict[Path, dict[str, str]]:
+def held(layout: StoreLayout) -> dict[Path, dict[str, str]]:
     """The steps of each running build, by the file that has them; a build that was killed holds none."""
     found = {}
     for lock in layout.builds.glob("*.lock"):
@@ -60,7 +60,7 @@ def held(layout: Layout) -> dict[Path, dict[str, str]]:
     return found
 
 
-def forget_killed(layout: Layout) -> None:
+def forget_killed(layout: StoreLayout) -> None:
     """Remove what builds left that were killed; to be called while `cleaning`."""
     running = held(layout)
     for path in layout.builds.iterdir():

@@ -22,7 +22,7 @@ from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
 from rocbase.files.hashes import Hashes
 from rocbase.http.address import split
 from rocwright.store import leases
-from rocwright.store.layout import FOLDERS, Layout
+from rocwright.store.layout import FOLDERS, StoreLayout
 from rocwright.store.maintenance import LocalMaintenance
 from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Maintenance, Record, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
@@ -33,7 +33,7 @@ class LocalStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._layout = Layout(path)
+        self._layout = StoreLayout(path)
         self._moved_aside: set[str] = set()
         self._prepare()
 

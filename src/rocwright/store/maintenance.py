@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwright.store import leases
-from rocwright.store.layout import Layout
+from rocwright.store.layout import StoreLayout
 from rocwright.store.model import is_key
 
 
@@ -17,7 +17,7 @@ from rocwright.store.model import is_key
 class LocalMaintenance:
     """The `Maintenance` of a folder."""
 
-    layout: Layout
+    layout: StoreLayout
 
     def put_at(self, sha256: str) -> float:
         return _modified(self.layout.blob(sha256))

@@ -14,7 +14,7 @@ from rocbase.errors import InputError
 from rocwright.model.steps import Step
 from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
-from rocwright.store.contents import Contents, Held, read_contents
+from rocwright.store.contents import Contents, StoredRecord, read_contents
 from rocwright.store.shared import FOLDERS, word_name
 from rocwright.store.signed import LARGEST, RefusedError, word_of
 from rocwright.store.turns import turn
@@ -84,9 +84,11 @@ def clean(
     return Cleaned(files=len(blobs), size=sum(blob.size for blob in blobs), records=len(gone))
 
 
-def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float) -> list[Held]:
+def not_kept(
+    own: Iterable[StoredRecord], keep: Keep, meant: dict[str, str], now: float
+) -> list[StoredRecord]:
     """The records that do not stay; `meant` tells by key for which GPUs and base a step is."""
-    alike: defaultdict[tuple[str, str], list[Held]] = defaultdict(list)
+    alike: defaultdict[tuple[str, str], list[StoredRecord]] = defaultdict(list)
     for one in sorted(own, key=lambda each: -each.written):
         alike[one.step, meant.get(one.key, "")].append(one)
     return [
@@ -97,10 +99,10 @@ def not_kept(own: Iterable[Held], keep: Keep, meant: dict[str, str], now: float)
     ]
 
 
-def _meant(bucket: Bucket, records: Iterable[Held]) -> dict[str, str]:
+def _meant(bucket: Bucket, records: Iterable[StoredRecord]) -> dict[str, str]:
     """Return for which GPUs and base the step of each record is, by its signer's definition there."""
 
-    def ask(held: Held) -> tuple[str, str]:
+    def ask(held: StoredRecord) -> tuple[str, str]:
         try:
             key = key_of(bucket.get(f"keys/{held.keyid}", LARGEST_KEY) or b"", held.keyid)
             data = bucket.get(word_name("step", held.key, held.keyid), LARGEST) or b""
@@ -113,7 +115,7 @@ def _meant(bucket: Bucket, records: Iterable[Held]) -> dict[str, str]:
         return dict(pool.map(ask, records))
 
 
-def _definitions(bucket: Bucket, contents: Contents, gone: list[Held]) -> list[str]:
+def _definitions(bucket: Bucket, contents: Contents, gone: list[StoredRecord]) -> list[str]:
     """Return the names of the definitions of steps of which no record stays."""
     paths = {one.path for one in gone}
     stay = {one.key for one in contents.records if one.path not in paths}

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from rocbase.errors import InputError, SandboxError
 from rocbase.files.atomic import CHUNK
-from rocbase.folders.listing import Entry, Level, kind_of, shown
+from rocbase.folders.listing import FolderEntry, Level, kind_of, shown
 from rocwright.untrusted.taking import copy, is_written
 
 MOST_TEXT = 64 * 1024**2
@@ -65,7 +65,7 @@ class Untrusted:
 
     def walk(
         self, most: int = MOST_ENTRIES, depth: int = MOST_DEPTH, *, whole: bool = True, below: str = ""
-    ) -> Iterator[Entry]:
+    ) -> Iterator[FolderEntry]:
         """Everything below the folder, or below a folder `below` in it, each folder before what it holds;
         links are told, not followed.
 
@@ -101,7 +101,7 @@ class Untrusted:
             for level in todo:
                 level.close()
 
-    def matches(self, pattern: str, most: int = MOST_ENTRIES, found: int = MOST_FOUND) -> list[Entry]:
+    def matches(self, pattern: str, most: int = MOST_ENTRIES, found: int = MOST_FOUND) -> list[FolderEntry]:
         """At most so many that a glob of one or more parts matches, sorted; `parent` of these is closed.
 
         A part matches within one folder, as fnmatch does; links are matched, not followed. At most `most`
@@ -115,7 +115,7 @@ class Untrusted:
                 next_step="correct the output pattern in the recipe",
                 subject=self.by,
             )
-        matched: list[Entry] = []
+        matched: list[FolderEntry] = []
         for entry in self._match(self._root(), "", parts, most):
             matched.append(entry)
             if len(matched) > found:
@@ -178,7 +178,7 @@ class Untrusted:
             self._refuse("a file", last, "it was replaced while it was being read")
         return True
 
-    def _match(self, folder: int, path: str, parts: list[str], most: int) -> Iterator[Entry]:
+    def _match(self, folder: int, path: str, parts: list[str], most: int) -> Iterator[FolderEntry]:
         level = Level(folder, path)
         try:
             for _ in range(most):
@@ -198,7 +198,7 @@ class Untrusted:
         finally:
             level.close()
 
-    def _below(self, folder: int, entry: Entry) -> int:
+    def _below(self, folder: int, entry: FolderEntry) -> int:
         try:
             return self._into(folder, entry.name)
         except FileNotFoundError:

@@ -23,7 +23,7 @@ from rocwright.resolve.model import Lock
 from rocwright.resolve.validate import PUBLISHED_WHEELS
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import Emulation
-from rocwright.verify.subject import Subject
+from rocwright.verify.subject import VerifySubject
 
 BUILD_ROOT, CHECK_ROOT = "root/build", "root/check"
 
@@ -47,7 +47,7 @@ class Prepared:
         memory: int | None = None,
         model: Path | None = None,
         runs: int = 1,
-    ) -> list[Subject]:
+    ) -> list[VerifySubject]:
         """Each component that was built, in that root file system; programs that measure read `model`, and
         measure `runs` times."""
         record = self.made.get(root)
@@ -56,7 +56,7 @@ class Prepared:
         # a file is handed on as it was published: nothing of it is built
         names = [one.name for one in self.lock.components if one.name in self.artifacts]
         built = [self.project.catalog.component(name) for name in names]
-        return [Subject(self.project, self.lock, one, *place, model=model, runs=runs) for one in built]
+        return [VerifySubject(self.project, self.lock, one, *place, model=model, runs=runs) for one in built]
 
 
 def check_wheels(lock: Lock, project: Project) -> None:

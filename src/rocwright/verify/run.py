@@ -10,7 +10,7 @@ from rocbase.errors import CheckError, InputError
 from rocbase.files.atomic import sha256_file
 from rocwright.catalog.model import Check, Component
 from rocwright.checks.passed import Passed
-from rocwright.checks.static import Seen, named, published
+from rocwright.checks.static import CheckNote, named, published
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
 from rocwright.machine.architecture import described
@@ -26,7 +26,7 @@ from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.owners import owners
 from rocwright.verify.prepare import BUILD_ROOT, CHECK_ROOT, Prepared, check_wheels, checked_in, made_steps
-from rocwright.verify.subject import Subject
+from rocwright.verify.subject import VerifySubject
 
 
 def verify(
@@ -80,7 +80,7 @@ def verify(
             say=say,
         )
 
-        def tried(subject: Subject, check: Check) -> list[Finding]:
+        def tried(subject: VerifySubject, check: Check) -> list[Finding]:
             return _tried(subject, check, under_way, say)
 
         for one in emulated:
@@ -89,7 +89,9 @@ def verify(
             for check in subject.component.check:
                 found = tried(subject, check)
                 findings += found
-                passed.note(subject.component.name, check, [Seen(it.name, it.ok, it.detail) for it in found])
+                passed.note(
+                    subject.component.name, check, [CheckNote(it.name, it.ok, it.detail) for it in found]
+                )
         for name, outputs in published_wheels(project, plan).items():
             for check in project.catalog.component(name).check:
                 findings += _published(project, lock, name, check, outputs, under_way, say)
@@ -102,7 +104,9 @@ def verify(
     return findings
 
 
-def _tried(subject: Subject, check: Check, under_way: UnderWay, say: Callable[[str], None]) -> list[Finding]:
+def _tried(
+    subject: VerifySubject, check: Check, under_way: UnderWay, say: Callable[[str], None]
+) -> list[Finding]:
     """What a check finds, told and on record."""
     since = time.monotonic()
     begun = _begun(subject.component, check)
@@ -171,7 +175,7 @@ def emulations(project: Project, lock: Lock) -> list[Emulation]:
 
 
 def _on_emulated(
-    on: Emulation, subjects: Sequence[Subject], tried: Callable[[Subject, Check], list[Finding]]
+    on: Emulation, subjects: Sequence[VerifySubject], tried: Callable[[VerifySubject, Check], list[Finding]]
 ) -> list[Finding]:
     """What ran on an emulated GPU, once the emulator computed what the CPU does. Raises CheckError if not."""
     name, first = on.emulator.name, subjects[0]

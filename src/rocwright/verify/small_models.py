@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class ModelMaker:
     """How one is made: its format, its file and what writes it, and files beside it by what they are."""
 
     format: str
@@ -62,9 +62,9 @@ def _decoder(path: Path) -> None:
 
 
 MAKERS = {
-    "llama": Maker("gguf", "tiny-llama.gguf", _llama, {}),
-    "whisper": Maker("ggml", "tiny-whisper.bin", _whisper, {}),
-    "picture": Maker(
+    "llama": ModelMaker("gguf", "tiny-llama.gguf", _llama, {}),
+    "whisper": ModelMaker("ggml", "tiny-whisper.bin", _whisper, {}),
+    "picture": ModelMaker(
         "gguf",
         "tiny-picture.gguf",
         _diffusion,

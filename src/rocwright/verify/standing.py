@@ -11,7 +11,7 @@ from rocbase.errors import ExplainedError
 from rocbase.model import Frozen
 from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Row, Stack
+from rocwright.catalog.model import Stack, StackRow
 from rocwright.home import Home
 from rocwright.model.steps import Sha256
 from rocwright.records.model import Cell, Said
@@ -70,7 +70,9 @@ def standings(
     return [_standing(catalog, one, row, seen, plans=plans) for one, row in found]
 
 
-def _standing(catalog: Catalog, stack: Stack, row: Row, seen: Iterable[Evidence], *, plans: bool) -> Standing:
+def _standing(
+    catalog: Catalog, stack: Stack, row: StackRow, seen: Iterable[Evidence], *, plans: bool
+) -> Standing:
     from rocwright.plan.make import make_plan
 
     lock: Lock | None = None

@@ -28,7 +28,7 @@ from rocwright.records.model import Finding, as_emulated, is_gpu
 from rocwright.resolve.aliases import base_of
 from rocwright.resolve.model import Lock
 from rocwright.sandbox.engine import Engine
-from rocwright.sandbox.model import GPU_DEVICES, Ended, Job, Mount, Outcome
+from rocwright.sandbox.model import GPU_DEVICES, Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
@@ -56,7 +56,7 @@ TARGETS = "{targets}"
 """The argument of a check that becomes the targets of the lock, to compile for."""
 
 
-class Subject:
+class VerifySubject:
     """One component under test: its artifacts, the root file system to try them in, the sandbox."""
 
     def __init__(
@@ -181,7 +181,7 @@ class Subject:
         # a process that was seen in an emulator told of no GPU before either
         return [as_emulated(one) for one in findings] if emulator else findings
 
-    def ran(self, check: Check, engine: Engine, on_line: Callable[[str], None]) -> Outcome:
+    def ran(self, check: Check, engine: Engine, on_line: Callable[[str], None]) -> SandboxOutcome:
         """How a check's program ended, in the sandbox; each line that it prints goes to `on_line`."""
         assert self.root is not None
         with temporary_folder("verify") as folder:
@@ -197,7 +197,7 @@ class Subject:
         found = self.finding(check, told.name, told.ok, told.detail, device, engine)
         return found.model_copy(update={"absent": told.absent})
 
-    def _job(self, check: Check, folder: Path) -> Job:
+    def _job(self, check: Check, folder: Path) -> SandboxJob:
         work = folder / "work"
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]
@@ -251,7 +251,7 @@ class Subject:
             env |= self.emulation.env
         sandbox.make_writable(work)
         mounts.append(Mount(source=work, target="/trial", writable=True))
-        return Job(
+        return SandboxJob(
             root=self.root or Path("/"),
             argv=("/bin/sh", "-eu", "-c", "\n".join(commands)),
             env=env,

@@ -22,8 +22,8 @@ from rocwright.records.ended import me
 from rocwright.records.model import (
     SUITE,
     Finding,
-    Outcome,
     Run,
+    RunOutcome,
     StepRun,
     as_emulated,
     is_gpu,
@@ -46,7 +46,7 @@ REPEAT = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class SuiteOrder:
     """What to try, where, and how much of it.
 
     `python` is the interpreter of the environment; `device` is auto, cpu, cuda (one of each kind of GPU;
@@ -89,7 +89,7 @@ def order_for(
     every: bool,
     only: Sequence[str],
     repeat: int = REPEAT,
-) -> Order:
+) -> SuiteOrder:
     """What to try, in a user's words. Raises InputError for a suite or size that there is not, and for a
     `repeat` under 2, which compares nothing, or over 10,000."""
     for kind, said, known in (("suite", suites, SUITES), ("size", (size,), SIZES)):
@@ -106,7 +106,7 @@ def order_for(
             cause="fewer than 2 runs compare nothing, more than 10,000 are refused",
             next_step=f"--repeat {REPEAT}",
         )
-    order = Order(suites=tuple(suites), python=python, device=device, size=size, every=every)
+    order = SuiteOrder(suites=tuple(suites), python=python, device=device, size=size, every=every)
     return replace(order, only=tuple(only), repeat=repeat)
 
 
@@ -134,13 +134,13 @@ def target_words(names: Sequence[str]) -> list[str]:
     return [word for one in names for word in ("--target", one)]
 
 
-def aimed(order: Order, targets: Sequence[Target]) -> Order:
+def aimed(order: SuiteOrder, targets: Sequence[Target]) -> SuiteOrder:
     """The same for these GPU targets: kernels are compiled for them; what all of them lack is left out."""
     return replace(order, targets=target_names(targets), lacks=lacking(targets))
 
 
 def run_suites(
-    order: Order, folder: Path, home: Home, say: Callable[[str], None], *, run_id: str = ""
+    order: SuiteOrder, folder: Path, home: Home, say: Callable[[str], None], *, run_id: str = ""
 ) -> list[Finding]:
     """Run the suites in that environment, and keep the findings on record under `run_id`, or a new id.
 
@@ -186,7 +186,7 @@ def run_suites(
     # a process that was seen in an emulator told of no GPU before either
     findings = [as_emulated(one) for one in findings] if emulator else findings
     run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
-    RunRecorder(home, say).close(Outcome(run=run, findings=tuple(findings)))
+    RunRecorder(home, say).close(RunOutcome(run=run, findings=tuple(findings)))
     return findings
 
 
@@ -208,7 +208,7 @@ def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, abse
 
 
 def _run(
-    run_id: str, started: str, seconds: float, name: str, order: Order, findings: Sequence[Finding]
+    run_id: str, started: str, seconds: float, name: str, order: SuiteOrder, findings: Sequence[Finding]
 ) -> Run:
     bad = [one for one in findings if not one.ok]
     step = StepRun(

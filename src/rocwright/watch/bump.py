@@ -11,7 +11,7 @@ from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.plan.make import make_plan
 from rocwright.resolve.choose import ROCM
-from rocwright.resolve.difference import Difference, difference
+from rocwright.resolve.difference import LockDifference, difference
 from rocwright.resolve.lock import make_lock, versions_in
 from rocwright.resolve.model import Lock, Request
 from rocwright.resolve.shipped import preferred
@@ -24,7 +24,7 @@ ROOT = "root/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BumpRequest:
     """What of the news is to be taken: pins of `[versions]`, and roots and Python packages to choose anew.
 
     `left` are the names that cannot be taken together with the others, and why.
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class LockCandidate:
     """A lock that takes what is wanted, and how it differs from the one there is.
 
     `ages` are days since the release by name, `again` the steps that run again, `left` what is not taken,
@@ -48,14 +48,14 @@ class Candidate:
     """
 
     lock: Lock
-    difference: Difference
+    difference: LockDifference
     ages: Mapping[str, int]
     again: tuple[str, ...]
     left: tuple[tuple[str, str], ...]
     silent: tuple[str, ...] = ()
 
 
-def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[str]) -> Wanted:
+def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[str]) -> BumpRequest:
     """What to take: all that is admitted, or of the `names` the newest that fits, a pin of theirs or not.
 
     Raises InputError for a name that is no part of the lock.
@@ -65,7 +65,7 @@ def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[s
     taken = [one for one in news if one.admitted and not one.pin]
     pins, dead = _together(lock, catalog, {name: one.pin for name, one in chosen.items()})
     left = refused | _nothing_new(news, names, {*chosen, *refused}) | dead
-    return Wanted(
+    return BumpRequest(
         pins=pins,
         roots=_roots(taken, names),
         python="python" in names or (not names and any(_is_python(one, lock) for one in taken)),
@@ -146,11 +146,11 @@ def _together(lock: Lock, catalog: Catalog, pins: Mapping[str, str]) -> tuple[di
 def make_candidate(
     lock: Lock,
     catalog: Catalog,
-    take: Wanted,
+    take: BumpRequest,
     news: Iterable[News],
     outside: Upstream,
     on_line: Callable[[str], None],
-) -> Candidate:
+) -> LockCandidate:
     """The candidate lock: what is not wanted stays as it is locked, as far as the solver allows.
 
     Raises what locking raises.
@@ -161,7 +161,7 @@ def make_candidate(
     made = made.model_copy(update={"request": _request(lock.request, take.pins, catalog)})
     before = {step.key for step in make_plan(lock, catalog).steps}
     after = make_plan(made, catalog)
-    return Candidate(
+    return LockCandidate(
         lock=made,
         difference=difference(lock, made),
         ages={
@@ -174,7 +174,7 @@ def make_candidate(
     )
 
 
-def _moving(lock: Lock, take: Wanted) -> Lock:
+def _moving(lock: Lock, take: BumpRequest) -> Lock:
     """The lock in which what is to be looked up again is open."""
     open_ = {"pending": "to be looked up again"}
     python = lock.python.model_copy(update=open_) if lock.python and take.python else lock.python

@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from rocwheel.wheels.names import read_version
 from rocwright.resolve.settings import Take
 from rocwright.sources.index import Published
-from rocwright.watch.question import File, ImageTags, Listing, Project, Question, Refs, TagDay
+from rocwright.watch.question import ImageTags, Listing, Project, Question, Refs, RemoteFile, TagDay
 from rocwright.watch.questions import Watched
 from rocwright.watch.upstream import Answer
 
@@ -22,7 +22,7 @@ MOST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class NewerVersion:
     """A newer version: its day where the answer told it, else the question that tells it."""
 
     version: str
@@ -36,7 +36,7 @@ def series(version: str) -> tuple[int, ...]:
     return numbers[:2] if len(numbers) > 2 else numbers
 
 
-def newer(one: Watched, answer: Answer, take: Take, python: str) -> list[tuple[Candidate, ...]]:
+def newer(one: Watched, answer: Answer, take: Take, python: str) -> list[tuple[NewerVersion, ...]]:
     """The newer versions that are worth telling: those of the same series, then those of others.
 
     The newest come first. `python` is the version that a file of an index must run on.
@@ -44,7 +44,7 @@ def newer(one: Watched, answer: Answer, take: Take, python: str) -> list[tuple[C
     has = _version(one.version)
     if has is None or one.spelled is None:
         return []
-    offered: dict[Version, Candidate] = {}
+    offered: dict[Version, NewerVersion] = {}
     for candidate in _offered(one, answer, python):
         version = _version(candidate.version)
         if version is not None and version > has and not version.local and _taken(version, has, take):
@@ -73,17 +73,17 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def _offered(one: Watched, answer: Answer, python: str) -> Iterator[Candidate]:
+def _offered(one: Watched, answer: Answer, python: str) -> Iterator[NewerVersion]:
     assert one.spelled is not None
     match one.question, answer:
         case Refs() as question, Mapping():
             for ref, commit in answer.items():
                 if version := one.spelled.version(ref):
-                    yield Candidate(version=version, asks=TagDay(question.url, ref, str(commit)))
+                    yield NewerVersion(version=version, asks=TagDay(question.url, ref, str(commit)))
         case ImageTags(), Sequence():
             for tag in answer:
                 if isinstance(tag, str) and (version := one.spelled.version(tag)):
-                    yield Candidate(version=version)
+                    yield NewerVersion(version=version)
         case Project(), Sequence():
             yield from _releases([file for file in answer if isinstance(file, Published)], python)
         case Listing(), Mapping():
@@ -91,12 +91,12 @@ def _offered(one: Watched, answer: Answer, python: str) -> Iterator[Candidate]:
                 if version := one.spelled.version(name):
                     address = one.address.replace("{version}", quote(version))
                     told = day if isinstance(day, datetime) else None
-                    yield Candidate(version=version, day=told, asks=File(address))
+                    yield NewerVersion(version=version, day=told, asks=RemoteFile(address))
         case _:
             pass
 
 
-def _releases(files: Iterable[Published], python: str) -> Iterator[Candidate]:
+def _releases(files: Iterable[Published], python: str) -> Iterator[NewerVersion]:
     """The releases of which something is left that may be taken, each with the day of its first file."""
     by_version: dict[str, list[Published]] = {}
     for file in files:
@@ -104,7 +104,7 @@ def _releases(files: Iterable[Published], python: str) -> Iterator[Candidate]:
             by_version.setdefault(file.version, []).append(file)
     for version, some in by_version.items():
         days = [file.uploaded for file in some if file.uploaded is not None]
-        yield Candidate(version=version, day=min(days, default=None))
+        yield NewerVersion(version=version, day=min(days, default=None))
 
 
 def _runs_on(required: str, python: str) -> bool:

@@ -23,10 +23,10 @@ from rocwright.sources.debian_control import upstream_version
 from rocwright.sources.web import Standing
 from rocwright.watch.admit import Admission, admit, admit_brought
 from rocwright.watch.ask import Reply, ask_all
-from rocwright.watch.candidates import Candidate, newer
+from rocwright.watch.candidates import NewerVersion, newer
 from rocwright.watch.kept import keep
 from rocwright.watch.memory import Memory
-from rocwright.watch.model import Alarm, Caution, News, Report, Silent
+from rocwright.watch.model import Alarm, Caution, News, Silent, WatchReport
 from rocwright.watch.needless import needless
 from rocwright.watch.packages import changes, unseen
 from rocwright.watch.packages import newer as newer_packages
@@ -45,7 +45,7 @@ def watch(
     home: Home,
     ask: Callable[[Question], Answer] | None = None,
     free: Collection[str] = (),
-) -> Report:
+) -> WatchReport:
     """What upstream has now that these locks, by their label, have not.
 
     `ask` asks in Upstream's place, `free` are names that their requests pin although nobody asked for it.
@@ -80,7 +80,9 @@ class UpdateChecker:
     memory: Memory
     free: frozenset[str] = frozenset()
 
-    def look(self, locks: Mapping[str, Lock], ask: Callable[[Question], Answer]) -> tuple[Report, Memory]:
+    def look(
+        self, locks: Mapping[str, Lock], ask: Callable[[Question], Answer]
+    ) -> tuple[WatchReport, Memory]:
         """The report, and what to remember of this look."""
         begun = time.monotonic()
         things = {
@@ -106,7 +108,7 @@ class UpdateChecker:
                 found += standing(one, told, locks[label], label, self.has)
                 if told.error is None:
                     found += judge._news(one, told.answer, locks[label], label, catalog)
-        report = Report(
+        report = WatchReport(
             asked=len(answers),
             seconds=time.monotonic() - begun,
             alarms=tuple(dict.fromkeys(one for one in found if isinstance(one, Alarm))),
@@ -125,7 +127,7 @@ class UpdateChecker:
             asks.append(ImageDay(one.question.reference, answer, one.question.architecture))
         yield from (each for each in asks if each is not None and str(each) not in self.memory.days)
 
-    def _newer(self, lock: Lock, one: Watched, answer: Answer) -> list[tuple[Candidate, ...]]:
+    def _newer(self, lock: Lock, one: Watched, answer: Answer) -> list[tuple[NewerVersion, ...]]:
         python = lock.python.version if lock.python else ""
         groups = newer(one, answer, self.settings.take, python)
         if one.name in self.catalog.components or one.name == ROCM:
@@ -188,7 +190,7 @@ class UpdateChecker:
         )
 
     def _of_group(
-        self, one: Watched, group: Sequence[Candidate], lock: Lock, label: str, catalog: Catalog
+        self, one: Watched, group: Sequence[NewerVersion], lock: Lock, label: str, catalog: Catalog
     ) -> Iterator[News]:
         """The newest; where that is held back, the newest that is known, and the newest that is not held."""
         known = False
@@ -200,7 +202,7 @@ class UpdateChecker:
             if news.admitted:
                 return
 
-    def _one(self, one: Watched, candidate: Candidate, lock: Lock, label: str, catalog: Catalog) -> News:
+    def _one(self, one: Watched, candidate: NewerVersion, lock: Lock, label: str, catalog: Catalog) -> News:
         verdict = admit(lock, catalog, one.name, candidate.version, self.free)
         day = candidate.day.isoformat() if candidate.day else self.memory.days.get(str(candidate.asks), "")
         age = self._age(day)

@@ -70,7 +70,7 @@ class Silent(Frozen):
     cause: str
 
 
-class Report(Frozen):
+class WatchReport(Frozen):
     """All that was found. `asked` are the sources, `seconds` how long it took; `unseen` are bases whose
     packages are seen through their image alone."""
 

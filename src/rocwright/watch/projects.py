@@ -21,7 +21,7 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.resolve.validate import check_request
 from rocwright.sources.patience import bounded, current, with_patience
-from rocwright.watch.bump import Candidate, make_candidate, wanted
+from rocwright.watch.bump import LockCandidate, make_candidate, wanted
 from rocwright.watch.look import watch
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
@@ -93,7 +93,7 @@ def watch_settings(folder: Path, changes: Mapping[str, object]) -> WatchSettings
 
 def bump(
     project: Project, names: Sequence[str], settings: WatchSettings, on_line: Callable[[str], None]
-) -> Candidate:
+) -> LockCandidate:
     """A candidate lock that takes what upstream has: all that is admitted, or what is named.
 
     Raises InputError without a lock or for an unknown name, and what locking raises. An alarm of `watch` ends
@@ -110,7 +110,7 @@ def _bumped(
     on_line: Callable[[str], None],
     ask: Ask | None = None,
     free: Collection[str] = (),
-) -> Candidate:
+) -> LockCandidate:
     report = watch({_label(project): before}, settings, project.catalog, project.home, ask, free)
     for silent in report.silent:
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
@@ -146,7 +146,7 @@ def newest(
     settings: WatchSettings,
     on_line: Callable[[str], None],
     ask: Ask | None = None,
-) -> Candidate:
+) -> LockCandidate:
     """The candidate for a lock that lies elsewhere than its project's own; raises what `bump` raises.
 
     `ask` asks in Upstream's place. What the lock pins beyond the project's own request, an earlier candidate

@@ -112,7 +112,7 @@ class SourcePackage(Said):
 
 
 @dataclass(frozen=True)
-class File(Said):
+class RemoteFile(Said):
     """How a file at an address stands."""
 
     words = "{url}"
@@ -137,6 +137,6 @@ Question = (
     | PackageSet
     | PackageLists
     | SourcePackage
-    | File
+    | RemoteFile
     | Listing
 )

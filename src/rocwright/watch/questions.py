@@ -27,7 +27,6 @@ from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, Locke
 from rocwright.resolve.settings import Take, WatchSettings
 from rocwright.watch.packages import lists_of, on_top
 from rocwright.watch.question import (
-    File,
     Image,
     ImageTags,
     Listing,
@@ -36,6 +35,7 @@ from rocwright.watch.question import (
     Project,
     Question,
     Refs,
+    RemoteFile,
     SourcePackage,
 )
 
@@ -127,7 +127,7 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
     for pin in (*locked.files, *locked.downloads):
         match pin.origin:
             case ArchiveOrigin() as origin:
-                yield about(question=File(origin.url), pins=(pin,))
+                yield about(question=RemoteFile(origin.url), pins=(pin,))
             case DebianSourceOrigin() as origin:
                 question = SourcePackage(origin.suite, origin.architecture, origin.package)
                 yield about(version=origin.version, question=question, pins=locked.files)
@@ -185,7 +185,7 @@ def _rocm(rocm: LockedProvider, targets: Sequence[str], provider: Provider, take
         yield replace(one, name=ROCM) if first else replace(one, spelled=None)
     for pin in rocm.files:
         if isinstance(pin.origin, ArchiveOrigin):
-            yield about(question=File(pin.origin.url), pins=(pin,))
+            yield about(question=RemoteFile(pin.origin.url), pins=(pin,))
     for shelf in provider.shelf:
         if not shelf.may_hold_newer(rocm.version) or (shelf.releases != "final" and take != "all"):
             continue

@@ -12,7 +12,7 @@ from rocwright.sources.index import Published
 from rocwright.sources.web import Standing
 from rocwright.watch.ask import Reply
 from rocwright.watch.model import Alarm, Caution, Kept
-from rocwright.watch.question import File, Image, Project, Refs
+from rocwright.watch.question import Image, Project, Refs, RemoteFile
 from rocwright.watch.questions import Watched
 
 Has = Callable[[FilePin], bool]
@@ -44,7 +44,7 @@ def standing(one: Watched, told: Reply, lock: Lock, label: str, has: Has) -> Ite
             yield from _files(one, [file for file in files if isinstance(file, Published)], caution, alarm)
         case Image() as question, str() as digest if one.commit and digest != one.commit and not one.rolls:
             yield alarm(f"the tag {question.reference} has moved", one.commit, digest)
-        case File() as question, Standing() as stands:
+        case RemoteFile() as question, Standing() as stands:
             (pin,) = one.pins
             if not stands.there:
                 yield caution(f"{question.url} no longer exists")

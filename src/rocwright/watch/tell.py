@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rocbase.units import count, duration
 from rocwright.resolve.tell_difference import days
-from rocwright.watch.model import Alarm, Caution, News, Report, Silent
+from rocwright.watch.model import Alarm, Caution, News, Silent, WatchReport
 
 KEPT = {
     "whole": "the store keeps a copy",
@@ -15,7 +15,7 @@ KEPT = {
 }
 
 
-def tell_report(report: Report, *, quiet: bool = False) -> list[str]:
+def tell_report(report: WatchReport, *, quiet: bool = False) -> list[str]:
     """Lines of text; `quiet` leaves out all that is no news: silence means that nothing happened."""
     told: list[Alarm | Caution | News] = [*report.alarms, *report.cautions, *report.news]
     several = len({one.lock for one in told}) > 1

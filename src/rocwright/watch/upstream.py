@@ -20,7 +20,6 @@ from rocwright.sources.listing import listed
 from rocwright.sources.package_lists import newest
 from rocwright.sources.patience import Patience, bounded, current, with_patience
 from rocwright.watch.question import (
-    File,
     Image,
     ImageDay,
     ImageTags,
@@ -30,6 +29,7 @@ from rocwright.watch.question import (
     Project,
     Question,
     Refs,
+    RemoteFile,
     SourcePackage,
     TagDay,
 )
@@ -95,7 +95,7 @@ class Upstream:
             case SourcePackage():
                 archive = self._archive(question.suite, question.architecture)
                 return archive.source(question.name).version
-            case File():
+            case RemoteFile():
                 return web.look(question.url, self.seconds)
             case Listing():
                 return listed(web.read_page(question.url, self.seconds))

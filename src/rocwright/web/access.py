@@ -116,7 +116,7 @@ def _hash(secret: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class SignIn:
     """Somebody who gave a token: `secret` is what every form must carry. It ends with its token."""
 
     name: str
@@ -142,7 +142,7 @@ class Access:
     open_: bool = False
     first: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     clock: Callable[[], float] = time.monotonic
-    _sessions: OrderedDict[str, Session] = field(default_factory=OrderedDict)
+    _sessions: OrderedDict[str, SignIn] = field(default_factory=OrderedDict)
     _wrong: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
     _all_wrong: deque[float] = field(default_factory=lambda: deque(maxlen=10 * ATTEMPTS))
 
@@ -157,12 +157,12 @@ class Access:
             self._sessions.popitem(last=False)
         return ident
 
-    def known(self, secret: str) -> Session | None:
+    def known(self, secret: str) -> SignIn | None:
         """Whose token it is, None for a wrong one. A right one is known whatever others tried."""
         token = self._find(secret)
         if token is None:
             return None
-        return Session(
+        return SignIn(
             name=token.name,
             scopes=token.scopes,
             secret=secrets.token_urlsafe(32),
@@ -195,7 +195,7 @@ class Access:
         mine = Token(name="owner", scopes=SCOPES, sha256=_hash(self.first))
         return (mine, *self.tokens.now())
 
-    def session(self, ident: str) -> Session | None:
+    def session(self, ident: str) -> SignIn | None:
         """The session of that id, if neither it nor its token has ended."""
         found = self._sessions.get(ident)
         if (
@@ -211,7 +211,7 @@ class Access:
         """End a session."""
         self._sessions.pop(ident, None)
 
-    def may(self, session: Session | None, scope: Scope) -> bool:
+    def may(self, session: SignIn | None, scope: Scope) -> bool:
         """Whether somebody may do something."""
         if session is not None:
             return scope in session.scopes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.diagnosis.diagnose import Where, diagnose
+from rocwright.diagnosis.diagnose import FailurePlace, diagnose
 from rocwright.diagnosis.explain import for_step
 from rocwright.diagnosis.masking import masked
 from rocwright.diagnosis.novel import Novelty
@@ -76,7 +76,7 @@ class BrokenSteps:
     def _told(self, run: Run, step: StepRun, log: Path) -> BrokenStep:
         error = {name: masked(text, self.hidden) for name, text in step.error.items()}
         killed = step.outcome == "killed"
-        first = None if killed else self._first(log, Where(component=step.component, base=run.base))
+        first = None if killed else self._first(log, FailurePlace(component=step.component, base=run.base))
         lines, marked = tuple(error.get("detail", "").splitlines()), None
         if first is not None:
             lines, marked = self._around(log, first[1])
@@ -116,7 +116,7 @@ class BrokenSteps:
                 self._compared.popitem(last=False)
         return self._compared[key]
 
-    def _first(self, log: Path, where: Where) -> tuple[str, int] | None:
+    def _first(self, log: Path, where: FailurePlace) -> tuple[str, int] | None:
         """The first error of a log, and the byte where its line begins; None where it has none that is
         found."""
         try:
@@ -143,7 +143,7 @@ class BrokenSteps:
         return tuple(_cut(one.text) for one in read_part(log, -16 * 1024, self.hidden).lines[-AFTER:])
 
 
-def _look(log: Path, where: Where) -> tuple[str, int] | None:
+def _look(log: Path, where: FailurePlace) -> tuple[str, int] | None:
     with open_log(log) as file:
         found = diagnose(pieces(file), where).first
     needle = found.text[:NEEDLE].encode() if found else b""

@@ -15,7 +15,7 @@ from rocwright import api
 from rocwright.cycle.run import last_cycle
 from rocwright.cycle.stands import ChannelPlace, stands
 from rocwright.diagnosis.masking import masked
-from rocwright.records.model import Artifact, Cell, Run, Seen, Which
+from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
 from rocwright.web.failures import broken
 from rocwright.web.findings import once
@@ -29,13 +29,13 @@ MOST_FILES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class CellOffer:
     """What there is of a cell: the highest channel that holds something of it ("" for none: then it is the
     newest run), since when, the run that showed it, its files, and the lines that install its wheels."""
 
     cell: Cell
     channel: str
-    held: Seen
+    held: NewestEvidence
     run: Run
     files: tuple[Artifact, ...]
     lines: tuple[str, ...]
@@ -102,18 +102,20 @@ class Cells:
             raise HTTPException(404, "there is no record for that GPU")
         return RedirectResponse(str(request.url_for("gpu", gpu=target)), 303)
 
-    def _rank(self, one: Offer) -> tuple[str, int, str, str]:
+    def _rank(self, one: CellOffer) -> tuple[str, int, str, str]:
         order = self.site.order()
         rank = order.index(one.channel) if one.channel in order else -1
         return one.cell.stack, -rank, one.cell.base, one.cell.variant
 
-    def offer(self, cell: Cell, request: Request) -> Offer | None:
+    def offer(self, cell: Cell, request: Request) -> CellOffer | None:
         """The best that stands of a cell, None where nothing was built of it."""
         index = index_at(request, self.site, self._views)
         return offer(self.site.records, cell, self.site.order(), self.site.folder, index)
 
 
-def offer(records: Records, cell: Cell, order: Sequence[str], folder: Path, index: IndexAt) -> Offer | None:
+def offer(
+    records: Records, cell: Cell, order: Sequence[str], folder: Path, index: IndexAt
+) -> CellOffer | None:
     """The best that stands of a cell by the order of channels, as laid out below a folder."""
     channel = highest(order, cell.channels)
     held = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None
@@ -125,4 +127,4 @@ def offer(records: Records, cell: Cell, order: Sequence[str], folder: Path, inde
     files = {one.filename: one for one in reversed(records.artifacts(which, limit=MOST_FILES))}
     laid = [one for one in files.values() if laid_out(folder, one) is not None]
     lines = tuple(filter(None, (install_line(one, index) for one in laid)))
-    return Offer(cell=cell, channel=channel, held=held, run=run, files=tuple(files.values()), lines=lines)
+    return CellOffer(cell=cell, channel=channel, held=held, run=run, files=tuple(files.values()), lines=lines)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from rocbase.units import printable
 from rocwright.diagnosis.masking import masked
 from rocwright.notify.ledger import read
-from rocwright.notify.model import Change, Ledger
+from rocwright.notify.model import Ledger, StateChange
 from rocwright.web.site import Site, asked
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -49,7 +49,7 @@ def _atom(known: Ledger, server: str, hidden: tuple[str, ...]) -> bytes:
     return text
 
 
-def _entry(entry: Element, change: Change, server: str, hidden: tuple[str, ...]) -> None:
+def _entry(entry: Element, change: StateChange, server: str, hidden: tuple[str, ...]) -> None:
     page = f"/runs/{change.run}" if change.run else "/cycle" if change.kind == "overdue" else "/watch"
     lines = "\n".join(change.detail) or change.headline
     _text(entry, "id", _urn(change.id))

@@ -33,7 +33,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """Some of a log: bytes `start` to `end` of the `size` that it has now."""
 
     lines: tuple[Line, ...]
@@ -54,7 +54,7 @@ def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     return Line(stamp[2] if stamp else "", rest, kind)
 
 
-def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> Part:
+def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> LogPart:
     """Whole lines from byte `start` on; a negative one counts from the end. A line that is longer than `most`
     is cut. Where a place is within a line, the next one is the first: of a part of a line it cannot be told
     what is a secret. Nothing where the file is not there (yet)."""
@@ -65,18 +65,18 @@ def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CH
             data = os.pread(file.fileno(), most, begin)
             within = _is_within(file.fileno(), begin, most)
     except FileNotFoundError:
-        return Part((), 0, 0, 0)
+        return LogPart((), 0, 0, 0)
     if within:
         skipped = data.find(b"\n") + 1 or (len(data) if len(data) == most else 0)
         if not skipped:
-            return Part((), begin, begin, size)
+            return LogPart((), begin, begin, size)
         data, begin = data[skipped:], begin + skipped
     whole = data.rfind(b"\n") + 1
     if whole == 0 and len(data) == most:
         whole = len(data)
     hidden = tuple(hidden)
     lines = data[:whole].decode(errors="replace").removesuffix("\n").split("\n") if whole else []
-    return Part(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
+    return LogPart(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
 
 
 def _is_within(file: int, place: int, most: int) -> bool:
@@ -86,7 +86,7 @@ def _is_within(file: int, place: int, most: int) -> bool:
     return place < most or b"\n" in os.pread(file, most - 1, place - most + 1)
 
 
-def read_from(path: Path, start: int, at: int, hidden: Iterable[str] = ()) -> tuple[Part, Line | None]:
+def read_from(path: Path, start: int, at: int, hidden: Iterable[str] = ()) -> tuple[LogPart, Line | None]:
     """A part from byte `start` on, and the line of it that begins at byte `at`: the first error, where that
     is none of it."""
     part = read_part(path, start, hidden)

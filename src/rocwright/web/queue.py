@@ -37,7 +37,7 @@ class FullError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class BuildOrder:
     """A build to be made: its id on record, what is asked for (None: the project's own file), by whom."""
 
     run: str
@@ -70,8 +70,8 @@ class Queue:
     folder: Path
     say: Callable[[str], None] = lambda _: None
     engine: str = ""
-    waiting: deque[Order] = field(default_factory=deque)
-    current: Order | None = None
+    waiting: deque[BuildOrder] = field(default_factory=deque)
+    current: BuildOrder | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
     _cancelled: set[str] = field(default_factory=set)
     _child: subprocess.Popen[bytes] | None = None
@@ -101,7 +101,7 @@ class Queue:
 
     def put(self, request: Request, *, own: bool, heal: bool, by: str) -> str:
         """Take an order; gives the id of its run, which is on record as queued. Raises FullError."""
-        order = Order(run=new_run_id(), request=request, own=own, heal=heal, by=by, engine=self.engine)
+        order = BuildOrder(run=new_run_id(), request=request, own=own, heal=heal, by=by, engine=self.engine)
         with self._wake:
             if len(self.waiting) >= MOST_WAITING or self._ended:
                 raise FullError
@@ -167,7 +167,7 @@ class Queue:
                 finally:
                     self.current = self._child = None
 
-    def _build(self, order: Order) -> None:
+    def _build(self, order: BuildOrder) -> None:
         if order.run in self._cancelled:
             self._put_ended(order, "stopped")
             return
@@ -192,7 +192,7 @@ class Queue:
             )
             self._put_ended(order, "stopped" if stopped else "failed", "\n".join(last))
 
-    def _put_ended(self, order: Order, outcome: str, says: str = "") -> None:
+    def _put_ended(self, order: BuildOrder, outcome: str, says: str = "") -> None:
         run = ended_as(outcome, self._run(order, "ended"))
         if says:
             what = next(
@@ -203,7 +203,7 @@ class Queue:
             run = run.model_copy(update={"steps": (step,), "failure": "input"})
         self.records.put(run)
 
-    def _run(self, order: Order, state: str) -> Run:
+    def _run(self, order: BuildOrder, state: str) -> Run:
         return Run(
             id=order.run,
             command="build",

@@ -31,7 +31,7 @@ LINES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ServerView:
     """A server, whether it runs ("running" | "ended" | "not known"), why that is not known, its last lines.
 
     `model` is the name of its file: where that lies is for who started it.
@@ -51,14 +51,14 @@ class Servers:
     pages: Pages
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _kept: tuple[float, list[Shown]] | None = None
+    _kept: tuple[float, list[ServerView]] | None = None
 
     async def page(self, request: Request) -> Response:
         """All servers that were started and not stopped, by name."""
         self.pages.site.need(request, "read")
         return self.pages.page(request, "servers.html", servers=await asked(self._look))
 
-    def _look(self) -> list[Shown]:
+    def _look(self) -> list[ServerView]:
         site = self.pages.site
         with self._lock:
             if self._kept is None or self.clock() - self._kept[0] >= FRESH:
@@ -67,7 +67,7 @@ class Servers:
             return self._kept[1]
 
 
-def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> Shown:
+def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> ServerView:
     """A server for the page; its key is masked in what it printed."""
     hidden = (*hidden, *_key(home, server.name))
     log = read_part(state.log_of(home, server.name), -TAIL, hidden, TAIL)
@@ -76,7 +76,9 @@ def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> Shown:
         word = "running" if state.runs(server) else "ended"
     except ExplainedError as error:
         why = error.message
-    return Shown(server=server, state=word, why=why, model=Path(server.model).name, lines=log.lines[-LINES:])
+    return ServerView(
+        server=server, state=word, why=why, model=Path(server.model).name, lines=log.lines[-LINES:]
+    )
 
 
 def _key(home: Home, name: str) -> tuple[str, ...]:

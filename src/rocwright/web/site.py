@@ -21,7 +21,7 @@ from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
 from rocwright.resolve.settings import Channel, ProjectFile
-from rocwright.web.access import Access, Scope, Session
+from rocwright.web.access import Access, Scope, SignIn
 from rocwright.web.forms import fields
 
 T = TypeVar("T")
@@ -56,14 +56,14 @@ class Site:
             return tuple(one.name for one in self.channels())
         return tuple(one.name for one in channels())
 
-    def session(self, request: Request) -> Session | None:
+    def session(self, request: Request) -> SignIn | None:
         """Who asks, where they gave a token: in the page, or as a password, as installers can."""
         header = request.headers.get("authorization", "")
         if header[:6].lower() == "basic ":
             return self.access.known(password(header[6:]))
         return self.access.session(request.cookies.get(COOKIE, ""))
 
-    def need(self, request: Request, scope: Scope) -> Session | None:
+    def need(self, request: Request, scope: Scope) -> SignIn | None:
         """Raises HTTPException where whoever asks may not do this."""
         session = self.session(request)
         if not self.access.may(session, scope):
@@ -75,7 +75,7 @@ class Site:
         on."""
         return self.access.may(self.session(request), scope)
 
-    async def need_form(self, request: Request, scope: Scope) -> tuple[Session, dict[str, str]]:
+    async def need_form(self, request: Request, scope: Scope) -> tuple[SignIn, dict[str, str]]:
         """Who sent a form, and its fields; the form must be one of ours. Raises HTTPException."""
         session = self.need(request, scope)
         if session is None:

@@ -15,14 +15,26 @@ from benchmarks.jobs_together import at_once
 from tests.making import small_plan
 
 from rocwheel_samples.tables import each
-from rocwright.execution.jobs.beside import CLAIM, NOBODY, TURN, Beside, Board, Claim, Running, together
+from rocwright.execution.jobs.beside import (
+    CLAIM,
+    NOBODY,
+    TURN,
+    Beside,
+    Board,
+    Claim,
+    RunningCompiler,
+    together,
+)
 from rocwright.execution.jobs.server import JobServer
 from rocwright.home import Home
 from rocwright.sandbox import state
 
 MIB = 1024**2
 SOME = Claim(
-    jobs=3, memory=300 * MIB, promised=90 * MIB, running=(Running(started=7, holds=100 * MIB, wants=5),)
+    jobs=3,
+    memory=300 * MIB,
+    promised=90 * MIB,
+    running=(RunningCompiler(started=7, holds=100 * MIB, wants=5),),
 )
 
 

@@ -11,7 +11,7 @@ from benchmarks.crowd import Compiler, Shop, lay_out
 
 from rocwright.home import Home
 from rocwright.sandbox import cgroup
-from rocwright.sandbox.host import Host
+from rocwright.sandbox.host import HostEngine
 
 MIB = 1024**2
 LIMIT = 320 * MIB
@@ -37,7 +37,7 @@ def test_a_crowd_larger_than_the_limit_is_built_whole_and_would_be_killed_withou
 ) -> None:
     # peaks that last meet on a busy machine too: of 0.3 s they once came one after the other
     lay_out(folder, [replace(compiler, seconds=1.5) for compiler in CROWD])
-    shop = Shop(engine=Host(), folder=folder)
+    shop = Shop(engine=HostEngine(), folder=folder)
     plain = shop.with_number("make -j7", LIMIT)
     assert (plain.ok, plain.killed) == (False, True)
     shutil.rmtree(folder)
@@ -56,7 +56,7 @@ def test_a_process_that_alone_wants_more_than_there_is_is_said_and_what_cannot_b
     lay_out(folder, [Compiler(peak=300, seconds=2, late=0.0)])
     home = Home(tmp_path)
     home.job_memory.write_text("{")
-    ran = Shop(engine=Host(), folder=folder).under_server(
+    ran = Shop(engine=HostEngine(), folder=folder).under_server(
         "make", 160 * MIB, jobs=2, reckoned=50 * MIB, home=home
     )
     assert ran.killed

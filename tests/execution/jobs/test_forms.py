@@ -9,16 +9,23 @@ import pytest
 from packaging.version import Version
 
 from rocwheel_samples.tables import each
-from rocwright.execution.jobs.forms import Wanted, ask_script, choose_form, job_tools, numbers, read_answers
+from rocwright.execution.jobs.forms import (
+    JobsRequest,
+    ask_script,
+    choose_form,
+    job_tools,
+    numbers,
+    read_answers,
+)
 
 NUMBERS = {"JOBS", "MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL", "NINJAFLAGS", "LLVM_PARALLEL_LINK_JOBS"}
-WANTED = Wanted(jobs=6)
+WANTED = JobsRequest(jobs=6)
 GIB = 2**30
 
 
 def form(component: str = "", **tools: str) -> tuple[dict[str, str], bool, str]:
     found = {name.replace("_", "-"): Version(version) for name, version in tools.items()}
-    made = choose_form(found, "/tokens", Wanted(jobs=6, component=component))
+    made = choose_form(found, "/tokens", JobsRequest(jobs=6, component=component))
     return dict(made.env), made.shares, made.opens
 
 
@@ -77,7 +84,7 @@ def test_a_build_that_takes_all_processors_without_a_number_gets_one_whatever_it
 
 def test_links_of_llvm_are_as_many_as_memory_has_room_for() -> None:
     def links(memory: int | None) -> str:
-        return numbers(Wanted(jobs=16, memory=memory)).env["LLVM_PARALLEL_LINK_JOBS"]
+        return numbers(JobsRequest(jobs=16, memory=memory)).env["LLVM_PARALLEL_LINK_JOBS"]
 
     assert (links(None), links(64 * GIB), links(20 * GIB), links(GIB)) == ("16", "8", "2", "1")
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from rocwheel_samples.tables import each
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fitting, margin
-from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.processes import ProcessKind, StepProcess
 from rocwright.execution.jobs.prospects import Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 from rocwright.home import Home
@@ -30,15 +30,17 @@ from rocwright.home import Home
 STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
 
 
-def seen(pid: int, memory: int, kind: Kind = Kind.COMPILE, *, paused: bool = False, cpu: float = 0) -> Seen:
-    return Seen(pid=pid, started=pid, step="step", memory=memory, kind=kind, paused=paused, cpu=cpu)
+def seen(
+    pid: int, memory: int, kind: ProcessKind = ProcessKind.COMPILE, *, paused: bool = False, cpu: float = 0
+) -> StepProcess:
+    return StepProcess(pid=pid, started=pid, step="step", memory=memory, kind=kind, paused=paused, cpu=cpu)
 
 
 def room(available: int, total: int = 4 * GIB, pressure: Pressure | None = None) -> MemoryBudget:
     return MemoryBudget(total=total, used=total - available, available=available, pressure=pressure)
 
 
-def known(*peaks: int, kind: Kind = Kind.COMPILE) -> Learnt:
+def known(*peaks: int, kind: ProcessKind = ProcessKind.COMPILE) -> Learnt:
     learnt = Learnt()
     for peak in peaks:
         learnt.note("part", "step", kind, peak)
@@ -46,7 +48,7 @@ def known(*peaks: int, kind: Kind = Kind.COMPILE) -> Learnt:
 
 
 def look(
-    available: int, processes: list[Seen], before: Decision | None = None, at: float = 0, most: int = 8
+    available: int, processes: list[StepProcess], before: Decision | None = None, at: float = 0, most: int = 8
 ) -> Decision:
     return decide(at, room(available), processes, [STEP], known(*[2 * GIB] * 50), before, most)
 
@@ -95,7 +97,7 @@ def test_peaks_known_by_name_let_more_run_than_those_of_the_sort(tmp_path: Path)
     """Three small ones and a large one, which the youngest is: by the sort each might be the large one."""
     learnt = Learnt(tmp_path / "memory.json")
     for unit, peak in [("a", 200 * MIB), ("b", 200 * MIB), ("c", 200 * MIB), ("d", 2 * GIB)]:
-        learnt.note("part", "step", Kind.COMPILE, peak, unit=unit)
+        learnt.note("part", "step", ProcessKind.COMPILE, peak, unit=unit)
     learnt.save()
     jobs = [seen(pid, 190 * MIB) for pid in (1, 2, 3)]
     named = [replace(one, unit=unit) for one, unit in zip(jobs, "abc", strict=True)]
@@ -105,8 +107,8 @@ def test_peaks_known_by_name_let_more_run_than_those_of_the_sort(tmp_path: Path)
 
 def test_one_that_passed_its_peak_of_the_last_build_is_as_any_other(tmp_path: Path) -> None:
     learnt = Learnt(tmp_path / "memory.json")
-    learnt.note("part", "step", Kind.COMPILE, 200 * MIB, unit="a")
-    learnt.note("part", "step", Kind.COMPILE, 2 * GIB, unit="d")
+    learnt.note("part", "step", ProcessKind.COMPILE, 200 * MIB, unit="a")
+    learnt.note("part", "step", ProcessKind.COMPILE, 2 * GIB, unit="d")
     learnt.save()
     two = [replace(seen(pid, 300 * MIB), unit="a") for pid in (1, 2)]
     assert [one.pid for one in decide(0, room(GIB), two, [STEP], learnt, None, 8).pause] == [2]
@@ -119,7 +121,7 @@ def test_one_that_stopped_short_of_its_known_peak_goes_on_for_what_it_lacks(
     """Without that it needs room for whatever it could take until the next look."""
     learnt = Learnt(tmp_path / "memory.json")
     for unit, peak in (("a", 200 * MIB), ("b", 200 * MIB), ("d", 2 * GIB)):
-        learnt.note("part", "step", Kind.COMPILE, peak, unit="" if unit == unknown else unit)
+        learnt.note("part", "step", ProcessKind.COMPILE, peak, unit="" if unit == unknown else unit)
     learnt.save()
     held = {"a": 200 * MIB, "b": 195 * MIB, "d": 100 * MIB}
     jobs = [
@@ -135,7 +137,7 @@ def test_one_that_stopped_short_of_its_known_peak_goes_on_for_what_it_lacks(
 def test_a_slow_start_lets_in_twice_as_many_as_have_shown_their_size_or_ended() -> None:
     """Also where all are so short that none is ever seen for long."""
 
-    def allowed(processes: list[Seen], before: Decision | None = None) -> Decision:
+    def allowed(processes: list[StepProcess], before: Decision | None = None) -> Decision:
         return decide(0.5 if before else 0, room(3 * GIB), processes, [STEP], Learnt(), before, 8)
 
     assert allowed([]).tokens == 1
@@ -207,7 +209,7 @@ def test_a_process_that_alone_wants_more_than_there_is_is_named() -> None:
 def test_a_process_is_too_large_by_its_own_memory_alone() -> None:
     """Not by what others have, also such as wait for something."""
 
-    def told(*memory: int) -> Seen | None:
+    def told(*memory: int) -> StepProcess | None:
         processes = [seen(pid, each, cpu=1.0) for pid, each in enumerate(memory)]
         used = room(4 * GIB - sum(memory))
         past = decide(0, used, processes, [STEP], Learnt(), None, 8)
@@ -285,7 +287,7 @@ def test_one_that_stands_still_may_swell_but_hardly_wants_all_that_others_came_t
 def test_its_own_peak_of_the_last_build_is_what_it_may_come_to_and_little_more(tmp_path: Path) -> None:
     first = Learnt.load(Home(tmp_path))
     for unit, peak in (("a", 200 * MIB), ("b", 800 * MIB)):
-        first.note("part", "step", Kind.COMPILE, peak, unit=unit)
+        first.note("part", "step", ProcessKind.COMPILE, peak, unit=unit)
     first.save()
     prospects = Prospects([STEP], Learnt.load(Home(tmp_path)), [], 8 * GIB)
     named = replace(seen(1, 190 * MIB), unit="a")
@@ -318,8 +320,8 @@ def test_room_for_sudden_growth_is_by_what_has_shown_its_size_where_none_is_youn
 def test_links_are_let_in_and_held_by_what_links_take() -> None:
     learnt = known(100 * MIB, 100 * MIB)
     for _ in range(20):
-        learnt.note("part", "step", Kind.LINK, 3 * GIB)
-    links = [seen(1, 10 * MIB, Kind.LINK), seen(2, 10 * MIB, Kind.LINK)]
+        learnt.note("part", "step", ProcessKind.LINK, 3 * GIB)
+    links = [seen(1, 10 * MIB, ProcessKind.LINK), seen(2, 10 * MIB, ProcessKind.LINK)]
     small = [seen(1, 10 * MIB), seen(2, 10 * MIB)]
     step = replace(STEP, memory=100 * MIB)
     assert decide(0, room(2 * GIB), small, [step], learnt, None, 8).tokens == 8
@@ -338,7 +340,7 @@ def test_the_youngest_stops_first_and_the_oldest_goes_on_first() -> None:
 
 
 def test_what_drives_others_is_never_paused_nor_what_somebody_else_stopped_resumed() -> None:
-    drivers = [seen(pid, 900 * MIB, Kind.OTHER) for pid in (1, 2)]
+    drivers = [seen(pid, 900 * MIB, ProcessKind.OTHER) for pid in (1, 2)]
     assert look(10 * MIB, drivers).pause == ()
     assert look(3 * GIB, [seen(1, MIB, paused=True)]).resume == ()
 
@@ -366,7 +368,7 @@ def test_one_that_has_not_stopped_yet_is_let_go_on_all_the_same() -> None:
 
 def test_one_that_was_stopped_while_it_started_others_goes_on_as_soon_as_that_is_seen() -> None:
     paused = look(900 * MIB, [seen(1, 1000 * MIB), seen(2, 1000 * MIB)])
-    driver = seen(2, 1000 * MIB, Kind.OTHER, paused=True)
+    driver = seen(2, 1000 * MIB, ProcessKind.OTHER, paused=True)
     assert [one.pid for one in look(MIB, [seen(1, 1000 * MIB), driver], paused, at=1).resume] == [2]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rocwheel_samples.reused_pids import lives
 from rocwheel_samples.tables import each
-from rocwright.execution.jobs.processes import Kind, Seen, Watch, _Stat, programs, send, unit_of
+from rocwright.execution.jobs.processes import ProcessKind, StepProcess, Watch, _Stat, programs, send, unit_of
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.engine import MARK
 
@@ -50,7 +50,9 @@ def box(request: pytest.FixtureRequest) -> Iterator[Callable[[list[str]], subpro
             one.wait()
 
 
-def until(look: Callable[[], list[Seen]], holds: Callable[[list[Seen]], bool]) -> list[Seen]:
+def until(
+    look: Callable[[], list[StepProcess]], holds: Callable[[list[StepProcess]], bool]
+) -> list[StepProcess]:
     for _ in range(1000):
         found = look()
         if holds(found):
@@ -65,13 +67,13 @@ def test_a_compiler_is_seen_with_its_memory_paused_and_ended(
     watch = Watch()
     owners = {os.getpid(): "step"}
 
-    def look() -> list[Seen]:
-        return [one for one in watch.read(owners).seen if one.kind is not Kind.OTHER]
+    def look() -> list[StepProcess]:
+        return [one for one in watch.read(owners).seen if one.kind is not ProcessKind.OTHER]
 
     compiler = box(["/usr/lib/gcc/cc1plus", sys.executable, "-c", GROWS])
     found = until(look, lambda seen: bool(seen) and seen[0].memory > 40 << 20)
     assert [(one.pid, one.step, one.kind, one.paused) for one in found] == [
-        (compiler.pid, "step", Kind.COMPILE, False)
+        (compiler.pid, "step", ProcessKind.COMPILE, False)
     ]
     assert found[0].memory < 120 << 20
     assert found[0].unit == unit_of(["cc1plus", "-c", GROWS])
@@ -94,9 +96,9 @@ def test_a_look_while_a_program_starts_settles_nothing(monkeypatch: pytest.Monke
     monkeypatch.setattr("rocwright.execution.jobs.processes.text", lambda path: words.pop(0))
     watch = Watch()
     stat = _Stat(name="python3", state="R", parent=1, cpu=0, threads=1, started=1)
-    assert watch._kind(2, stat, False)[0] is Kind.OTHER
+    assert watch._kind(2, stat, False)[0] is ProcessKind.OTHER
     for _ in range(2):
-        assert watch._kind(2, stat, False) == (Kind.COMPILE, unit_of(["cc1plus", "a.cc", ""]))
+        assert watch._kind(2, stat, False) == (ProcessKind.COMPILE, unit_of(["cc1plus", "a.cc", ""]))
 
 
 def test_what_waits_for_others_is_no_compiler_whatever_its_name(
@@ -108,7 +110,7 @@ def test_what_waits_for_others_is_no_compiler_whatever_its_name(
         lambda: list(watch.read({os.getpid(): "step"}).seen),
         lambda seen: len(seen) > 1 and any(one.parent == driver.pid for one in seen),
     )
-    assert [one.kind for one in found if one.pid == driver.pid] == [Kind.OTHER]
+    assert [one.kind for one in found if one.pid == driver.pid] == [ProcessKind.OTHER]
 
 
 def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
@@ -119,22 +121,22 @@ def test_steps_of_others_and_sandboxes_that_are_gone_are_nothing() -> None:
 @each(
     ("name", "words", "kind"),
     [
-        ("cc1plus", [], Kind.COMPILE),
-        ("clang-19", ["-cc1", "-triple"], Kind.COMPILE),
-        ("ld", ["-o", "a.out"], Kind.LINK),
-        ("ld.lld", ["-o", "lib.so"], Kind.LINK),
-        ("lld", ["-flavor", "gnu", "-plugin-opt=mcpu=gfx1151"], Kind.LTO),
-        ("lto1", [], Kind.LTO),
-        ("mlir-tblgen", [], Kind.COMPILE),
-        ("rustc", [], Kind.COMPILE),
-        ("g++", ["-c", "a.cc"], Kind.OTHER),
-        ("collect2", [], Kind.OTHER),
-        ("make", ["-j8"], Kind.OTHER),
-        ("python3", ["setup.py"], Kind.OTHER),
-        ("", [], Kind.OTHER),
+        ("cc1plus", [], ProcessKind.COMPILE),
+        ("clang-19", ["-cc1", "-triple"], ProcessKind.COMPILE),
+        ("ld", ["-o", "a.out"], ProcessKind.LINK),
+        ("ld.lld", ["-o", "lib.so"], ProcessKind.LINK),
+        ("lld", ["-flavor", "gnu", "-plugin-opt=mcpu=gfx1151"], ProcessKind.LTO),
+        ("lto1", [], ProcessKind.LTO),
+        ("mlir-tblgen", [], ProcessKind.COMPILE),
+        ("rustc", [], ProcessKind.COMPILE),
+        ("g++", ["-c", "a.cc"], ProcessKind.OTHER),
+        ("collect2", [], ProcessKind.OTHER),
+        ("make", ["-j8"], ProcessKind.OTHER),
+        ("python3", ["setup.py"], ProcessKind.OTHER),
+        ("", [], ProcessKind.OTHER),
     ],
 )
-def test_what_programs_do(name: str, words: list[str], kind: Kind) -> None:
+def test_what_programs_do(name: str, words: list[str], kind: ProcessKind) -> None:
     assert programs().kind(name, words) is kind
 
 
@@ -162,7 +164,7 @@ def test_a_signal_goes_to_the_process_that_was_seen_and_to_no_later_one_of_its_n
         started = state.start_time(living.pid)
         assert started is not None
         earlier, same = (
-            Seen(pid=living.pid, started=when, step="step", memory=0, kind=Kind.COMPILE)
+            StepProcess(pid=living.pid, started=when, step="step", memory=0, kind=ProcessKind.COMPILE)
             for when in (started - 1, started)
         )
         send(signal.SIGKILL, [earlier])

@@ -23,9 +23,9 @@ from rocwright.execution.jobs.beside import Board
 from rocwright.execution.jobs.join import tell_clients, tell_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision
-from rocwright.execution.jobs.processes import Kind, Seen, Sight
+from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess
 from rocwright.execution.jobs.room import MemoryBudget
-from rocwright.execution.jobs.server import Held, JobServer
+from rocwright.execution.jobs.server import JobServer, StepUsage
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.sandbox import cgroup, state
@@ -126,7 +126,7 @@ def test_a_step_that_ran_out_of_memory_begins_with_fewer_jobs_and_no_other_step_
 
 
 def seen(
-    kind: Kind = Kind.COMPILE,
+    kind: ProcessKind = ProcessKind.COMPILE,
     *,
     pid: int = 1,
     started: int = 1,
@@ -135,8 +135,8 @@ def seen(
     parent: int = 0,
     threads: int = 1,
     paused: bool = False,
-) -> Seen:
-    return Seen(
+) -> StepProcess:
+    return StepProcess(
         pid=pid,
         started=started,
         step=step,
@@ -172,12 +172,12 @@ def test_what_a_step_had_is_its_most_memory_its_pauses_and_the_bounds_of_what_wa
     with JobServer(Home(tmp_path), jobs=4, sharing=False) as server:
         seat = server.small_seat(wants(1))
         assert seat.counts == 1
-        seat.note([seen(), seen(Kind.LINK), seen(paused=True), seen(Kind.OTHER)], 6, 2.0)
+        seat.note([seen(), seen(ProcessKind.LINK), seen(paused=True), seen(ProcessKind.OTHER)], 6, 2.0)
         assert (seat.memory, seat.working, seat.counts) == (4 * MIB, 2, 2)
         seat.note([seen(paused=True), seen(paused=True)], 3, 0.5)
         assert (seat.memory, seat.working, seat.counts) == (2 * MIB, 0, 1)
         seat.note([], 5, 1.0)
-        held = Held(peak_memory=4 * MIB, paused_seconds=3.0, least=3, most=6)
+        held = StepUsage(peak_memory=4 * MIB, paused_seconds=3.0, least=3, most=6)
         assert [seat.close(), seat.close()] == [held, held]
 
 
@@ -275,7 +275,7 @@ def test_what_clients_started_is_theirs_as_is_what_that_started() -> None:
 
 def test_only_what_compiles_or_links_in_a_known_step_is_learnt(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    ended = (seen(), seen(Kind.OTHER), seen(Kind.LTO), seen(Kind.LINK, step="unknown"))
+    ended = (seen(), seen(ProcessKind.OTHER), seen(ProcessKind.LTO), seen(ProcessKind.LINK, step="unknown"))
     with JobServer(home, jobs=4, sharing=False) as server:
         server._learn(Sight(ended=ended), {"step": "part"})
     known = json.loads(home.job_memory.read_text())["sorts"]
@@ -287,9 +287,10 @@ def test_a_step_that_ran_out_of_memory_is_known_to_take_twice_its_share_in_each_
     with JobServer(home, jobs=4, sharing=False) as server:
         server.ran_out(wants(4), 2, 3 * GIB)
     for _ in range(2):
-        by_hand.note(STEP.component, "step", Kind.COMPILE, 3 * GIB)
+        by_hand.note(STEP.component, "step", ProcessKind.COMPILE, 3 * GIB)
     known, expected = (
-        learnt.peaks(STEP.component, "step", Kind.COMPILE, GIB) for learnt in (Learnt.load(home), by_hand)
+        learnt.peaks(STEP.component, "step", ProcessKind.COMPILE, GIB)
+        for learnt in (Learnt.load(home), by_hand)
     )
     assert known.usual() == expected.usual() > GIB
 

@@ -11,7 +11,7 @@ from rocbase.errors import OutOfMemoryError
 from rocwright.machine.model import Driver, Gpu, Machine, Memory, Topology, User
 from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.fit import (
-    Need,
+    ModelNeed,
     Room,
     arguments,
     check_fit,
@@ -92,7 +92,7 @@ def test_where_nothing_fits_a_smaller_model_is_named() -> None:
 
 
 def test_what_may_or_may_not_fit_is_said_and_not_refused() -> None:
-    need = Need(weights=4 * GIB, cache=3 * GIB, margin=GIB, least=5 * GIB, said_by="x")
+    need = ModelNeed(weights=4 * GIB, cache=3 * GIB, margin=GIB, least=5 * GIB, said_by="x")
     assert "fits tightly" in check_fit(model(), need, Room("VRAM", 6 * GIB), FACTS)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocbase.toml.lines import line_in, line_of
-from rocbase.toml.read import Fault, Reader, parse
+from rocbase.toml.read import Reader, TableFault, parse
 from rocwheel_samples.tables import each
 
 TEXT = """\
@@ -111,11 +111,11 @@ def test_a_refused_file_is_told_with_the_lines(tmp_path: Path) -> None:
 def test_a_fault_of_a_catalog_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file.toml"
     path.write_text('# first\n[[row]]\nname = "a"\n[[row]]\nname = 3\n')
-    faults: list[Fault] = []
+    faults: list[TableFault] = []
     reader = Reader((tmp_path,), faults)
     reader.model(Row, {"name": 3}, path, "row.1")
     assert [str(one) for one in faults] == [f"{path}:5: row.1.name: Input should be a valid string"]
-    assert Fault(path, "row.1 (a).name", "odd").line == 5
+    assert TableFault(path, "row.1 (a).name", "odd").line == 5
     with pytest.raises(InputError) as caught:
         Reader((tmp_path,)).fault(path, "row.1.name", "is odd")
     assert caught.value.cause == "line 5: row.1.name: is odd"

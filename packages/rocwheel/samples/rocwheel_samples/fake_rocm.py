@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 _COMGR = 'const char *comgr_name(void) { return "comgr"; }'
 _HSA = """
@@ -147,7 +147,7 @@ def make_wheel(
     code: str = NATIVE,
     needs: tuple[str, ...] = ("librocblas.so.4", "libamdhip64.so.6"),
     requires: tuple[str, ...] = (),
-    files: tuple[File, ...] = (),
+    files: tuple[WheelFile, ...] = (),
     place: str = "needy/_native.so",
     library: Path | None = None,
 ) -> Path:
@@ -170,10 +170,10 @@ def make_wheel(
     write_wheel(
         out,
         [
-            File(path="needy/__init__.py", content=b"from pathlib import Path\n"),
-            File(path=place, content=library, mode=0o755),
-            File(path=f"{info}/METADATA", content=metadata.encode()),
-            File(path=f"{info}/WHEEL", content=wheel.encode()),
+            WheelFile(path="needy/__init__.py", content=b"from pathlib import Path\n"),
+            WheelFile(path=place, content=library, mode=0o755),
+            WheelFile(path=f"{info}/METADATA", content=metadata.encode()),
+            WheelFile(path=f"{info}/WHEEL", content=wheel.encode()),
             *files,
         ],
         epoch=0,

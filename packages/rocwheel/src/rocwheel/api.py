@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.audit.run import Report
+    from rocwheel.wheels.audit.run import AuditReport
     from rocwheel.wheels.canonicalize import Normalised
-    from rocwheel.wheels.diff.model import Difference
+    from rocwheel.wheels.diff.model import WheelDifference
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.repair import Made
     from rocwheel.wheels.runs_on import Judged
-    from rocwheel.wheels.slim.report import Report as SlimReport
+    from rocwheel.wheels.slim.report import SlimReport as SlimReport
     from rocwheel.wheels.split.merge import Merged
     from rocwheel.wheels.split.walk import Split
 
@@ -121,7 +121,7 @@ def repair(
     return write(Path(wheel), request, Path(out), epoch=_epoch())
 
 
-def audit_override(path: str | Path, code: str, on: str, *, llvm: str | Path | None = None) -> Report:
+def audit_override(path: str | Path, code: str, on: str, *, llvm: str | Path | None = None) -> AuditReport:
     """Whether code for the GPU `code` in `path` is valid on the GPU `on`, kernel by kernel.
 
     Both are disassembled and compared; nothing is run. `llvm` is the folder of LLVM's tools, by default the
@@ -139,7 +139,7 @@ def canonicalize(wheel: str | Path, out: str | Path) -> Normalised:
     return write(Path(wheel), Path(out), epoch=_epoch())
 
 
-def diff(before: str | Path, after: str | Path) -> Difference:
+def diff(before: str | Path, after: str | Path) -> WheelDifference:
     """What differs between two wheels, unpacked wheels or libraries, from the name down to the kernel."""
     from rocwheel.wheels.diff.wheels import diff as compare
 

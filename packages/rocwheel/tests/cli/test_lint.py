@@ -8,12 +8,12 @@ from click.testing import CliRunner, Result
 
 from rocwheel.cli.lint import PROFILES, command
 from rocwheel.wheels.lint import rules
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel_samples.wheel_making import FILES, NAME
 
 
 def sound_wheel(folder: Path) -> Path:
-    files = [File(path=path, content=data) for path, data in FILES.items()]
+    files = [WheelFile(path=path, content=data) for path, data in FILES.items()]
     write_wheel(folder / NAME, files, epoch=315532800)
     return folder / NAME
 

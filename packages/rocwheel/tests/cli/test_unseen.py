@@ -14,7 +14,7 @@ from rocbase.errors import ExplainedError
 from rocwheel.cli import cli
 from rocwheel.wheels.audit.judge import AuditVerdict, Judged
 from rocwheel.wheels.audit.llvm import Disassembler
-from rocwheel.wheels.audit.run import Audited, Report, _no_code
+from rocwheel.wheels.audit.run import Audited, AuditReport, _no_code
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import Unseen, code_objects
 from rocwheel.wheels.lint.judge import judge
@@ -126,7 +126,7 @@ def test_an_audit_is_not_safe_where_some_code_cannot_be_read(tmp_path: Path) -> 
         kernels=(Judged(name="k", verdict=AuditVerdict.SAFE, reasons=()),),
     )
     disassembler = Disassembler(path=Path("llvm-objdump"), version="22", processors=frozenset(), spelling=())
-    report = Report(code="gfx1151", on="gfx1100", llvm=disassembler, objects=(safe,))
+    report = AuditReport(code="gfx1151", on="gfx1100", llvm=disassembler, objects=(safe,))
     assert report.verdict is AuditVerdict.SAFE
     assert replace(report, unread=tuple(heard.reasons)).verdict is AuditVerdict.NOT_CHECKED
 

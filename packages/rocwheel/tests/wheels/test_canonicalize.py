@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
 from rocwheel.wheels.canonicalize import OTHERWISE, form_of, normalise, wheels_in
-from rocwheel.wheels.metadata import Row, record_bytes
+from rocwheel.wheels.metadata import RecordRow, record_bytes
 from rocwheel_samples.wheel_making import FILES, NAME, small_wheel
 
 INFO = "small-1.0.dist-info"
@@ -23,10 +23,10 @@ EPOCH = 1_700_000_000
 def sound_wheel(folder: Path, name: str = NAME) -> Path:
     """A wheel with a right RECORD in no particular form."""
     rows = [
-        Row(path=path, sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+        RecordRow(path=path, sha256=hashlib.sha256(data).hexdigest(), size=len(data))
         for path, data in FILES.items()
     ]
-    record = record_bytes([Row(path=f"{INFO}/RECORD"), *reversed(rows)])
+    record = record_bytes([RecordRow(path=f"{INFO}/RECORD"), *reversed(rows)])
     return small_wheel(folder, {f"{INFO}/RECORD": record, **FILES}, name)
 
 

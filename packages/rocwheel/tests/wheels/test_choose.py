@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rocbase.errors import InputError
-from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed, targets
+from rocwheel.wheels.choose import ANY_GPU, ProcessorCode, Target, needed, targets
 from rocwheel_samples.tables import each
 
 KNOWN = {"gfx803", "gfx90a", "gfx1100", "gfx1151", "gfx11-generic"}
@@ -11,7 +11,7 @@ COVERED = {"gfx11-generic": {"gfx1100", "gfx1151"}}
 
 
 def kept(held: list[str], *wanted: str) -> tuple[list[str], list[str]]:
-    codes = [Code({text.split(":")[0]}, tuple(text.split(":")[1:])) for text in held]
+    codes = [ProcessorCode({text.split(":")[0]}, tuple(text.split(":")[1:])) for text in held]
     numbers, missing = needed(codes, targets(wanted, KNOWN), COVERED)
     return [held[number] for number in sorted(numbers)], [str(one) for one in missing]
 

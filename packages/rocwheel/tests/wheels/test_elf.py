@@ -4,12 +4,12 @@ import pytest
 
 from rocbase.errors import CheckError
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples.fatbin import host_elf
 
 
 def spans(content: bytes, name: str = ".hip_fatbin") -> list[tuple[int, int]]:
-    return [(one.offset, one.size) for one in Elf(Held(content)).named(name)]
+    return [(one.offset, one.size) for one in Elf(MemorySource(content)).named(name)]
 
 
 def test_sections_are_found_by_name_and_those_without_bytes_left_out() -> None:

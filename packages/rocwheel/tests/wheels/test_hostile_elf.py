@@ -9,7 +9,7 @@ import pytest
 from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import fatbin
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 
 SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -55,12 +55,12 @@ WRAPPER = struct.pack("<IIQQ", 0x48495046, 1, 0, 0)
 
 
 def read(content: bytes) -> None:
-    fatbin.fat_binary(Held(content))
+    fatbin.fat_binary(MemorySource(content))
 
 
 def test_the_rows_of_this_file_make_a_sound_library() -> None:
     sound = elf([(b".hip_fatbin", 1, BUNDLE), (b".hipFatBinSegment", 1, WRAPPER)])
-    found = fatbin.fat_binary(Held(sound))
+    found = fatbin.fat_binary(MemorySource(sound))
     assert found is not None
     assert (len(found.bundles), len(found.wrappers)) == (1, 1)
 
@@ -73,7 +73,9 @@ def test_one_section_named_a_hundred_thousand_times_is_refused() -> None:
 
 def test_more_pointers_than_a_section_has_room_for_are_refused() -> None:
     library = [(b".hip_fatbin", 1, BUNDLE), (b".hipFatBinSegment", 1, WRAPPER)]
-    at = next(one.address for one in Elf(Held(elf(library))).sections if one.name == ".hipFatBinSegment")
+    at = next(
+        one.address for one in Elf(MemorySource(elf(library))).sections if one.name == ".hipFatBinSegment"
+    )
     rows = struct.pack("<QQq", at + 8, 8, BASE) * 10_000
     with pytest.raises(CheckError, match="more pointers than fit"):
         read(elf([*library, (b".rela.dyn", RELA, rows)]))
@@ -81,7 +83,9 @@ def test_more_pointers_than_a_section_has_room_for_are_refused() -> None:
 
 def test_packed_relocations_that_come_back_to_one_place_are_refused() -> None:
     library = [(b".hip_fatbin", 1, BUNDLE), (b".hipFatBinSegment", 1, WRAPPER)]
-    at = next(one.address for one in Elf(Held(elf(library))).sections if one.name == ".hipFatBinSegment")
+    at = next(
+        one.address for one in Elf(MemorySource(elf(library))).sections if one.name == ".hipFatBinSegment"
+    )
     packed = struct.pack("<QQ", at, (1 << 64) - 1) * 10_000
     with pytest.raises(CheckError, match="more pointers than fit"):
         read(elf([*library, (b".relr.dyn", RELR, packed)]))

@@ -17,7 +17,7 @@ from rocwheel.wheels.devicecode.fatbin import TAKEN_OUT, fat_binary
 from rocwheel.wheels.environment import inspect_environment
 from rocwheel.wheels.inspection import inspect, inspect_together
 from rocwheel.wheels.runs_on import RunsOn, runs_on, runs_together
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples.fatbin import pe_file, write_wheel
 from rocwheel_samples.index_making import index, page
 from rocwheel_samples.kpack import code_for, kpack, kpacked_elf, reference, wrappers
@@ -48,7 +48,7 @@ def run(*words: str | Path) -> Result:
 
 @pytest.mark.parametrize("told", [None, b""])
 def test_a_library_says_under_which_name_and_where_its_code_lies(told: bytes | None) -> None:
-    found = fat_binary(Held(kpacked_elf(wanted=3, told=told)))
+    found = fat_binary(MemorySource(kpacked_elf(wanted=3, told=told)))
     assert found is not None and found.reference is not None
     assert found.reference.keys == ("lib/x.so#0", "lib/x.so#1", "lib/x.so#2")
     assert found.reference.search == ("../.kpack/x_@GFXARCH@.kpack",)
@@ -57,7 +57,7 @@ def test_a_library_says_under_which_name_and_where_its_code_lies(told: bytes | N
 
 def test_a_dll_says_it_too() -> None:
     sections = {b".hipFatB": wrappers([0, 1], 0), b".hip_fat": b"", b".kpackrf": reference("bin/x.dll")}
-    found = fat_binary(Held(pe_file(sections)))
+    found = fat_binary(MemorySource(pe_file(sections)))
     assert found is not None and found.reference is not None
     assert found.reference.keys == ("bin/x.dll#0", "bin/x.dll#1")
 
@@ -68,7 +68,7 @@ def test_a_dll_says_it_too() -> None:
 )
 def test_a_reference_that_cannot_be_read_is_never_no_code(tmp_path: Path, told: bytes) -> None:
     with pytest.raises(CheckError, match="its reference to them cannot be read"):
-        fat_binary(Held(kpacked_elf(told=told)))
+        fat_binary(MemorySource(kpacked_elf(told=told)))
     wheel = host(tmp_path, library=kpacked_elf(told=told))
     done = run("check-gpu", "gfx1151", wheel)
     assert done.exit_code == CANNOT_TELL and "no GPU code" not in done.output
@@ -77,7 +77,7 @@ def test_a_reference_that_cannot_be_read_is_never_no_code(tmp_path: Path, told: 
 
 def test_code_that_was_cut_out_is_never_no_code(tmp_path: Path) -> None:
     stripped = kpacked_elf(told=b"\0", magic=0x48495046).replace(b".rocm_kpack_ref", b".rocm_kpack_old")
-    found = fat_binary(Held(stripped))
+    found = fat_binary(MemorySource(stripped))
     assert found is not None and found.unread == (TAKEN_OUT,)
     wheel = host(tmp_path, library=stripped)
     assert TAKEN_OUT in run("inspect", wheel).output

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.metadata import (
     Headers,
-    Row,
+    RecordRow,
     dist_info_folder,
     moved,
     name_problems,
@@ -23,7 +23,7 @@ from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
 
 SHA = "ab" * 32
 rows = st.builds(
-    Row,
+    RecordRow,
     path=st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1),
     sha256=st.binary(min_size=32, max_size=32).map(bytes.hex),
     size=st.integers(min_value=0, max_value=2**63),
@@ -121,8 +121,8 @@ def test_a_local_version_that_is_none_is_refused() -> None:
 
 
 @given(st.lists(rows, max_size=5))
-def test_record_is_read_as_it_is_written(made: list[Row]) -> None:
-    made = [*made, Row(path="x.dist-info/RECORD")]
+def test_record_is_read_as_it_is_written(made: list[RecordRow]) -> None:
+    made = [*made, RecordRow(path="x.dist-info/RECORD")]
     assert read_record(record_bytes(made)) == made
 
 
@@ -135,34 +135,36 @@ def test_a_damaged_record_is_told(damaged: bytes) -> None:
 
 
 def test_a_hash_of_another_allowed_kind_is_not_held_against_a_file() -> None:
-    assert read_record(b"a,sha512=AAAA,3\n") == [Row(path="a", size=3)]
+    assert read_record(b"a,sha512=AAAA,3\n") == [RecordRow(path="a", size=3)]
 
 
 def test_record_is_compared_with_what_is_there() -> None:
-    content = {path: Row(path=path, sha256=SHA, size=1) for path in ("a", "b", "c", "x.dist-info/RECORD")}
+    content = {
+        path: RecordRow(path=path, sha256=SHA, size=1) for path in ("a", "b", "c", "x.dist-info/RECORD")
+    }
     told = [
-        Row(path="a", sha256=SHA, size=1),
-        Row(path="b", sha256="cd" * 32, size=1),
-        Row(path="gone", sha256=SHA, size=1),
-        Row(path="a", sha256=SHA, size=1),
-        Row(path="x.dist-info/RECORD"),
+        RecordRow(path="a", sha256=SHA, size=1),
+        RecordRow(path="b", sha256="cd" * 32, size=1),
+        RecordRow(path="gone", sha256=SHA, size=1),
+        RecordRow(path="a", sha256=SHA, size=1),
+        RecordRow(path="x.dist-info/RECORD"),
     ]
     assert record_contradictions(told, content) == [
         "the sha256 or size of b is not what RECORD says",
         "RECORD names gone, which is missing",
         "RECORD names a twice",
     ]
-    assert record_gaps([*told, Row(path="b")], content, "x.dist-info") == [
+    assert record_gaps([*told, RecordRow(path="b")], content, "x.dist-info") == [
         "c is not in RECORD",
         "RECORD has no sha256 of b",
     ]
 
 
-@pytest.mark.parametrize("told", [Row(path="a", sha256=SHA, size=2), Row(path="a", size=2)])
-def test_a_wrong_size_contradicts_a_file_whatever_its_hash(told: Row) -> None:
-    content = {"a": Row(path="a", sha256=SHA, size=1)}
+@pytest.mark.parametrize("told", [RecordRow(path="a", sha256=SHA, size=2), RecordRow(path="a", size=2)])
+def test_a_wrong_size_contradicts_a_file_whatever_its_hash(told: RecordRow) -> None:
+    content = {"a": RecordRow(path="a", sha256=SHA, size=1)}
     assert record_contradictions([told], content) == ["the sha256 or size of a is not what RECORD says"]
-    assert record_contradictions([Row(path="a", sha256=SHA)], content) == []
+    assert record_contradictions([RecordRow(path="a", sha256=SHA)], content) == []
 
 
 def test_a_sound_wheel_has_no_contradictions() -> None:

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from rocbase.errors import CheckError
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.needed import (
-    Library,
+    LibrarySearch,
     Linkage,
-    Search,
+    NeededLibrary,
     closure,
     inside_folders,
     linkage_of,
     of_system,
     origin_folders,
 )
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples.fake_rocm import compile_library
 from rocwheel_samples.tables import each
 
@@ -86,7 +86,7 @@ def test_names_that_share_their_bytes_a_thousand_times_are_refused_at_once(tmp_p
 
 def with_strings(content: bytes, names: bytes, entries: list[tuple[int, int]]) -> bytes:
     """The library with another dynamic section behind its end: these strings, and what names them."""
-    elf = Elf(Held(content))
+    elf = Elf(MemorySource(content))
     at = len(content) + -len(content) % 4096
     base = max(one.address + one.memory_size for one in elf.segments) + 4095 & ~4095
     dynamic = b"".join(struct.pack("<qQ", *one) for one in [(5, base), (10, len(names)), *entries, (0, 0)])
@@ -113,7 +113,7 @@ def test_what_is_no_elf_file_or_an_object_file_needs_nothing(tmp_path: Path) -> 
 def test_the_closure_follows_each_librarys_own_folders(libraries: Path) -> None:
     a = linkage_of(libraries / "liba.so")
     assert a is not None
-    told = closure({"liba.so": a}, Search([libraries]), stays=lambda name: False)
+    told = closure({"liba.so": a}, LibrarySearch([libraries]), stays=lambda name: False)
     assert {name: one.path.name for name, one in told.found.items()} == {
         "libb.so.2": "libb.so.2",
         "libc_.so.3": "libc_.so.3",
@@ -125,17 +125,17 @@ def test_the_closure_follows_each_librarys_own_folders(libraries: Path) -> None:
 def test_what_is_not_there_is_missing_and_what_stays_is_not_followed(libraries: Path) -> None:
     a = linkage_of(libraries / "liba.so")
     assert a is not None
-    told = closure({"liba.so": a}, Search([]), stays=lambda name: False)
+    told = closure({"liba.so": a}, LibrarySearch([]), stays=lambda name: False)
     assert told.missing == ("libb.so.2",)
-    told = closure({"liba.so": a}, Search([libraries]), stays=lambda name: name == "libb.so.2")
+    told = closure({"liba.so": a}, LibrarySearch([libraries]), stays=lambda name: name == "libb.so.2")
     assert (dict(told.found), told.missing) == ({}, ())
 
 
 def test_a_path_in_the_place_of_a_name_leads_nowhere(libraries: Path) -> None:
     hostile = Linkage(needed=(f"{libraries}/libb.so.2", "../libb.so.2"), machine=62)
-    told = closure({"x": hostile}, Search([libraries / "deep", libraries]), stays=lambda name: False)
+    told = closure({"x": hostile}, LibrarySearch([libraries / "deep", libraries]), stays=lambda name: False)
     assert (dict(told.found), len(told.missing)) == ({}, 2)
-    named = Library(name="x", path=Path("/a/libx.so"), linkage=Linkage(soname="../../etc/x"))
+    named = NeededLibrary(name="x", path=Path("/a/libx.so"), linkage=Linkage(soname="../../etc/x"))
     assert named.file_name == "libx.so"
 
 
@@ -145,7 +145,7 @@ def test_a_library_for_another_machine_is_passed_over(libraries: Path, tmp_path:
     (tmp_path / "libb.so.2").write_bytes(other)
     a = linkage_of(libraries / "liba.so")
     assert a is not None
-    told = closure({"liba.so": a}, Search([tmp_path, libraries]), stays=lambda name: False)
+    told = closure({"liba.so": a}, LibrarySearch([tmp_path, libraries]), stays=lambda name: False)
     assert told.found["libb.so.2"].path == libraries / "libb.so.2"
 
 

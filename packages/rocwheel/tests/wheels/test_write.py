@@ -19,15 +19,15 @@ from rocbase.errors import CheckError, InputError, InternalError
 from rocwheel.wheels import zipping
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.metadata import read_record
-from rocwheel.wheels.write import File, check_paths, epoch_from_environment, write_wheel
+from rocwheel.wheels.write import WheelFile, check_paths, epoch_from_environment, write_wheel
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
 EPOCH = 1_700_000_000
 INFO = "small-1.0.dist-info"
 
 
-def files_of(contents: dict[str, bytes]) -> list[File]:
-    return [File(path=path, content=data) for path, data in contents.items()]
+def files_of(contents: dict[str, bytes]) -> list[WheelFile]:
+    return [WheelFile(path=path, content=data) for path, data in contents.items()]
 
 
 def written(folder: Path, contents: dict[str, bytes], epoch: int = EPOCH) -> bytes:
@@ -91,8 +91,8 @@ def test_members_have_one_time_two_modes_and_nothing_extra(tmp_path: Path) -> No
     out = tmp_path / "out.whl"
     every = [
         *files_of(FILES),
-        File(path="small/run", content=b"#!/bin/sh\n", mode=0o4711),
-        File(path="small/secret", content=b"", mode=0o600),
+        WheelFile(path="small/run", content=b"#!/bin/sh\n", mode=0o4711),
+        WheelFile(path="small/secret", content=b"", mode=0o600),
     ]
     write_wheel(out, every, epoch=EPOCH)
     with zipfile.ZipFile(out) as archive:
@@ -142,7 +142,7 @@ def test_how_much_a_source_gives_at_a_time_does_not_change_the_bytes(tmp_path: P
     every = []
     for content in (big, path, Trickle()):
         out = tmp_path / "out.whl"
-        write_wheel(out, [*files_of(FILES), File(path="big", content=content)], epoch=EPOCH)  # type: ignore[arg-type]
+        write_wheel(out, [*files_of(FILES), WheelFile(path="big", content=content)], epoch=EPOCH)  # type: ignore[arg-type]
         every.append(out.read_bytes())
     assert every[0] == every[1] == every[2]
 
@@ -179,7 +179,7 @@ def test_files_of_other_wheels_are_copied_as_they_lie_there_when_asked(tmp_path:
 )
 def test_paths_that_leave_their_folder_are_refused(path: str, tmp_path: Path) -> None:
     with pytest.raises(InputError):
-        write_wheel(tmp_path / "out.whl", [*files_of(FILES), File(path=path, content=b"")], epoch=0)
+        write_wheel(tmp_path / "out.whl", [*files_of(FILES), WheelFile(path=path, content=b"")], epoch=0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,7 +205,7 @@ def test_a_source_that_lies_about_its_size_leaves_nothing_behind(tmp_path: Path)
     with pytest.raises(InternalError, match="should have 10 bytes"):
         write_wheel(
             tmp_path / "out.whl",
-            [*files_of(FILES), File(path="x", content=Lies())],  # type: ignore[arg-type]
+            [*files_of(FILES), WheelFile(path="x", content=Lies())],  # type: ignore[arg-type]
             epoch=0,
         )
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 from rocbase.errors import CheckError
 from rocbase.files.bounds import Bound
 from rocwheel.wheels import source, zips
-from rocwheel.wheels.source import BLOCK, Budget, Held
+from rocwheel.wheels.source import BLOCK, Budget, MemorySource
 from rocwheel.wheels.zips import zip_members
 from rocwheel_samples.tables import each
 
@@ -41,7 +41,7 @@ def written(files: dict[str, bytes] = FILES, *, out: io.BytesIO | None = None, z
 
 
 def read(content: bytes) -> dict[str, bytes]:
-    archive = Held(content, subject="x.whl")
+    archive = MemorySource(content, subject="x.whl")
     found = {}
     for member in zip_members(archive):
         opened = member.open(archive)
@@ -172,7 +172,7 @@ def test_a_folder_is_no_member_and_modes_are_kept() -> None:
         info = zipfile.ZipInfo("a/run")
         info.external_attr = 0o100755 << 16
         archive.writestr(info, "x")
-    (member,) = zip_members(Held(out.getvalue()))
+    (member,) = zip_members(MemorySource(out.getvalue()))
     assert (member.path, member.mode) == ("a/run", 0o755)
 
 
@@ -302,7 +302,7 @@ def test_inflated_data_are_read_at_any_place_and_what_begins_a_page_is_kept(
         content[page : page + 70] = b"\x7fELF" + page.to_bytes(8, "little") + bytes(range(58))
     for at in range(1, 9):
         content[-at] = at
-    archive = Held(written({"a": bytes(content)}))
+    archive = MemorySource(written({"a": bytes(content)}))
     (member,) = zip_members(archive)
     opened = member.open(archive)
     assert opened.read_at(len(content) - 8, 8) == bytes(range(8, 0, -1))

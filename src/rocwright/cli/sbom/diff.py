@@ -10,8 +10,8 @@ import click
 from rocbase.cli.options import json_option
 
 if TYPE_CHECKING:
-    from rocwright.provenance.compare import Compared
-    from rocwright.provenance.documents import Part
+    from rocwright.provenance.compare import SbomComparison
+    from rocwright.provenance.documents import SbomComponent
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 _TOLD = 40
@@ -42,7 +42,7 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     raise SystemExit(0 if found.same else 1)
 
 
-def _tell(found: Compared, every: bool) -> None:
+def _tell(found: SbomComparison, every: bool) -> None:
     if found.same:
         click.echo("the same components, versions and licences")
         return
@@ -52,7 +52,7 @@ def _tell(found: Compared, every: bool) -> None:
         click.echo(line)
 
 
-def lines(found: Compared, every: bool) -> list[str]:
+def lines(found: SbomComparison, every: bool) -> list[str]:
     """What differs, a line each; the first of them, and how many more there are, unless `every` is wanted."""
     from rocwright.cli.sbom.table import plain
 
@@ -69,7 +69,7 @@ def lines(found: Compared, every: bool) -> list[str]:
     return [*told[:_TOLD], f"and {len(told) - _TOLD:,} more (--all)"]
 
 
-def _part(one: Part) -> str:
+def _part(one: SbomComponent) -> str:
     from rocwright.cli.sbom.table import plain
 
     licence = f" ({plain(', '.join(one.licenses))})" if one.licenses else ""

@@ -49,11 +49,11 @@ def _of_stack(asked: Asked) -> tuple[str, bytes]:
     from rocwright.flow import known_lock
     from rocwright.plan.make import make_plan
     from rocwright.provenance.materials import whole
-    from rocwright.provenance.sbom import Subject, sbom
+    from rocwright.provenance.sbom import SbomSubject, sbom
 
     project = the_project(asked)
     lock = known_lock(project, say)
     made = whole(lock, make_plan(lock, project.catalog))
     if lock.pending:
         say(f"missing, because the lock leaves it open: {'; '.join(lock.pending)}")
-    return f"the lock of {lock.request.stack}", sbom(made, lock, project.catalog, Subject())
+    return f"the lock of {lock.request.stack}", sbom(made, lock, project.catalog, SbomSubject())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocbase.units import printable
-from rocwright.provenance.documents import Document, Part
+from rocwright.provenance.documents import Document, SbomComponent
 
 EXCLUDED, OPTIONAL = "excluded", "optional"
 
@@ -35,7 +35,7 @@ def plain(text: str) -> str:
     return printable(text[:300])
 
 
-def _row(one: Part) -> tuple[str, ...]:
+def _row(one: SbomComponent) -> tuple[str, ...]:
     optional = f"{OPTIONAL} " if one.role == "requirement" and one.scope == OPTIONAL else ""
     role = f"{optional}{one.role or one.scope}"
     return plain(one.name), plain(one.version), plain(role), plain(", ".join(one.licenses)), plain(one.purl)

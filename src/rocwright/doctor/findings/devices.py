@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rocwright.diagnosis.facts import HostFacts
-from rocwright.doctor.findings.model import Finding, Say, speaker
+from rocwright.doctor.findings.model import DoctorFinding, Say, speaker
 from rocwright.machine.model import Gpu, Machine, Right
 from rocwright.machine.rights import COMPUTE, GRAPHICS
 
@@ -16,7 +16,7 @@ def named(gpu: Gpu) -> str:
     return f"{gpu.target or 'an AMD GPU of no known target'} ({gpu.pci_id}{where})"
 
 
-def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     """Presence, driver, topology, rights."""
 
     say = speaker(facts, stacks)
@@ -51,7 +51,7 @@ def _number(gpus: Sequence[Gpu]) -> int:
     return max(range(len(ordered)), key=lambda place: ordered[place].simds, default=0)
 
 
-def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[Finding]:
+def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[DoctorFinding]:
     if gpu.target is None:
         yield say("unknown-gpu", "warning", f"{named(gpu)}: not in the catalog", pci=gpu.pci_id)
     if not gpu.driver and gpu.node is None:
@@ -61,7 +61,7 @@ def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[Finding]:
         yield say("not-in-topology", "error", f"{named(gpu)} is not in the compute driver's topology")
 
 
-def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
+def _rights(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
     compute = next(one for one in machine.rights if one.path == COMPUTE)
     if not compute.there:
         yield say("no-kfd", "error", f"there is no {COMPUTE}")
@@ -69,7 +69,9 @@ def _rights(machine: Machine, say: Say) -> Iterator[Finding]:
     wanted = [one for one in machine.rights if one.there and (one.path == COMPUTE or one.path in renders)]
     closed = [one for one in wanted if not one.may]
     if not closed and wanted:
-        yield Finding(name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} can be used")
+        yield DoctorFinding(
+            name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} can be used"
+        )
     groups = {one.group for one in closed if one.group is not None}
     if closed:
         told = ", ".join(f"{one.path} (group {_told(one)}, mode {one.mode:o})" for one in closed)

@@ -9,7 +9,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import fits
 from rocwright.doctor.findings.devices import named
-from rocwright.doctor.findings.model import Finding, Say, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, Say, found, speaker
 from rocwright.machine.model import Gpu, Machine
 
 HALF = 0.55
@@ -18,7 +18,7 @@ HALF = 0.55
 
 def driver(
     machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """What is known of these cards with this kernel, this firmware and these settings."""
     say = speaker(facts, stacks)
     for gpu in machine.gpus:
@@ -31,7 +31,9 @@ def driver(
         yield say("iommu", "note", f"IOMMU in use: {', '.join(machine.iommu)}")
 
 
-def _kernel(gpu: Gpu, machine: Machine, catalog: Catalog, facts: HostFacts, say: Say) -> Iterator[Finding]:
+def _kernel(
+    gpu: Gpu, machine: Machine, catalog: Catalog, facts: HostFacts, say: Say
+) -> Iterator[DoctorFinding]:
     """A number tells little of a kernel with changes of newer ones, or of a driver that is built apart."""
     target, kernel = catalog.targets.get(gpu.target or ""), machine.driver.kernel
     if target is None or not kernel:
@@ -49,7 +51,7 @@ def _kernel(gpu: Gpu, machine: Machine, catalog: Catalog, facts: HostFacts, say:
         yield say("kernel-unknown", "warning", f"kernel {kernel}; {named(gpu)} works with {', '.join(good)}")
     else:
         seen = "is known to work with it" if good else "no kernel is known to fail with it"
-        yield Finding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {seen}")
+        yield DoctorFinding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {seen}")
 
 
 def _apart(machine: Machine, facts: HostFacts) -> str:
@@ -60,7 +62,7 @@ def _apart(machine: Machine, facts: HostFacts) -> str:
     return f"a kernel of {vendor}" if vendor else ""
 
 
-def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> Iterator[Finding]:
+def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> Iterator[DoctorFinding]:
     for rule in facts.firmware:
         if gpu.target not in rule.targets:
             continue
@@ -70,20 +72,20 @@ def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> 
         if bad:
             yield found("firmware", "error", f"{named(gpu)} has firmware {told}", rule, stacks)
         elif seen:
-            yield Finding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {told}")
+            yield DoctorFinding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {told}")
         else:
             blocks = ", ".join(rule.blocks)
             yield say("firmware-unknown", "note", f"{named(gpu)}: the version of {blocks} cannot be read")
 
 
-def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     target = catalog.targets.get(gpu.target or "")
     for rule in facts.link:
         if target is None or target.features.get(rule.feature) != rule.needed:
             continue
         match gpu.atomics:
             case "yes":
-                yield Finding(name="link", grade="ok", what=f"{named(gpu)} has {rule.feature}")
+                yield DoctorFinding(name="link", grade="ok", what=f"{named(gpu)} has {rule.feature}")
             case "no":
                 yield found("link", "error", f"{named(gpu)} needs {rule.feature}, and has none", rule, stacks)
             case "unknown":
@@ -93,7 +95,7 @@ def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...])
 
 def _graphics_memory(
     gpu: Gpu, machine: Machine, facts: HostFacts, stacks: tuple[str, ...], say: Say
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     limit, memory, shares = machine.page_limit, machine.memory, facts.shares_memory
     if gpu.gtt is None or memory is None:
         return
@@ -107,7 +109,7 @@ def _graphics_memory(
     elif gpu.gtt <= memory.total * HALF:
         yield say("graphics-memory", "note", told, module=module, pages=pages)
     else:
-        yield Finding(name="graphics-memory", grade="ok", what=told)
+        yield DoctorFinding(name="graphics-memory", grade="ok", what=told)
     bound = limit.pages_limit * shares.page if limit and limit.pages_limit else 0
     if bound and bound < gpu.gtt - (gpu.gtt >> 6):
         what = f"{module}.pages_limit allows {size(bound)}, and GTT has {size(gpu.gtt)}"

@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 
 from rocbase.units import printable
 from rocwright.catalog.load import Catalog
-from rocwright.diagnosis.diagnose import Diagnosis, Known, Where, diagnose
+from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, KnownIssue, diagnose
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import with_machine
 from rocwright.diagnosis.read_log import pieces
-from rocwright.doctor.findings.model import Finding, Say, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, Say, found, speaker
 from rocwright.machine.evidence import evidence
 from rocwright.machine.model import DkmsModule, Machine
 
@@ -25,7 +25,7 @@ MOST_LINE = 200
 
 def kernel(
     machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """Settings, known issues in the kernel's log, DKMS, and Secure Boot where it matters."""
     say = speaker(facts, stacks)
     yield from _settings(machine, facts, stacks)
@@ -35,7 +35,7 @@ def kernel(
     yield from _secure_boot(machine, say)
 
 
-def _settings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def _settings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     """Each that the catalog knows with what it does, the others in one line."""
     others = []
     for name, value in machine.driver.settings.items():
@@ -46,12 +46,14 @@ def _settings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> It
         else:
             yield found("parameter", rule.grade, f"{name}={printable(value)}", rule, stacks)
     if others:
-        yield Finding(name="parameter", grade="ok", what=f"set of modules: {printable(' '.join(others))}")
+        yield DoctorFinding(
+            name="parameter", grade="ok", what=f"set of modules: {printable(' '.join(others))}"
+        )
 
 
 def _log(
     machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...], say: Say
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """What the catalog's known issues find in it: the same as in the log of a program."""
     log = machine.kernel_log
     if log is None or not machine.gpus:
@@ -62,7 +64,9 @@ def _log(
     known = in_kernel_log(machine, catalog, facts).known
     if not known:
         lines = f"{len(log.text.splitlines()):,}"
-        yield Finding(name="kernel-log", grade="ok", what=f"no known issue in {lines} lines of {log.file}")
+        yield DoctorFinding(
+            name="kernel-log", grade="ok", what=f"no known issue in {lines} lines of {log.file}"
+        )
     for one in known[:MOST_KNOWN]:
         yield _of_log(one, log.file, stacks)
 
@@ -71,16 +75,16 @@ def in_kernel_log(machine: Machine, catalog: Catalog, facts: HostFacts) -> Diagn
     """What is known of a machine's kernel log, for the cards that it has, and what speaks for it there."""
     text = machine.kernel_log.text if machine.kernel_log else ""
     targets = tuple(dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target))
-    found = _searched(text, Where(targets=targets))
+    found = _searched(text, FailurePlace(targets=targets))
     return with_machine(found, evidence(machine.gpus, machine.driver), facts, catalog.targets, targets)
 
 
-def _searched(text: str, where: Where | None = None) -> Diagnosis:
+def _searched(text: str, where: FailurePlace | None = None) -> Diagnosis:
     return diagnose(pieces(io.BytesIO(text.encode(errors="replace"))), where)
 
 
-def _of_log(one: Known, file: str, stacks: tuple[str, ...]) -> Finding:
-    return Finding(
+def _of_log(one: KnownIssue, file: str, stacks: tuple[str, ...]) -> DoctorFinding:
+    return DoctorFinding(
         name="kernel-log",
         grade="note" if one.issue.role == "warns" else "warning",
         what=f"{file}: {one.issue.means} ({one.issue.name}): {printable(one.place.text[:MOST_LINE])}",
@@ -90,7 +94,7 @@ def _of_log(one: Known, file: str, stacks: tuple[str, ...]) -> Finding:
     )
 
 
-def _dkms(one: DkmsModule, machine: Machine, say: Say) -> Iterator[Finding]:
+def _dkms(one: DkmsModule, machine: Machine, say: Say) -> Iterator[DoctorFinding]:
     running, name = machine.driver.kernel, f"{one.module} {one.version}"
     here = running in one.kernels
     if one.failed_text and not here:
@@ -102,16 +106,16 @@ def _dkms(one: DkmsModule, machine: Machine, say: Say) -> Iterator[Finding]:
         for_ = f"for {', '.join(one.kernels)} alone" if one.kernels else "for no kernel"
         yield say("dkms-not-built", "warning", f"dkms has built {name} {for_}, and {running} runs")
     else:
-        yield Finding(name="dkms", grade="ok", what=f"dkms has built {name} for kernel {running}")
+        yield DoctorFinding(name="dkms", grade="ok", what=f"dkms has built {name} for kernel {running}")
 
 
-def _secure_boot(machine: Machine, say: Say) -> Iterator[Finding]:
+def _secure_boot(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
     """It matters to modules that no vendor has signed."""
     apart = [one for one in machine.dkms if machine.driver.kernel in one.kernels]
     if not machine.secure_boot or not apart:
         return
     names = ", ".join(f"{one.module} {one.version}" for one in apart)
     if machine.driver.module:
-        yield Finding(name="secure-boot", grade="ok", what=f"Secure Boot is on, and {names} is loaded")
+        yield DoctorFinding(name="secure-boot", grade="ok", what=f"Secure Boot is on, and {names} is loaded")
     else:
         yield say("secure-boot", "error", f"Secure Boot is on, and {names} is not loaded")

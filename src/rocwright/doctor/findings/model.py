@@ -11,7 +11,7 @@ from rocwright.diagnosis.facts import Concern, Grade, HostFacts
 ORDER: tuple[Grade, ...] = ("error", "warning", "note", "ok")
 
 
-class Finding(Frozen):
+class DoctorFinding(Frozen):
     """What was seen, why it matters, to which stacks, and the command that helps (`safe`: harmless)."""
 
     name: str
@@ -26,12 +26,12 @@ class Finding(Frozen):
 
 def found(
     name: str, grade: Grade, what: str, concern: Concern, stacks: Iterable[str], **places: object
-) -> Finding:
+) -> DoctorFinding:
     """A finding with the words of a concern; `places` are filled into its command."""
     remedy = concern.remedy
     for key, value in places.items():
         remedy = remedy.replace(f"{{{key}}}", str(value))
-    return Finding(
+    return DoctorFinding(
         name=name,
         grade=grade,
         what=what,
@@ -46,13 +46,13 @@ def found(
 class Say(Protocol):
     """Makes a finding of the advice of that name."""
 
-    def __call__(self, name: str, grade: Grade, what: str, **places: object) -> Finding: ...
+    def __call__(self, name: str, grade: Grade, what: str, **places: object) -> DoctorFinding: ...
 
 
 def speaker(facts: HostFacts, stacks: tuple[str, ...]) -> Say:
     """With the catalog's advice, for the stacks that are asked about."""
 
-    def say(name: str, grade: Grade, what: str, **places: object) -> Finding:
+    def say(name: str, grade: Grade, what: str, **places: object) -> DoctorFinding:
         return found(name, grade, what, facts.advice[name], stacks, **places)
 
     return say

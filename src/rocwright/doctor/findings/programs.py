@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.diagnosis.facts import Grade, HostFacts
-from rocwright.doctor.findings.model import Finding, speaker
+from rocwright.doctor.findings.model import DoctorFinding, speaker
 from rocwright.sources.programs import PROGRAMS, debian_packages, missing
 
 
-def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     """Yield what this machine lacks for each kind of base and of sources, with the stacks that need it."""
     lacking = {purpose: missing([purpose]) for purpose in PROGRAMS}
     ways = {name: _ways(catalog, catalog.stack(name)) for name in stacks}
@@ -26,7 +26,7 @@ def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Ite
             told = speaker(facts, needing)("programs", grade, what, packages=debian_packages(names))
             yield told if shutil.which("apt-get") else told.model_copy(update={"remedy": ""})
     if not any(lacking.values()):
-        yield Finding(name="programs", grade="ok", what="the programs that builds start are installed")
+        yield DoctorFinding(name="programs", grade="ok", what="the programs that builds start are installed")
 
 
 def _ways(catalog: Catalog, stack: Stack) -> set[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from rocbase.units import size
 from rocwright.diagnosis.facts import Grade, HostFacts
-from rocwright.doctor.findings.model import Finding, Say, speaker
-from rocwright.doctor.needs import Need
+from rocwright.doctor.findings.model import DoctorFinding, Say, speaker
+from rocwright.doctor.needs import BuildNeed
 from rocwright.machine.model import FreeSpace, Machine, Memory
 
 FEW_INODES = 200_000
@@ -17,7 +17,7 @@ BUSY = 10.0
 """Percent of the time in which something waits for memory, from which on a build only makes it worse."""
 
 
-def room(machine: Machine, facts: HostFacts, needs: tuple[Need, ...]) -> Iterator[Finding]:
+def room(machine: Machine, facts: HostFacts, needs: tuple[BuildNeed, ...]) -> Iterator[DoctorFinding]:
     """Memory, cgroups, swap and pressure; bytes and inodes of each place that is written to."""
     say = _speaker(facts, needs)
     if machine.memory is None:
@@ -28,11 +28,13 @@ def room(machine: Machine, facts: HostFacts, needs: tuple[Need, ...]) -> Iterato
         yield from _disk(one, needs, facts)
 
 
-def _speaker(facts: HostFacts, needs: Iterable[Need]) -> Say:
+def _speaker(facts: HostFacts, needs: Iterable[BuildNeed]) -> Say:
     return speaker(facts, tuple(need.stack for need in needs))
 
 
-def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+def _memory(
+    memory: Memory, processors: int, needs: tuple[BuildNeed, ...], facts: HostFacts
+) -> Iterator[DoctorFinding]:
     say = _speaker(facts, needs)
     usable = min(memory.total, memory.limit or memory.total)
     least = [need for need in needs if need.memory > usable]
@@ -45,7 +47,7 @@ def _memory(memory: Memory, processors: int, needs: tuple[Need, ...], facts: Hos
         most = max((need.memory_per_job for need in needs), default=0)
         jobs = min(processors, usable // most) if most else processors
         can = f"{jobs} of {processors} jobs at once for the largest" if most else f"{processors} processors"
-        yield Finding(name="memory", grade="ok", what=f"{told}; {can}")
+        yield DoctorFinding(name="memory", grade="ok", what=f"{told}; {can}")
     if memory.limit is not None:
         yield say(
             "cgroup",
@@ -71,7 +73,7 @@ def _each_device(rooms: tuple[FreeSpace, ...]) -> Iterator[FreeSpace]:
         yield same[0].model_copy(update={"what": ", ".join(one.what for one in same)})
 
 
-def _disk(one: FreeSpace, needs: tuple[Need, ...], facts: HostFacts) -> Iterator[Finding]:
+def _disk(one: FreeSpace, needs: tuple[BuildNeed, ...], facts: HostFacts) -> Iterator[DoctorFinding]:
     told = f"{size(one.free)} of {size(one.total)} free for {one.what} ({one.path})"
     short = [need for need in needs if need.disk > one.free]
     if short:
@@ -79,7 +81,7 @@ def _disk(one: FreeSpace, needs: tuple[Need, ...], facts: HostFacts) -> Iterator
         grade: Grade = "error" if len(short) == len(needs) else "warning"
         yield _speaker(facts, short)("disk", grade, f"{told}: too little for {names}")
     else:
-        yield Finding(name="disk", grade="ok", what=told)
+        yield DoctorFinding(name="disk", grade="ok", what=told)
     if one.inodes_free is not None and one.inodes_free < FEW_INODES:
         yield _speaker(facts, needs)(
             "inodes",

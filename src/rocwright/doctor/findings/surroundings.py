@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
-from rocwright.doctor.findings.model import Finding, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, found, speaker
 from rocwright.machine.model import Machine
 
 
 def surroundings(
     machine: Machine, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """Settings of the kernel, engines, variables, configuration, folders, leftovers, and what is unknown."""
     say = speaker(facts, stacks)
     for setting in facts.setting:
@@ -60,13 +60,13 @@ def _identities(machine: Machine, catalog: Catalog) -> dict[str, str]:
     return {target.override.identity: target.name for target in here if target and target.override}
 
 
-def _engines(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[Finding]:
+def _engines(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     """Nothing where they were not tried."""
     if machine.engines is None:
         return
     working = [name for name, reason in machine.engines.items() if not reason]
     if working:
-        yield Finding(name="engine", grade="ok", what=f"sandboxes that work: {', '.join(working)}")
+        yield DoctorFinding(name="engine", grade="ok", what=f"sandboxes that work: {', '.join(working)}")
         return
     reasons = "; ".join(f"{name}: {reason}" for name, reason in machine.engines.items())
     yield speaker(facts, stacks)("engine", "error", f"no sandbox works ({reasons})")

@@ -36,7 +36,7 @@ _Count = Annotated[int, Field(ge=0, le=10**6)]
 _Bytes = Annotated[int, Field(ge=0, le=2**62)]
 
 
-class Running(Frozen):
+class RunningCompiler(Frozen):
     """A compiler: when it `started`, in clock ticks since the machine did, the bytes that it holds and that
     it may still want, how many it `grows` by in a second, and whether it is `stopped` for others."""
 
@@ -57,7 +57,7 @@ class Claim(Frozen):
     jobs: _Count = 0
     memory: _Bytes = 0
     promised: _Bytes = 0
-    running: Annotated[tuple[Running, ...], Field(max_length=MOST_RUNNING)] = ()
+    running: Annotated[tuple[RunningCompiler, ...], Field(max_length=MOST_RUNNING)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Beside:
     jobs: int = 0
     memory: int = 0
     promised: int = 0
-    running: tuple[Running, ...] = ()
+    running: tuple[RunningCompiler, ...] = ()
 
     def most(self, most: int, cores: int) -> int:
         """How many processes a build may have that would have `most` alone: what the others leave of the

@@ -31,7 +31,7 @@ _LONGEST = 1000
 """Letters of a line that can be a tool's version; the tool may be the step's own, and say anything."""
 
 
-class Tool(Frozen):
+class ParallelTool(Frozen):
     """A program that starts many others: how it tells its version, and a pattern whose group is that."""
 
     name: str
@@ -66,7 +66,7 @@ class Number(Frozen):
 class JobTools(Frozen):
     """job_tools.toml."""
 
-    tool: tuple[Tool, ...] = ()
+    tool: tuple[ParallelTool, ...] = ()
     form: tuple[FormFacts, ...] = ()
     number: tuple[Number, ...] = ()
 
@@ -100,7 +100,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JobsRequest:
     """What a step's numbers are worked out from: `jobs` at most, `memory` in bytes (None: not known)."""
 
     jobs: int
@@ -131,12 +131,12 @@ def read_answers(lines: Iterable[str]) -> dict[str, Version]:
     return found
 
 
-def numbers(wanted: Wanted) -> Form:
+def numbers(wanted: JobsRequest) -> Form:
     """The form without a job server: a number for everybody."""
     return _with_numbers(wanted, {}, "-j{jobs}", ())
 
 
-def choose_form(tools: Mapping[str, Version], fifo: str, wanted: Wanted) -> Form:
+def choose_form(tools: Mapping[str, Version], fifo: str, wanted: JobsRequest) -> Form:
     """The form for the tools of a root, by their versions; `fifo` is its path as they see it."""
     for form in job_tools().form:
         clients = tuple(name for name in tools if _within(tools[name], form.knows.get(name)))
@@ -156,7 +156,7 @@ def _within(version: Version, known: str | None) -> bool:
 
 
 def _with_numbers(
-    wanted: Wanted,
+    wanted: JobsRequest,
     tools: Mapping[str, Version],
     flags: str,
     clients: tuple[str, ...],
@@ -173,7 +173,7 @@ def _with_numbers(
     return Form(env=env)
 
 
-def _count(number: Number, wanted: Wanted) -> int:
+def _count(number: Number, wanted: JobsRequest) -> int:
     if not number.memory or wanted.memory is None:
         return wanted.jobs
     return max(1, min(wanted.jobs, wanted.memory // number.memory))

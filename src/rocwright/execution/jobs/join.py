@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from rocwright import sandbox
-from rocwright.execution.jobs.forms import FIFO, Form, Wanted, ask_script, choose_form, read_answers
+from rocwright.execution.jobs.forms import FIFO, Form, JobsRequest, ask_script, choose_form, read_answers
 from rocwright.execution.jobs.tokens import NAME
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 
 MOST_ANSWERS = 1000
 """Lines that are kept of what the tools of a sandbox answer: they may be the step's own, and say anything."""
 
 
 def join(
-    engine: sandbox.Engine, job: Job, server: Path, wanted: Wanted, on_line: Callable[[str], None]
+    engine: sandbox.Engine, job: SandboxJob, server: Path, wanted: JobsRequest, on_line: Callable[[str], None]
 ) -> Form:
     """The form for the tools that `job` would find; `server` is the folder of the job server."""
     answers: deque[str] = deque(maxlen=MOST_ANSWERS)

@@ -25,7 +25,7 @@ from pydantic import Field, ValidationError
 
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
-from rocwright.execution.jobs.processes import Kind
+from rocwright.execution.jobs.processes import ProcessKind
 from rocwright.home import Home
 
 MOST_WEIGHT = 512
@@ -161,7 +161,7 @@ class Learnt:
         learnt._known = learnt._read()
         return learnt
 
-    def peaks(self, component: str, step: str, kind: Kind, otherwise: int) -> Peaks:
+    def peaks(self, component: str, step: str, kind: ProcessKind, otherwise: int) -> Peaks:
         """Peaks of a sort; `otherwise` bytes are the guess where less than one is known."""
         name = _name(component, step, kind)
         with self._lock:
@@ -172,7 +172,7 @@ class Learnt:
                 self._made[name, otherwise] = found
             return found
 
-    def mean(self, component: str, step: str, kind: Kind) -> float:
+    def mean(self, component: str, step: str, kind: ProcessKind) -> float:
         """Bytes that a job of a sort holds on average while it runs, 0 where that is not known."""
         name = _name(component, step, kind)
         with self._lock:
@@ -180,7 +180,7 @@ class Learnt:
             seconds = old.seconds + new.seconds
             return (old.area + new.area) / seconds if seconds else 0.0
 
-    def unit(self, component: str, step: str, kind: Kind, unit: str) -> int:
+    def unit(self, component: str, step: str, kind: ProcessKind, unit: str) -> int:
         """The peak of one job, by its name, in the last build that had it; 0 where it is not known."""
         return self._known.get(_name(component, step, kind), _Sort()).units.get(unit, 0) * _UNIT
 
@@ -188,7 +188,7 @@ class Learnt:
         self,
         component: str,
         step: str,
-        kind: Kind,
+        kind: ProcessKind,
         peak: int,
         *,
         unit: str = "",
@@ -272,7 +272,7 @@ def _forgotten(day: str, now: datetime) -> bool:
         return True
 
 
-def _name(component: str, step: str, kind: Kind) -> str:
+def _name(component: str, step: str, kind: ProcessKind) -> str:
     return f"{component}\t{step}\t{kind.value}"
 
 

@@ -12,7 +12,7 @@ from math import inf
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ProcessMemory:
     """Bytes that a process holds, and that it may still want before it ends.
 
     `behind` is by how many bytes it must lack less than one that goes on, to take its turn. `guessed` says
@@ -36,7 +36,7 @@ class QueuePosition:
     spare: int
 
 
-def order(available: int, jobs: Sequence[Job]) -> list[QueuePosition]:
+def order(available: int, jobs: Sequence[ProcessMemory]) -> list[QueuePosition]:
     """All jobs, the next one to finish first: of those that find what they want, the first in `jobs`.
 
     Where none does, the one that lacks least comes next, and keeps its turn (`behind`): else all would grow

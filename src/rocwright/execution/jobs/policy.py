@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from rocwright.execution.jobs.beside import MOST_RUNNING, NOBODY, NOTHING, Beside, Claim, Running
+from rocwright.execution.jobs.beside import MOST_RUNNING, NOBODY, NOTHING, Beside, Claim, RunningCompiler
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.order import Job, may_run, order
-from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.order import ProcessMemory, may_run, order
+from rocwright.execution.jobs.processes import ProcessKind, StepProcess
 from rocwright.execution.jobs.prospects import SHOWN, UNKNOWN, Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 
@@ -66,7 +66,7 @@ class Past:
     waits: float = PERIOD
     stalled: float = 0
     calm: float = 1
-    seen: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
+    seen: Mapping[tuple[int, int], StepProcess] = field(default_factory=dict)
     progress: Mapping[tuple[int, int], float] = field(default_factory=dict)
     stopped: frozenset[tuple[int, int]] = frozenset()
     growth: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -87,11 +87,11 @@ class Decision:
     """
 
     tokens: int
-    pause: tuple[Seen, ...] = ()
-    resume: tuple[Seen, ...] = ()
+    pause: tuple[StepProcess, ...] = ()
+    resume: tuple[StepProcess, ...] = ()
     why: str = ""
     next: float = PERIOD
-    hopeless: Seen | None = None
+    hopeless: StepProcess | None = None
     claim: Claim = NOTHING
     past: Past = Past()
 
@@ -99,7 +99,7 @@ class Decision:
 def decide(
     now: float,
     room: MemoryBudget,
-    seen: Sequence[Seen],
+    seen: Sequence[StepProcess],
     steps: Sequence[StepNow],
     learnt: Learnt,
     before: Decision | None,
@@ -115,7 +115,7 @@ def decide(
     past = _remember(now, room, seen, before, beside)
     most = beside.most(most, max(cores or most, most))
     workers = sorted(
-        (one for one in seen if one.kind is not Kind.OTHER), key=lambda one: (one.started, one.pid)
+        (one for one in seen if one.kind is not ProcessKind.OTHER), key=lambda one: (one.started, one.pid)
     )
     ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
     active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
@@ -159,7 +159,7 @@ def fitting(room: MemoryBudget, learnt: Learnt, component: str, step: str, memor
 def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
     """Bytes that a compilation of a step usually comes to: as was learnt here, of which what its recipe says
     (`memory`, 0 where it does not) is a part, and the whole where nothing was."""
-    return learnt.peaks(component, step, Kind.COMPILE, memory or UNKNOWN).usual()
+    return learnt.peaks(component, step, ProcessKind.COMPILE, memory or UNKNOWN).usual()
 
 
 def margin(room: MemoryBudget, builds: int = 1) -> int:
@@ -168,12 +168,12 @@ def margin(room: MemoryBudget, builds: int = 1) -> int:
     return round(min(max(room.total * 0.03, builds * 32 * 1024**2), 1024**3))
 
 
-def _name(one: Seen) -> tuple[int, int]:
+def _name(one: StepProcess) -> tuple[int, int]:
     return one.pid, one.started
 
 
 def _remember(
-    now: float, room: MemoryBudget, seen: Sequence[Seen], before: Decision | None, beside: Beside
+    now: float, room: MemoryBudget, seen: Sequence[StepProcess], before: Decision | None, beside: Beside
 ) -> Past:
     past = before.past if before is not None else Past()
     passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
@@ -195,7 +195,7 @@ def _remember(
         0,
         room.used
         - (beside.memory if room.shared else 0)
-        - sum(one.memory for one in seen if one.kind is not Kind.OTHER),
+        - sum(one.memory for one in seen if one.kind is not ProcessKind.OTHER),
     )
     return Past(
         time=now,
@@ -208,14 +208,14 @@ def _remember(
         growth=growth or past.growth,
         grew={_name(one): _last_growth(one, past.grew.get(_name(one))) for one in seen},
         ended=past.ended
-        + sum(name not in progress for name, old in past.seen.items() if old.kind is not Kind.OTHER),
+        + sum(name not in progress for name, old in past.seen.items() if old.kind is not ProcessKind.OTHER),
         others={**past.others, room.bound: min(others, past.others.get(room.bound, others))},
         stalled=stall.total if stall is not None else 0,
         calm=_calm(stall, past, passed),
     )
 
 
-def _last_growth(one: Seen, before: tuple[int, float] | None) -> tuple[int, float]:
+def _last_growth(one: StepProcess, before: tuple[int, float] | None) -> tuple[int, float]:
     return (one.memory, one.cpu) if before is None or one.memory > before[0] * _GROWN else before
 
 
@@ -231,8 +231,8 @@ def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
 def _going(
     available: int,
     kept: int,
-    active: Sequence[Seen],
-    others: Sequence[Running],
+    active: Sequence[StepProcess],
+    others: Sequence[RunningCompiler],
     prospects: Prospects,
     past: Past,
     cores: int,
@@ -254,7 +254,7 @@ def _going(
         min(burst, round(ahead * max(2 * one.grows, _SLOW))) + (again if one.stopped else 0) for one in jobs
     ]
     steps = [min(step, known.get(id(one), step)) for step, one in zip(steps, jobs, strict=True)]
-    held = [Job(one.holds, one.wants, kept if one.stopped else 0, one.guessed) for one in jobs]
+    held = [ProcessMemory(one.holds, one.wants, kept if one.stopped else 0, one.guessed) for one in jobs]
     places = order(available - burst, held)
     found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
     numbers = {id(one): number for number, one in enumerate(jobs)}
@@ -263,7 +263,7 @@ def _going(
 
 def _admitted(
     available: int,
-    workers: Sequence[Seen],
+    workers: Sequence[StepProcess],
     steps: Sequence[StepNow],
     prospects: Prospects,
     past: Past,
@@ -307,8 +307,8 @@ def _admitted(
 
 
 def _claim(
-    workers: Sequence[Seen],
-    active: Sequence[Seen],
+    workers: Sequence[StepProcess],
+    active: Sequence[StepProcess],
     stays: Set[tuple[int, int]],
     steps: Sequence[StepNow],
     prospects: Prospects,
@@ -330,9 +330,9 @@ def _claim(
     )
 
 
-def _told(one: Seen, prospects: Prospects, past: Past, *, stopped: bool) -> Running:
+def _told(one: StepProcess, prospects: Prospects, past: Past, *, stopped: bool) -> RunningCompiler:
     """A process as the order of all builds has it."""
-    return Running(
+    return RunningCompiler(
         started=one.started,
         holds=one.memory,
         wants=max(0, prospects.wants(one, past.grew[_name(one)][1])),
@@ -348,8 +348,8 @@ def _next(available: int, fastest: float, running: int) -> float:
 
 
 def _hopeless(
-    room: MemoryBudget, kept: int, active: Sequence[Seen], goes: Sequence[bool], others: int
-) -> Seen | None:
+    room: MemoryBudget, kept: int, active: Sequence[StepProcess], goes: Sequence[bool], others: int
+) -> StepProcess | None:
     """The process that alone has filled what there would be without all others.
 
     What is used now would not tell: a process that was killed is gone before its memory is.

@@ -36,7 +36,7 @@ _PASSING = ("/tmp/", "/var/tmp/")  # noqa: S108  names in a command line, nothin
 """Where compilers put what they hand to each other."""
 
 
-class Kind(StrEnum):
+class ProcessKind(StrEnum):
     """The closed set of what a process does, as far as its memory is concerned.
 
     OTHER waits for others, or is small, or is not known: it is counted, and never paused.
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class StepProcess:
     """A process inside a step's sandbox. `started` is in clock ticks since boot (with `pid` it tells a
     process from a later one with its number), `memory` (anonymous and shared) and its `peak` in bytes,
     `parent` is who started it, `threads` their number, `cpu` the seconds that it worked, `paused` whether a
@@ -62,7 +62,7 @@ class Seen:
     started: int
     step: str
     memory: int
-    kind: Kind
+    kind: ProcessKind
     parent: int = 0
     threads: int = 1
     paused: bool = False
@@ -79,8 +79,8 @@ class Sight:
     """What one look found: the processes, those that have ended since the one before, with their peaks as
     seen, and the cgroup folders of the sandboxes."""
 
-    seen: tuple[Seen, ...] = ()
-    ended: tuple[Seen, ...] = ()
+    seen: tuple[StepProcess, ...] = ()
+    ended: tuple[StepProcess, ...] = ()
     groups: tuple[Path, ...] = ()
 
 
@@ -88,7 +88,7 @@ class Program(Frozen):
     """Programs by name, with wildcards as the shell has them: what they do, and, where `holding` is given, do
     only with a word that begins so on their command line."""
 
-    kind: Kind
+    kind: ProcessKind
     names: Annotated[tuple[str, ...], Field(min_length=1)]
     holding: tuple[str, ...] = ()
     source: Annotated[str, Field(min_length=1)]
@@ -99,14 +99,14 @@ class Programs(Frozen):
 
     program: tuple[Program, ...] = ()
 
-    def kind(self, name: str, words: list[str]) -> Kind:
+    def kind(self, name: str, words: list[str]) -> ProcessKind:
         """What a process does, by the first row that fits."""
         for row in self.program:
             if any(fnmatchcase(name, pattern) for pattern in row.names) and (
                 not row.holding or any(word.startswith(row.holding) for word in words)
             ):
                 return row.kind
-        return Kind.OTHER
+        return ProcessKind.OTHER
 
 
 def unit_of(words: Sequence[str]) -> str:
@@ -133,8 +133,8 @@ class Watch:
 
     _programs: Programs = field(default_factory=programs)
     _folders: dict[str, Path | None] = field(default_factory=dict)
-    _before: dict[tuple[int, int], Seen] = field(default_factory=dict)
-    _kinds: dict[tuple[int, int, str], tuple[Kind, str]] = field(default_factory=dict)
+    _before: dict[tuple[int, int], StepProcess] = field(default_factory=dict)
+    _kinds: dict[tuple[int, int, str], tuple[ProcessKind, str]] = field(default_factory=dict)
     _marked: dict[str, tuple[float, list[int]]] = field(default_factory=dict)
 
     def read(self, owners: Mapping[int, str]) -> Sight:
@@ -162,12 +162,12 @@ class Watch:
             seen=tuple(seen), ended=ended, groups=tuple(folder for folder in folders.values() if folder)
         )
 
-    def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> Seen:
+    def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> StepProcess:
         memory = _memory(pid)
         kind, unit = self._kind(pid, stat, waits)
         before = self._before.get((pid, stat.started))
         peak = max(memory, before.peak if before is not None else 0)
-        return Seen(
+        return StepProcess(
             pid=pid,
             started=stat.started,
             step=step,
@@ -177,19 +177,19 @@ class Watch:
             threads=stat.threads,
             paused=stat.state == "T",
             ready=stat.state in {"R", "D"},
-            peak=peak if kind is Kind.OTHER else max(peak, _peak(pid)),
+            peak=peak if kind is ProcessKind.OTHER else max(peak, _peak(pid)),
             cpu=stat.cpu,
             area=memory * stat.cpu if before is None else before.area + memory * (stat.cpu - before.cpu),
             unit=unit,
             program=stat.name,
         )
 
-    def _kind(self, pid: int, stat: _Stat, waits: bool) -> tuple[Kind, str]:
+    def _kind(self, pid: int, stat: _Stat, waits: bool) -> tuple[ProcessKind, str]:
         """What it is, and the name of its unit. One that has had processes of its own drives them: it is no
         compiler, whatever its name."""
         key = (pid, stat.started, stat.name)
         if waits:
-            self._kinds[key] = Kind.OTHER, ""
+            self._kinds[key] = ProcessKind.OTHER, ""
         found = self._kinds.get(key)
         if found is None:
             words = text(f"/proc/{pid}/cmdline").split("\0")
@@ -273,7 +273,7 @@ def _memory(pid: int) -> int:
     return (int(fields[1]) - int(fields[2])) * _PAGE if len(fields) > 2 else 0
 
 
-def send(number: signal.Signals, to: Iterable[Seen]) -> None:
+def send(number: signal.Signals, to: Iterable[StepProcess]) -> None:
     """Send a signal to processes, never to later ones that have their numbers by now."""
     seen = tuple(to)
     process.send(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rocwright.execution.jobs.learn import MOST_AMONG, Learnt, Peaks
-from rocwright.execution.jobs.processes import Kind, Seen
+from rocwright.execution.jobs.processes import ProcessKind, StepProcess
 
 UNKNOWN = 1024**3
 """Bytes that a job is reckoned with where neither its recipe nor an earlier one tells."""
@@ -71,7 +71,7 @@ class Prospects:
         self,
         steps: Sequence[StepNow],
         learnt: Learnt,
-        workers: Sequence[Seen],
+        workers: Sequence[StepProcess],
         total: int,
         cores: int = MOST_AMONG,
     ) -> None:
@@ -79,15 +79,15 @@ class Prospects:
         self._steps = {step.name: step for step in steps}
         self._learnt = learnt
         self._total = total
-        self._shown: dict[tuple[str, Kind], list[int]] = defaultdict(list)
-        self._largest: dict[tuple[str, Kind], int] = defaultdict(int)
+        self._shown: dict[tuple[str, ProcessKind], list[int]] = defaultdict(list)
+        self._largest: dict[tuple[str, ProcessKind], int] = defaultdict(int)
         for one in workers:
             sort = one.step, one.kind
             self._largest[sort] = max(self._largest[sort], one.memory)
             if one.cpu >= SHOWN:
                 self._shown[sort].append(one.memory)
 
-    def most(self, one: Seen) -> int:
+    def most(self, one: StepProcess) -> int:
         """What a job may come to: by its own peak in the last build, else by those of its sort."""
         if self.knows(one):
             return round(self._named(one) * _NAMED)
@@ -96,15 +96,15 @@ class Prospects:
             return max(self._guess(one.step), 2 * one.memory)
         return peaks.most(one.memory, self._largest[one.step, one.kind], self._among)
 
-    def knows(self, one: Seen) -> bool:
+    def knows(self, one: StepProcess) -> bool:
         """Whether a job's own peak in the last build is known, and not exceeded by now."""
         return self._named(one) * _NAMED >= max(one.memory, 1)
 
-    def guessed(self, one: Seen) -> bool:
+    def guessed(self, one: StepProcess) -> bool:
         """Whether what a job may come to is a guess: neither it nor another of its sort has ended before."""
         return not self.knows(one) and self._peaks(one.step, one.kind).count < 1
 
-    def wants(self, one: Seen, grown: float) -> int:
+    def wants(self, one: StepProcess, grown: float) -> int:
         """What it may still want; it last grew when it had had `grown` seconds of a processor.
 
         The longer that is ago, the more likely it has all that it wants: of 146 compilers of llama.cpp, torch
@@ -113,13 +113,13 @@ class Prospects:
         still = (one.cpu - grown) / one.cpu if one.cpu > 1 else 0.0
         return round((self.most(one) - one.memory) * min(1.0, max(_STILL, 1.3 - 2 * still)))
 
-    def usual(self, one: Seen) -> int:
+    def usual(self, one: StepProcess) -> int:
         """What a job holds on average from now on."""
         mean = self.new(one.step, one.kind).usual
         named = self._named(one)
         return max(one.memory, min(mean, named) if named else mean)
 
-    def new(self, name: str, kind: Kind = Kind.COMPILE) -> Newcomer:
+    def new(self, name: str, kind: ProcessKind = ProcessKind.COMPILE) -> Newcomer:
         """One of a sort that is still to be let in.
 
         As long as none has ended, by what those that run have shown: twice that.
@@ -145,10 +145,10 @@ class Prospects:
         step = self._steps.get(name)
         return min(max(step.memory if step else 0, 2 * UNKNOWN), self._total // 2)
 
-    def _named(self, one: Seen) -> int:
+    def _named(self, one: StepProcess) -> int:
         return self._learnt.unit(self._component(one.step), one.step, one.kind, one.unit) if one.unit else 0
 
-    def _peaks(self, name: str, kind: Kind) -> Peaks:
+    def _peaks(self, name: str, kind: ProcessKind) -> Peaks:
         return self._learnt.peaks(self._component(name), name, kind, UNKNOWN)
 
     def _component(self, name: str) -> str:

@@ -24,7 +24,7 @@ from rocwright.execution.jobs.forms import clients
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
-from rocwright.execution.jobs.processes import Kind, Seen, Sight, Watch, send
+from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess, Watch, send
 from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Sums, read_room
 from rocwright.execution.jobs.tokens import Tokens
@@ -34,7 +34,7 @@ from rocwright.sandbox import cgroup, reaper, state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class StepUsage:
     """What a step had of the machine, for its record: bytes, seconds that processes of it were paused, and
     the fewest and most processes that all steps together were allowed meanwhile."""
 
@@ -79,10 +79,10 @@ class Seat:
         """Tell the process of the step: its sandboxes carry its number."""
         self.pid = pid
 
-    def close(self) -> Held:
+    def close(self) -> StepUsage:
         """Give the place back; what the step had. May be repeated."""
         self.server.leave(self)
-        return Held(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
+        return StepUsage(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
 
     def now(self) -> StepNow:
         """As the policy sees it."""
@@ -96,10 +96,10 @@ class Seat:
             clients=self.clients,
         )
 
-    def note(self, seen: Sequence[Seen], allowed: int, seconds: float) -> None:
+    def note(self, seen: Sequence[StepProcess], allowed: int, seconds: float) -> None:
         """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
         self.memory = sum(each.memory for each in seen)
-        self.working = sum(each.kind is not Kind.OTHER and not each.paused for each in seen)
+        self.working = sum(each.kind is not ProcessKind.OTHER and not each.paused for each in seen)
         self.peak = max(self.peak, self.memory)
         self.paused += seconds * sum(each.paused for each in seen)
         self.least, self.most = min(self.least, allowed), max(self.most, allowed)
@@ -130,7 +130,7 @@ class JobServer:
         self._lock = Lock()
         self._wake = Event()
         self._stopped = False
-        self._paused: dict[int, Seen] = {}
+        self._paused: dict[int, StepProcess] = {}
         self._beside, self._sums = NOBODY, Sums()
         self._looked = time.monotonic()
         self._thread = Thread(target=self._serve, name="job server", daemon=True)
@@ -197,7 +197,7 @@ class JobServer:
         """A step was ended for memory at `peak` bytes, with so many jobs: each wanted more than its share of
         them, and is known from now on to take twice that."""
         for _ in range(max(jobs, 1)):
-            self._learnt.note(step.component, step.name, Kind.COMPILE, 2 * peak // max(jobs, 1))
+            self._learnt.note(step.component, step.name, ProcessKind.COMPILE, 2 * peak // max(jobs, 1))
 
     def leave(self, seat: Seat) -> None:
         """Take a place back."""
@@ -276,7 +276,7 @@ class JobServer:
         if self.decision.hopeless is not None:
             self._too_large(self.decision.hopeless, room, seats)
 
-    def _too_large(self, one: Seen, room: MemoryBudget, seats: Sequence[Seat]) -> None:
+    def _too_large(self, one: StepProcess, room: MemoryBudget, seats: Sequence[Seat]) -> None:
         """Say once that no number of jobs would help, and keep it for when the kernel has ended it."""
         for seat in seats:
             if seat.name == one.step:
@@ -290,7 +290,7 @@ class JobServer:
 
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
         for one in sight.ended:
-            if one.kind is not Kind.OTHER and one.step in components:
+            if one.kind is not ProcessKind.OTHER and one.step in components:
                 self._learnt.note(
                     components[one.step],
                     one.step,
@@ -309,7 +309,7 @@ class JobServer:
             self._paused.pop(each.pid, None)
 
 
-def _could_hold(seen: Sequence[Seen]) -> int:
+def _could_hold(seen: Sequence[StepProcess]) -> int:
     """Threads that could run on a token each: those of processes that started no other (what started the
     jobs is none), without the first of each step, which needs none."""
     parents = {one.parent for one in seen}
@@ -320,7 +320,7 @@ def _could_hold(seen: Sequence[Seen]) -> int:
     return sum(count - 1 for count in found.values())
 
 
-def _started(seen: Sequence[Seen], programs: frozenset[str]) -> frozenset[int]:
+def _started(seen: Sequence[StepProcess], programs: frozenset[str]) -> frozenset[int]:
     """What these programs have started, and what those have."""
     children: dict[int, list[int]] = {}
     for one in seen:

@@ -18,13 +18,23 @@ from distributed import KilledWorker
 from rocbase.errors import NetworkError
 from rocwright.config import config
 from rocwright.execution.estimate import compiles
-from rocwright.execution.executor import Ended, Event, Line, Lost, Offer, Queued, Sampled, Started, Task
+from rocwright.execution.executor import (
+    Ended,
+    Event,
+    ExecutorOffer,
+    Line,
+    Lost,
+    Queued,
+    Sampled,
+    Started,
+    Task,
+)
 from rocwright.execution.options import Options
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect
 from rocwright.farm.dask.cluster import cluster_of, local_cluster
 from rocwright.farm.dask.security import security_of
-from rocwright.farm.handed import Handed, Place, Reply, Told
+from rocwright.farm.handed import Handed, Place, Reply, TaskEvent
 from rocwright.farm.mailbox import Mailbox
 from rocwright.farm.needs import fit_for, nobody_has
 from rocwright.farm.placing import Placed, Waiting, others_have
@@ -125,7 +135,7 @@ class DaskExecutor:
             self._looked = time.monotonic()
         return self._places
 
-    def offers(self) -> Sequence[Offer]:
+    def offers(self) -> Sequence[ExecutorOffer]:
         return [one.offer() for one in self._look().values()]
 
     def submit(self, task: Task) -> None:
@@ -255,7 +265,7 @@ class DaskExecutor:
     # what is told, by threads of dask
 
     def _hear(self, event: tuple[float, Any]) -> None:
-        told = Told.model_validate_json(event[1])
+        told = TaskEvent.model_validate_json(event[1])
         task = self._open_tasks.get(told.id)
         if task is None:
             return

@@ -16,8 +16,8 @@ from rocbase.folders.temporary import temporary_folder
 from rocbase.http.address import split
 from rocwright.farm.dask.client import quiet
 from rocwright.farm.dask.security import LOOPBACK
-from rocwright.farm.handed import Handed, Told
-from rocwright.farm.host import Host
+from rocwright.farm.handed import Handed, TaskEvent
+from rocwright.farm.host import TaskHost
 from rocwright.home import Home
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ FETCHED = 10.0
 FEATURES = frozenset({"network"})
 
 _lock = threading.Lock()
-_started: list[Host] = []
+_started: list[TaskHost] = []
 
 
-def host(name: str = "") -> Host:
+def host(name: str = "") -> TaskHost:
     """What runs steps in this process; it is started, and called so, when it is first asked for."""
     with _lock:
         if not _started:
-            _started.append(Host(Home.default(), FEATURES, name))
+            _started.append(TaskHost(Home.default(), FEATURES, name))
             _started[0].start()
         return _started[0]
 
@@ -70,7 +70,7 @@ def run(handed: str, topic: str) -> str:
     """Run a task; gives how it ended. What happens meanwhile is logged under the topic."""
     worker = get_worker()
 
-    def tell(told: Told) -> None:
+    def tell(told: TaskEvent) -> None:
         worker.log_event(topic, told.model_dump_json())
 
     return host().run(Handed.model_validate_json(handed), tell).model_dump_json()

@@ -16,7 +16,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ModelAddress:
     """A repository of a hub, a file of it (all of it, where empty), and a revision."""
 
     repository: str
@@ -33,12 +33,12 @@ class Address:
         return f"{SCHEME}{self.repository}@{commit}" + (f"/{self.file}" if self.file else "")
 
 
-def parse_address(words: str) -> Address:
+def parse_address(words: str) -> ModelAddress:
     """Raises InputError for what names no repository, or a file that cannot be in one."""
     repository, _, rest = words.removeprefix(SCHEME).strip("/").partition("/")
     name, _, file = rest.partition("/")
     name, _, revision = name.partition("@")
-    found = Address(f"{repository}/{name}", file, revision or DEFAULT_REVISION)
+    found = ModelAddress(f"{repository}/{name}", file, revision or DEFAULT_REVISION)
     words_fit = all(re.fullmatch(_WORD, one) for one in (repository, name, found.revision))
     if not words_fit or ".." in name or (file and not is_safe(file)):
         raise InputError(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rocbase.units import duration, size
-from rocwright.execution.progress import Progress, Running
+from rocwright.execution.progress import Progress, RunningStep
 
 EVERY = 0.25
 """Seconds between two looks at how far it is."""
@@ -17,7 +17,7 @@ EVERY = 0.25
 @contextmanager
 def bar_for(progress: Progress, name: str) -> Iterator[type[Any]]:
     """A class of bars that tell `progress` of one download."""
-    running = Running(name, jobs=1)
+    running = RunningStep(name, jobs=1)
     begun = time.monotonic()
     progress.started(running)
     came = [0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from rocbase.errors import InputError, NetworkError
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.home import Home
-from rocwright.serving.models.address import SCHEME, Address, parse_address
+from rocwright.serving.models.address import SCHEME, ModelAddress, parse_address
 from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.hub import Hub
 from rocwright.serving.models.local import (
@@ -55,7 +55,7 @@ def find_model(
 
 def _of_hub(
     hub: Hub,
-    address: Address,
+    address: ModelAddress,
     kinds: Collection[str],
     facts: ModelsFile,
     trust: bool,
@@ -86,7 +86,7 @@ def _of_hub(
 
 
 def _one(
-    hub: Hub, address: Address, commit: str, kinds: Collection[str], facts: ModelsFile, trust: bool
+    hub: Hub, address: ModelAddress, commit: str, kinds: Collection[str], facts: ModelsFile, trust: bool
 ) -> Model:
     """One file of a repository, and those that belong to it."""
     split = SPLIT.match(address.file.rpartition("/")[2])
@@ -102,7 +102,7 @@ def _one(
 
 def _all(
     hub: Hub,
-    address: Address,
+    address: ModelAddress,
     commit: str,
     names: list[str],
     takes: tuple[str, ...],
@@ -123,7 +123,7 @@ def _all(
     return local_model(hub.place(address, commit, "."), kinds, facts, trust, address.at(commit))
 
 
-def _only(address: Address, names: list[str], kinds: Collection[str], facts: ModelsFile) -> str:
+def _only(address: ModelAddress, names: list[str], kinds: Collection[str], facts: ModelsFile) -> str:
     """The one file of a repository that can be served. Raises InputError where there are none or several."""
     served = [
         one

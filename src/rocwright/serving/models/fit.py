@@ -36,7 +36,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class ModelNeed:
     """What a model takes when it is served, in bytes.
 
     `least` is what it takes in any case, `most` what it takes where each layer keeps every token: they
@@ -76,7 +76,7 @@ def free_memory(memory: Memory) -> int:
     return min(memory.available, memory.limit) if memory.limit is not None else memory.available
 
 
-def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1) -> Need:
+def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1) -> ModelNeed:
     """What a model takes, from its head: weights, a cache for `context` tokens in all, and a margin.
 
     `context` 0 is what the model was trained for, at most `DEFAULT_CONTEXT`. `slots` share the context, as
@@ -91,7 +91,7 @@ def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1)
     if not head.attends:
         least = 0
     margin = facts.margin.bytes
-    return Need(
+    return ModelNeed(
         weights=head.weights,
         cache=cache,
         margin=margin,
@@ -113,14 +113,14 @@ def _tokens(head: Head | None) -> int:
     return min((head.context if head else 0) or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
 
 
-def parse_answer(text: str, facts: ModelsFile) -> Need | None:
+def parse_answer(text: str, facts: ModelsFile) -> ModelNeed | None:
     """Lines of `device model context compute`, in MiB: of the devices together, or of the machine alone."""
     told = [(name, *(int(one) * MIB for one in rest)) for name, *rest in _LINE.findall(text)]
     taken = [one[1:] for one in told if one[0] != HOST] or [one[1:] for one in told]
     if not taken:
         return None
     weights, cache, compute = (sum(column) for column in zip(*taken, strict=True))
-    return Need(
+    return ModelNeed(
         weights=weights,
         cache=cache,
         margin=compute + facts.margin.bytes,
@@ -129,7 +129,7 @@ def parse_answer(text: str, facts: ModelsFile) -> Need | None:
     )
 
 
-def smaller(head: Head, need: Need, room: int, facts: ModelsFile) -> str:
+def smaller(head: Head, need: ModelNeed, room: int, facts: ModelsFile) -> str:
     """The next smaller quantisation with which it would fit; empty where none would."""
     if not head.parameters:
         return ""
@@ -142,7 +142,7 @@ def smaller(head: Head, need: Need, room: int, facts: ModelsFile) -> str:
     return ""
 
 
-def check_fit(model: Model, need: Need, room: Room, facts: ModelsFile) -> str:
+def check_fit(model: Model, need: ModelNeed, room: Room, facts: ModelsFile) -> str:
     """How tight it is, in words, empty where there is room. Raises OutOfMemoryError where it cannot fit."""
     if need.most <= room.bytes:
         return ""
@@ -161,8 +161,8 @@ def check_fit(model: Model, need: Need, room: Room, facts: ModelsFile) -> str:
 
 
 def fits(
-    model: Model, room: Room | None, *, context: int = 0, slots: int = 1, said: Need | None = None
-) -> tuple[str, Need | None]:
+    model: Model, room: Room | None, *, context: int = 0, slots: int = 1, said: ModelNeed | None = None
+) -> tuple[str, ModelNeed | None]:
     """Hold a model against the memory that there is: what it needs, as the server `said`, or an estimate.
 
     With it comes a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
@@ -176,7 +176,7 @@ def fits(
     return check_fit(model, need, room, facts), need
 
 
-def _instead(head: Head | None, need: Need, room: Room, facts: ModelsFile) -> str:
+def _instead(head: Head | None, need: ModelNeed, room: Room, facts: ModelsFile) -> str:
     """What would fit, in words."""
     other = smaller(head, need, room.bytes, facts) if head else ""
     if not other:

@@ -25,10 +25,10 @@ from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
 from rocbase.http.address import is_same_server, split
 from rocbase.units import size
 from rocwright.execution.progress import Progress
-from rocwright.serving.models.address import Address, is_safe
+from rocwright.serving.models.address import ModelAddress, is_safe
 from rocwright.serving.models.bar import bar_for
 from rocwright.serving.models.bounded import OF_A_FILE, bound_answers
-from rocwright.serving.models.told import MISSING, Where, told
+from rocwright.serving.models.told import MISSING, HubPlace, told
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -72,7 +72,7 @@ class Hub:
     def __init__(self, folder: Path, say: Callable[[str], None], progress: Progress) -> None:
         self.folder, self._say, self._progress = folder, say, progress
 
-    def known_commit(self, address: Address) -> str:
+    def known_commit(self, address: ModelAddress) -> str:
         """The commit of a revision that was asked for before; empty where none was."""
         if address.is_commit:
             return address.revision
@@ -82,11 +82,11 @@ class Hub:
             return ""
         return found if _SHA1.fullmatch(found) else ""
 
-    def place(self, address: Address, commit: str, file: str = "") -> Path:
+    def place(self, address: ModelAddress, commit: str, file: str = "") -> Path:
         """Where a file of a repository lies here."""
         return self._repository(address) / commit / (file or address.file)
 
-    def files(self, address: Address) -> tuple[str, list[str]]:
+    def files(self, address: ModelAddress) -> tuple[str, list[str]]:
         """The commit that a revision names now, and the names of its files. Raises what `told` tells."""
         with self._asking(address) as api:
             found = api.model_info(address.repository, revision=address.revision)
@@ -99,12 +99,12 @@ class Hub:
             )
         return commit, [one for one in names if is_safe(one)]
 
-    def remember(self, address: Address, commit: str) -> None:
+    def remember(self, address: ModelAddress, commit: str) -> None:
         """Keep which commit a revision was, so that the same is served tomorrow, without asking."""
         if not address.is_commit:
             write_atomic(self._reference(address), commit)
 
-    def bring(self, address: Address, commit: str, file: str) -> Brought:
+    def bring(self, address: ModelAddress, commit: str, file: str) -> Brought:
         """A file of a commit, whole and checked.
 
         Raises FetchError, InputError, NetworkError, OutOfDiskError.
@@ -118,7 +118,7 @@ class Hub:
                 self._download(address, commit, file, path)
         return Brought(path, self._sha256(path))
 
-    def _download(self, address: Address, commit: str, file: str, path: Path) -> None:
+    def _download(self, address: ModelAddress, commit: str, file: str, path: Path) -> None:
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
         from huggingface_hub.file_download import http_get
         from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
@@ -168,14 +168,14 @@ class Hub:
             return sha256_file(path) if path.stat().st_size <= 64 * CHUNK else None
         return found if _SHA256.fullmatch(found) else None
 
-    def _repository(self, address: Address) -> Path:
+    def _repository(self, address: ModelAddress) -> Path:
         return self.folder / address.repository.replace("/", "--")
 
-    def _reference(self, address: Address) -> Path:
+    def _reference(self, address: ModelAddress) -> Path:
         return self._repository(address) / "revisions" / address.revision
 
     @contextmanager
-    def _asking(self, address: Address, file: str = "") -> Iterator[HfApi]:
+    def _asking(self, address: ModelAddress, file: str = "") -> Iterator[HfApi]:
         """The hub's library, whose failures come out as ours."""
         endpoint = os.environ.get("HF_ENDPOINT") or None
         if endpoint:
@@ -193,10 +193,10 @@ class Hub:
         except (ExplainedError, KeyboardInterrupt):
             raise
         except Exception as error:
-            where = Where(host, address.repository, file, address.revision)
+            where = HubPlace(host, address.repository, file, address.revision)
             raise told(error, where, self._names(api, address)) from error
 
-    def _names(self, api: HfApi, address: Address) -> Callable[[], list[str]]:
+    def _names(self, api: HfApi, address: ModelAddress) -> Callable[[], list[str]]:
         def names() -> list[str]:
             found: Any = api.model_info(address.repository, revision=address.revision)
             return [one.rfilename for one in found.siblings or ()]

@@ -20,7 +20,7 @@ MISSING = InputError(
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class HubPlace:
     """What was asked for: the hub's host, the repository, its file, the revision."""
 
     host: str
@@ -29,7 +29,7 @@ class Where:
     revision: str
 
 
-def told(error: Exception, where: Where, names: Callable[[], list[str]]) -> ExplainedError:
+def told(error: Exception, where: HubPlace, names: Callable[[], list[str]]) -> ExplainedError:
     """The error of huggingface_hub as one of ours; `names` asks for the files that the repository has."""
     from huggingface_hub import errors
 
@@ -79,7 +79,7 @@ def _why(error: BaseException) -> str:
     return f"it does not answer ({type(error).__name__})"
 
 
-def _no_file(where: Where, names: Callable[[], list[str]]) -> ExplainedError:
+def _no_file(where: HubPlace, names: Callable[[], list[str]]) -> ExplainedError:
     try:
         there = names()
     except Exception:  # they are only for the next step: the failure that is told is the file's

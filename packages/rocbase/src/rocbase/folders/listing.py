@@ -19,7 +19,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FolderEntry:
     """Something in a folder, as lstat tells it; `parent` is the folder's descriptor, open until the next."""
 
     path: str
@@ -55,12 +55,12 @@ class Level:
             os.close(descriptor)
             raise
 
-    def next(self) -> Entry | None:
+    def next(self) -> FolderEntry | None:
         """What comes next in it, None at its end; what went meanwhile is left out."""
         for found in self._listing:
             with contextlib.suppress(FileNotFoundError):
                 path = f"{self.path}/{found.name}" if self.path else found.name
-                return Entry(path=path, stat=found.stat(follow_symlinks=False), parent=self.descriptor)
+                return FolderEntry(path=path, stat=found.stat(follow_symlinks=False), parent=self.descriptor)
         return None
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from rocbase.folders.listing import Entry, Level
+from rocbase.folders.listing import FolderEntry, Level
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEPTH = 128
@@ -75,7 +75,7 @@ def _empty(top: int) -> bool:
     return went
 
 
-def _move_up(entry: Entry, top: int) -> None:
+def _move_up(entry: FolderEntry, top: int) -> None:
     os.close(_opened(entry.parent, entry.name))
     os.rename(entry.name, f".{secrets.token_hex(16)}", src_dir_fd=entry.parent, dst_dir_fd=top)
 

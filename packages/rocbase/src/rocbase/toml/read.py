@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=Frozen)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class TableFault:
     """Something wrong in a catalog: the file, the place in it, and what."""
 
     file: Path
@@ -48,7 +48,7 @@ class Reader:
     """
 
     folders: Sequence[Path]
-    faults: list[Fault] | None = None
+    faults: list[TableFault] | None = None
     where: dict[tuple[type[Frozen], str], tuple[Path, str]] = field(default_factory=dict)
     """Where each thing that has a name was read: its file, and the place in it."""
     texts: dict[Path, dict[str, object]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Reader:
                 cause=_told(path, _parts(place), what),
                 next_step="correct the entry that is named",
             )
-        self.faults.append(Fault(path, place, what))
+        self.faults.append(TableFault(path, place, what))
 
     def named(self, model: type[Model], found: Iterable[tuple[Path, str, object]]) -> dict[str, Model]:
         """Models by name, of (file, place, data); a folder's own stand in place of those of folders below."""

@@ -12,7 +12,7 @@ from rocbase.cli.options import json_option
 from rocwheel.cli.common import complete_gpu
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.audit.run import Advice, Report
+    from rocwheel.wheels.audit.run import Advice, AuditReport
 
 LONGEST_NAME = 60
 
@@ -68,7 +68,7 @@ def _progress(done: int, total: int) -> None:
     click.echo(f"\r{done} of {total} code objects" + ("\n" if done == total else ""), err=True, nl=False)
 
 
-def _as_data(report: Report, told: Advice) -> dict[str, Any]:
+def _as_data(report: AuditReport, told: Advice) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
@@ -83,7 +83,7 @@ def _as_data(report: Report, told: Advice) -> dict[str, Any]:
     }
 
 
-def _show(report: Report, told: Advice) -> None:
+def _show(report: AuditReport, told: Advice) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import count
     from rocwheel.wheels.audit.judge import AuditVerdict

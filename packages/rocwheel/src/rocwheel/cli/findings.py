@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from rocwheel.wheels.lint.model import Finding
+    from rocwheel.wheels.lint.model import LintFinding
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def judged(path: Path) -> list[Finding]:
+def judged(path: Path) -> list[LintFinding]:
     """The findings of `path`."""
     from rocwheel.wheels.lint.judge import judge
 
     return judge(path)
 
 
-def as_data(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+def as_data(findings: Sequence[LintFinding]) -> list[dict[str, Any]]:
     """Findings for --json."""
     from dataclasses import asdict
 
     return [asdict(one) for one in findings]
 
 
-def print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[LintFinding]) -> None:
     """Each finding: how bad, in which file, what, what to do."""
     for one in findings:
         grade = click.style(f"{one.grade:<8}", fg=_COLOURS[one.grade], bold=True)

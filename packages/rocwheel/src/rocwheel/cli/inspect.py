@@ -13,7 +13,7 @@ from rocbase.units import count
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.code_objects import Unseen
     from rocwheel.wheels.inspection import Inspection
-    from rocwheel.wheels.lint.model import Finding
+    from rocwheel.wheels.lint.model import LintFinding
 
 LONGEST_NAME = 72
 """Of a kernel's name, what a table shows: mangled names of templates run to thousands of characters."""
@@ -107,7 +107,7 @@ def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, other: object
         _tell(found)
 
 
-def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[dict[str, Any]]) -> None:
+def _print_json(found: Inspection, findings: list[LintFinding] | None, bills: list[dict[str, Any]]) -> None:
     from rocbase.cli.tell import print_json
     from rocwheel.cli.findings import as_data
 
@@ -115,7 +115,7 @@ def _print_json(found: Inspection, findings: list[Finding] | None, bills: list[d
     print_json(told | ({} if findings is None else {"findings": as_data(findings)}))
 
 
-def _judged(path: Path) -> list[Finding]:
+def _judged(path: Path) -> list[LintFinding]:
     from rocwheel.cli.findings import judged
 
     return judged(path)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from rocbase.units import count
 from rocwheel.wheels.devicecode.code_objects import CodeObject
-from rocwheel.wheels.inspection import Inspection, Library, TargetCode, by_target
+from rocwheel.wheels.inspection import GpuLibrary, Inspection, TargetCode, by_target
 
 
-class Table(NamedTuple):
+class AlignedTable(NamedTuple):
     """A table whose `right` columns are aligned to the right."""
 
     header: Sequence[str]
@@ -20,10 +20,10 @@ class Table(NamedTuple):
     right: Sequence[int]
 
 
-def listing(found: Inspection) -> Iterator[str | Table]:
+def listing(found: Inspection) -> Iterator[str | AlignedTable]:
     """Lines of text and tables, in their order."""
     if found.loose:
-        yield Table(
+        yield AlignedTable(
             ("folder", "files of", "target", "files", "bytes"),
             [(one.folder, one.kind, one.target, f"{one.count:,}", f"{one.size:,}") for one in found.loose],
             (3, 4),
@@ -35,14 +35,14 @@ def listing(found: Inspection) -> Iterator[str | Table]:
         return
     rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
     rows += _lone(found)
-    yield Table(("file", "target", "code objects", "bytes", ""), rows, (2, 3))
+    yield AlignedTable(("file", "target", "code objects", "bytes", ""), rows, (2, 3))
     if len(found.libraries) > 1:
         yield ""
         total = [("all files", *_cells(one)) for one in found.totals]
-        yield Table(("", "target", "code objects", "bytes", ""), total, (2, 3))
+        yield AlignedTable(("", "target", "code objects", "bytes", ""), total, (2, 3))
 
 
-def _rows(library: Library) -> list[tuple[str, ...]]:
+def _rows(library: GpuLibrary) -> list[tuple[str, ...]]:
     owner = f" ({library.distribution})" if library.distribution else ""
     head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
     notes = [("", "", "", "", f"cannot be read: {why}") for why in library.unread]
@@ -86,7 +86,7 @@ def _cells(one: TargetCode) -> tuple[str, str, str, str]:
     return one.target_id, f"{one.count:,}", f"{one.size:,}", covers
 
 
-def _form(library: Library) -> str:
+def _form(library: GpuLibrary) -> str:
     told = []
     for form in library.bundles:
         bundles = count(form.count, "bundle")

@@ -13,7 +13,7 @@ from rocwheel.cli.common import complete_gpu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rocwheel.wheels.slim.report import Report
+    from rocwheel.wheels.slim.report import SlimReport
     from rocwheel.wheels.slim.wish import Compress
 
 
@@ -85,7 +85,7 @@ def command(
 MOST_ROWS = 20
 
 
-def _tell(report: Report) -> None:
+def _tell(report: SlimReport) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import count
 

@@ -13,8 +13,8 @@ from isal import isal_zlib
 
 from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.metadata import dist_info_folder
-from rocwheel.wheels.source import BLOCK, FileSource, Source
-from rocwheel.wheels.write import File, check_paths
+from rocwheel.wheels.source import BLOCK, ByteSource, FileSource
+from rocwheel.wheels.write import WheelFile, check_paths
 from rocwheel.wheels.zipping import CHUNK
 from rocwheel.wheels.zips import DEFLATED, ZipMember, zip_members
 
@@ -25,7 +25,7 @@ _INFLATE_ERRORS = cast("tuple[type[Exception]]", (isal_zlib.error,))
 class Stored:
     """A file that lies in a zip as it is."""
 
-    archive: Source
+    archive: ByteSource
     member: ZipMember
 
     @property
@@ -94,7 +94,7 @@ class Deflated(Stored):
 
 
 @contextmanager
-def open_wheel(path: Path) -> Iterator[list[File]]:
+def open_wheel(path: Path) -> Iterator[list[WheelFile]]:
     """The files of a wheel, in the order of its directory, to be read while the context lasts.
 
     Raises InputError for what cannot be read or has names that no wheel may have, CheckError where it is
@@ -130,7 +130,7 @@ def read_metadata(path: Path) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[list[File]]:
+def opened(path: Path) -> Iterator[list[WheelFile]]:
     """The files of a wheel or of an unpacked one, or one file alone; raises as `open_wheel`."""
     if path.is_dir():
         yield sorted(_in_folder(path), key=lambda file: file.path)
@@ -138,21 +138,21 @@ def opened(path: Path) -> Iterator[list[File]]:
         with open_wheel(path) as files:
             yield files
     else:
-        yield [File(path=path.name, content=path)]
+        yield [WheelFile(path=path.name, content=path)]
 
 
-def _file(archive: Source, member: ZipMember) -> File:
+def _file(archive: ByteSource, member: ZipMember) -> WheelFile:
     if member.method == DEFLATED:
-        return File(path=member.path, content=Deflated(archive, member), mode=member.mode or 0o644)
+        return WheelFile(path=member.path, content=Deflated(archive, member), mode=member.mode or 0o644)
     member.open(archive)  # raises for what is neither deflated nor stored
-    return File(path=member.path, content=Stored(archive, member), mode=member.mode or 0o644)
+    return WheelFile(path=member.path, content=Stored(archive, member), mode=member.mode or 0o644)
 
 
-def _in_folder(folder: Path) -> Iterator[File]:
+def _in_folder(folder: Path) -> Iterator[WheelFile]:
     for path in folder.rglob("*"):
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode):
-            yield File(path=path.relative_to(folder).as_posix(), content=path, mode=stat.S_IMODE(mode))
+            yield WheelFile(path=path.relative_to(folder).as_posix(), content=path, mode=stat.S_IMODE(mode))
         elif not stat.S_ISDIR(mode):
             raise InputError(
                 f"{path} is a link or device; a wheel may hold only regular files",

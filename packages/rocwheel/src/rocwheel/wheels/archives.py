@@ -14,7 +14,7 @@ from rocbase.errors import CheckError, ExplainedError
 from rocbase.files.bounds import PACKAGES
 from rocbase.files.unpacking import Meter, gunzip, open_tar, unbzip2, unxz, unzstd
 from rocwheel.wheels.formats import AR_MAGIC, packing
-from rocwheel.wheels.source import CHUNK, Budget, Source
+from rocwheel.wheels.source import CHUNK, Budget, ByteSource
 
 LONGEST_TABLE = 64 * 1024 * 1024
 
@@ -23,7 +23,7 @@ _AR_HEADER = 60
 _UNPACKERS = {"gzip": gunzip, "zstd": unzstd, "xz": unxz, "bzip2": unbzip2}
 
 
-def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | None]]:
+def tar_entries(archive: ByteSource) -> Iterator[tuple[tarfile.TarInfo, ByteSource | None]]:
     """What a tar holds, in its order: each with its content where it is a file, to be read before the next.
 
     In one pass: going back means starting over, so a file that is read behind its beginning is put aside on
@@ -43,7 +43,7 @@ def tar_entries(archive: Source) -> Iterator[tuple[tarfile.TarInfo, Source | Non
                 yield info, _Aside(member, info, archive.budget, aside) if member else None
 
 
-def ar_members(archive: Source) -> Iterator[tuple[str, Source]]:
+def ar_members(archive: ByteSource) -> Iterator[tuple[str, ByteSource]]:
     """The members of an ar archive (GNU's, BSD's) with their content; CheckError where it is damaged."""
     names = b""
     position = len(AR_MAGIC)
@@ -85,7 +85,7 @@ def archive_errors(subject: str) -> Iterator[None]:
         raise _wrong(subject, str(error) or type(error).__name__) from error
 
 
-class _Aside(Source):
+class _Aside(ByteSource):
     """A member that can only be read forward: its head is held, the whole put aside when it is wanted."""
 
     _HELD = 4096

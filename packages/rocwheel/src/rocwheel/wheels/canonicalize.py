@@ -16,14 +16,14 @@ from rocwheel.wheels.archive import open_wheel, opened
 from rocwheel.wheels.metadata import (
     RECORD,
     Headers,
-    Row,
+    RecordRow,
     WheelName,
     dist_info_folder,
     parse_name,
     read_record,
     record_contradictions,
 )
-from rocwheel.wheels.write import File, order_in, write_wheel
+from rocwheel.wheels.write import WheelFile, order_in, write_wheel
 
 SUFFIX = ".whl"
 MOST_TOLD = 10
@@ -118,7 +118,7 @@ def unpacked_name(folder: Path) -> WheelName:
     """The file name that a wheel of this folder has, by its *.dist-info and WHEEL. Raises InputError."""
     info = dist_info_folder(f"{found.name}/" for found in folder.glob("*.dist-info"))
     try:
-        wheel = Headers(File(path=f"{info}/WHEEL", content=folder / info / "WHEEL").read())
+        wheel = Headers(WheelFile(path=f"{info}/WHEEL", content=folder / info / "WHEEL").read())
     except OSError as error:
         raise InputError(
             f"{folder} has no {info}/WHEEL",
@@ -159,8 +159,8 @@ def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]
 
 
 def agreeing_with(
-    files: Sequence[File], wheel: Path, *, replaced: str = "", remedy: str = "use --fix-record"
-) -> Callable[[Sequence[Row]], None]:
+    files: Sequence[WheelFile], wheel: Path, *, replaced: str = "", remedy: str = "use --fix-record"
+) -> Callable[[Sequence[RecordRow]], None]:
     """What raises CheckError where the RECORD among `files` is not that of what they hold.
 
     What it says of the file `replaced`, which is written with another content, is not looked at. `remedy`
@@ -169,10 +169,10 @@ def agreeing_with(
     folder = dist_info_folder(file.path for file in files)
     record = next((file for file in files if file.path == f"{folder}/{RECORD}"), None)
 
-    def approve(rows: Sequence[Row]) -> None:
+    def approve(rows: Sequence[RecordRow]) -> None:
         if record is None:
             return
-        content = {row.path: row for row in [*rows, Row(path=record.path)]}
+        content = {row.path: row for row in [*rows, RecordRow(path=record.path)]}
         told = [row for row in read_record(record.read()) if row.path != replaced]
         problems = record_contradictions(told, content)
         if problems:

@@ -35,7 +35,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ProcessorCode:
     """Code for any of these processors, and the features that it fixes."""
 
     names: Collection[str]
@@ -62,7 +62,7 @@ def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
 
 
 def needed(
-    held: Sequence[Code], wanted: Sequence[Target], covered: Mapping[str, Collection[str]]
+    held: Sequence[ProcessorCode], wanted: Sequence[Target], covered: Mapping[str, Collection[str]]
 ) -> tuple[frozenset[int], tuple[Target, ...]]:
     """The numbers of those in `held` that must stay, and the targets that none of them serves.
 
@@ -85,7 +85,7 @@ def needed(
     return frozenset(kept), tuple(missing)
 
 
-def _runs(code: Code, on: Target) -> bool:
+def _runs(code: ProcessorCode, on: Target) -> bool:
     """Whether no feature that both fix is fixed differently."""
     settings = {one[:-1]: one[-1] for one in on.features}
     return all(settings.get(one[:-1], one[-1]) == one[-1] for one in code.features)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.choose import Code
+from rocwheel.wheels.choose import ProcessorCode
 from rocwheel.wheels.devicecode.code_objects import fat_binaries
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.devicecode.kpack import Archive
@@ -25,9 +25,9 @@ class CodeTree:
     objects that are embedded `alone`; `objects` are files of one each, by folder."""
 
     number: int
-    libraries: dict[str, list[list[Code]]] = field(default_factory=dict)
-    alone: dict[str, list[Code]] = field(default_factory=dict)
-    objects: dict[str, list[tuple[str, Code]]] = field(default_factory=dict)
+    libraries: dict[str, list[list[ProcessorCode]]] = field(default_factory=dict)
+    alone: dict[str, list[ProcessorCode]] = field(default_factory=dict)
+    objects: dict[str, list[tuple[str, ProcessorCode]]] = field(default_factory=dict)
     references: dict[Place, Reference] = field(default_factory=dict)
     archives: dict[Place, Archive] = field(default_factory=dict)
     unread: list[tuple[str, str]] = field(default_factory=list)
@@ -59,11 +59,11 @@ def read_tree(number: int, path: Path) -> CodeTree:
         if loose(member.path) is not None:
             continue
         if binary.lone is not None:
-            code = Code((binary.lone.target,), binary.lone.features)
+            code = ProcessorCode((binary.lone.target,), binary.lone.features)
             tree.objects.setdefault(_without_target(member.path), []).append((member.path, code))
         elif held := _held(binary):
             tree.libraries[member.path] = held
-        alone = [Code((one.code.target,), one.code.features) for one in binary.embedded if one.code]
+        alone = [ProcessorCode((one.code.target,), one.code.features) for one in binary.embedded if one.code]
         if alone:
             tree.alone[member.path] = alone
     tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
@@ -77,10 +77,10 @@ def _without_target(path: str) -> str:
     return common if common != folder else _TARGET_IN_PATH.sub("*", path)
 
 
-def _held(binary: FatBinary) -> list[list[Code]]:
+def _held(binary: FatBinary) -> list[list[ProcessorCode]]:
     """What each bundle of a file holds code for."""
     return [
-        [Code((one.target,), one.features) for one in bundle.code]
+        [ProcessorCode((one.target,), one.features) for one in bundle.code]
         for bundle in binary.all_bundles
         if bundle.code
     ]

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.source import CHUNK, Source
+from rocwheel.wheels.source import CHUNK, ByteSource
 
 MAGIC = b"\x7fELF"
 MAGIC_64 = MAGIC + b"\x02\x01"
@@ -107,7 +107,7 @@ class Pointer(NamedTuple):
 class Elf:
     """An ELF file in `source`. Raises CheckError for tables that are no such, or lie outside the file."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         self._relocations_left = MOST_RELOCATIONS
         self._dynamic_known: dict[int, str] = {}

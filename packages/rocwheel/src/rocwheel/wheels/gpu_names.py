@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from rocbase.errors import InputError
-from rocwheel.wheels.gpu_table import GpuNames, GpuTable, Maker, Unsupported
+from rocwheel.wheels.gpu_table import GpuMaker, GpuNames, GpuTable, Unsupported
 
 AMD = "1002"
 """AMD's PCI vendor id."""
@@ -211,7 +211,7 @@ def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNam
     return min(found, key=len)
 
 
-def _maker(key: str, words: tuple[str, ...], makers: Iterable[Maker]) -> str:
+def _maker(key: str, words: tuple[str, ...], makers: Iterable[GpuMaker]) -> str:
     """The other maker whose GPU is named; "" where none is."""
     for one in makers:
         names = [_key(name) for name in one.names]

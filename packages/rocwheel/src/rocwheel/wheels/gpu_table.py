@@ -38,7 +38,7 @@ class GpuNames:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
+class GpuMaker:
     """Another maker of GPUs: its PCI vendor ids, words that its names hold, and names without such a word."""
 
     name: str
@@ -70,7 +70,7 @@ class GpuTable:
     """
 
     gpus: tuple[GpuNames, ...]
-    makers: tuple[Maker, ...] = ()
+    makers: tuple[GpuMaker, ...] = ()
     lists: str = "rocwheel targets"
     fallback: str = ""
     unsupported: tuple[Unsupported, ...] = ()
@@ -81,7 +81,7 @@ class GpuTable:
 def gpu_table() -> GpuTable:
     """The GPUs whose names are carried, and other makers. Raises InputError where the file is wrong."""
     gpus: dict[str, GpuNames] = {}
-    makers: dict[str, Maker] = {}
+    makers: dict[str, GpuMaker] = {}
     unsupported: dict[str, Unsupported] = {}
     fallback = ""
     for path in layers(FILE, data_folders()):
@@ -89,7 +89,7 @@ def gpu_table() -> GpuTable:
         for name, lists in _rows(path, data, "gpu", "target", GPU_LISTS):
             gpus[name] = GpuNames(target=name, **lists)
         for name, lists in _rows(path, data, "maker", "name", MAKER_LISTS):
-            makers[name] = Maker(name=name, **lists)
+            makers[name] = GpuMaker(name=name, **lists)
         for name, lists in _rows(path, data, "unsupported", "name", UNSUPPORTED_LISTS):
             unsupported[name] = Unsupported(name=name, **lists)
         for name, _ in _rows(path, data, "fallback", "target", ()):

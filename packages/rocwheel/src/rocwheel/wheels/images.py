@@ -15,7 +15,7 @@ from typing import Any
 from rocbase.errors import CheckError
 from rocbase.folders.links import is_plain_file
 from rocwheel.wheels.archives import tar_entries
-from rocwheel.wheels.source import FileSource, Source
+from rocwheel.wheels.source import ByteSource, FileSource
 
 MOST_JSON_BYTES = 4 * 1024 * 1024
 MOST_MANIFESTS = 1000
@@ -27,7 +27,7 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 
 def image_files(
     folder: Path, opened: Callable[[Path, str], FileSource]
-) -> Iterator[tuple[str, tarfile.TarInfo, Source]]:
+) -> Iterator[tuple[str, tarfile.TarInfo, ByteSource]]:
     """The regular files of each image, by path; where there are several images, below the digest of each.
 
     Layers are read from the topmost down; what a layer above replaces or removes is left out. Each file is
@@ -95,7 +95,7 @@ class _Layout:
             raise self._wrong(f"{name} does not describe an image")
         return data
 
-    def blob(self, digest: str) -> Source:
+    def blob(self, digest: str) -> ByteSource:
         return self._open(self._path(digest))
 
     def _open(self, name: str) -> FileSource:

@@ -83,7 +83,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class GpuLibrary:
     """One file with GPU code. `size` counts the file's bytes.
 
     `unreached` counts bundles that no wrapper leads to; `distribution` is the package of an environment that
@@ -131,7 +131,7 @@ class Inspection:
     """
 
     path: str
-    libraries: tuple[Library, ...]
+    libraries: tuple[GpuLibrary, ...]
     loose: tuple[LooseFiles, ...] = ()
     without_code: tuple[Dependence, ...] = ()
 
@@ -174,7 +174,7 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
     Raises CheckError too where a wheel brings code for another version of one of the others.
     """
     others: list[tuple[str, int, bytes]] = []
-    found: dict[Place, Library] = {}
+    found: dict[Place, GpuLibrary] = {}
     references: dict[Place, Reference] = {}
     archives: dict[Place, Archive] = {}
     distributions: list[Distribution] = []
@@ -209,7 +209,7 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
     )
 
 
-def _elsewhere(one: Kpacked, libraries: Mapping[Place, Library]) -> Elsewhere:
+def _elsewhere(one: Kpacked, libraries: Mapping[Place, GpuLibrary]) -> Elsewhere:
     held = [{packed.target_id for packed in code} for code in one.code.values()]
     return Elsewhere(
         name=one.reference.name,
@@ -254,11 +254,11 @@ def _loose_files(files: Iterable[tuple[str, int, bytes]]) -> tuple[LooseFiles, .
     )
 
 
-def _library(path: str, binary: FatBinary) -> Library:
+def _library(path: str, binary: FatBinary) -> GpuLibrary:
     forms: dict[tuple[offload.Compression, int], list[offload.Bundle]] = defaultdict(list)
     for bundle in binary.bundles:
         forms[bundle.compression, bundle.version].append(bundle)
-    return Library(
+    return GpuLibrary(
         path=path,
         kind=_kind(binary),
         size=binary.size,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rocbase.errors import ExplainedError, InputError
 from rocbase.files.bounds import check_text
 from rocwheel.wheels.formats import AR_MAGIC, EMPTY_ZIP_MAGIC, IMAGE_MARK, TAR_HEAD, ZIP_MAGIC, is_tar
-from rocwheel.wheels.source import Budget, FileSource, Source, damaged
+from rocwheel.wheels.source import Budget, ByteSource, FileSource, damaged
 
 if TYPE_CHECKING:
     from tarfile import TarInfo
@@ -41,9 +41,9 @@ class Member:
     mode: int
     head: bytes
     packed: ZipMember | None = None
-    opener: Callable[[], Source] = field(repr=False, compare=False)
+    opener: Callable[[], ByteSource] = field(repr=False, compare=False)
 
-    def open(self) -> Source:
+    def open(self) -> ByteSource:
         """Its content, at random access. Raises CheckError where it is damaged."""
         return self.opener()
 
@@ -116,7 +116,7 @@ def _in_folder(folder: Path, budget: Budget | None) -> Iterator[Member]:
                 continue
             path = str(file.relative_to(folder))
 
-            def opener(file: Path = file, path: str = path) -> Source:
+            def opener(file: Path = file, path: str = path) -> ByteSource:
                 return FileSource(file, budget, path)
 
             with file.open("rb", buffering=0) as opened:
@@ -148,12 +148,12 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _in_zip(archive: Source) -> Iterator[Member]:
+def _in_zip(archive: ByteSource) -> Iterator[Member]:
     from rocwheel.wheels.zips import zip_members
 
     for one in zip_members(archive):
 
-        def opener(one: ZipMember = one) -> Source:
+        def opener(one: ZipMember = one) -> ByteSource:
             return one.open(archive)
 
         yield Member(
@@ -166,7 +166,7 @@ def _in_zip(archive: Source) -> Iterator[Member]:
         )
 
 
-def _in_tar(archive: Source) -> Iterator[Member]:
+def _in_tar(archive: ByteSource) -> Iterator[Member]:
     from rocwheel.wheels.archives import tar_entries
 
     for info, content in tar_entries(archive):
@@ -174,12 +174,12 @@ def _in_tar(archive: Source) -> Iterator[Member]:
             yield _of_tar(info.name.removeprefix("./"), info, content)
 
 
-def _of_tar(path: str, info: TarInfo, content: Source) -> Member:
+def _of_tar(path: str, info: TarInfo, content: ByteSource) -> Member:
     mode = stat.S_IMODE(info.mode)
     return _member(path, mode, content)
 
 
-def _in_ar(archive: Source) -> Iterator[Member]:
+def _in_ar(archive: ByteSource) -> Iterator[Member]:
     """The files of a Debian package, or the objects of a static library."""
     from rocwheel.wheels.archives import ar_members
 
@@ -190,7 +190,7 @@ def _in_ar(archive: Source) -> Iterator[Member]:
         yield _member(name, 0, content)
 
 
-def _in_deb(archive: Source) -> Iterator[Member]:
+def _in_deb(archive: ByteSource) -> Iterator[Member]:
     from rocwheel.wheels.archives import ar_members
 
     for name, content in ar_members(archive):
@@ -200,6 +200,6 @@ def _in_deb(archive: Source) -> Iterator[Member]:
     raise damaged(archive.subject, "it is a Debian package without data.tar")
 
 
-def _member(path: str, mode: int, content: Source) -> Member:
+def _member(path: str, mode: int, content: ByteSource) -> Member:
     head = content.read_at(0, min(HEAD, content.size))
     return Member(path=path, size=content.size, mode=mode, head=head, opener=lambda: content)

@@ -57,7 +57,7 @@ class WheelName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RecordRow:
     """A line of RECORD: sha256 in hexadecimal and size in bytes, None where it does not say."""
 
     path: str
@@ -184,7 +184,7 @@ def with_local(version: str, label: str) -> str:
         ) from error
 
 
-def record_bytes(rows: Iterable[Row]) -> bytes:
+def record_bytes(rows: Iterable[RecordRow]) -> bytes:
     """RECORD as a wheel holds it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -194,7 +194,7 @@ def record_bytes(rows: Iterable[Row]) -> bytes:
     return text.getvalue().encode()
 
 
-def read_record(data: bytes) -> list[Row]:
+def read_record(data: bytes) -> list[RecordRow]:
     """The lines of RECORD. Raises CheckError where it is damaged or uses a hash weaker than sha256."""
     try:
         # a stream, since the text as one string of wide characters takes four times its bytes
@@ -211,7 +211,7 @@ def read_record(data: bytes) -> list[Row]:
         ) from error
 
 
-def record_contradictions(rows: Iterable[Row], content: Mapping[str, Row]) -> list[str]:
+def record_contradictions(rows: Iterable[RecordRow], content: Mapping[str, RecordRow]) -> list[str]:
     """What RECORD says that is not so; `content` has the row of each file as it is."""
     told: set[str] = set()
     problems = []
@@ -227,7 +227,7 @@ def record_contradictions(rows: Iterable[Row], content: Mapping[str, Row]) -> li
     return problems
 
 
-def record_gaps(rows: Iterable[Row], content: Mapping[str, Row], folder: str) -> list[str]:
+def record_gaps(rows: Iterable[RecordRow], content: Mapping[str, RecordRow], folder: str) -> list[str]:
     """What RECORD should say and does not; `folder` is the wheel's *.dist-info."""
     free = {f"{folder}/{name}" for name in (RECORD, *SIGNATURES)}
     told = {row.path: row for row in rows}
@@ -279,19 +279,19 @@ def _same_version(one: str, other: str) -> bool:
         return one == other
 
 
-def _row(line: list[str]) -> Row:
+def _row(line: list[str]) -> RecordRow:
     if len(line) != 3:
         raise ValueError(f"a line has {len(line)} fields: {','.join(line)[:200]}")
     path, coded, size = line
     if not coded:
-        return Row(path=path, size=int(size) if size else None)
+        return RecordRow(path=path, size=int(size) if size else None)
     kind, _, digest = coded.partition("=")
     if kind in _OTHER_HASHES:
-        return Row(path=path, size=int(size) if size else None)
+        return RecordRow(path=path, size=int(size) if size else None)
     if kind != "sha256":
         raise ValueError(f"{path} has a hash of the kind {kind[:40]}, which RECORD does not allow")
     raw = base64.b64decode(digest + "=" * (-len(digest) % 4), altchars=b"-_", validate=True)
-    return Row(path=path, sha256=raw.hex(), size=int(size) if size else None)
+    return RecordRow(path=path, sha256=raw.hex(), size=int(size) if size else None)
 
 
 def _coded(sha256: str) -> str:

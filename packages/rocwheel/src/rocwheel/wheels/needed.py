@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.source import FileSource, Source
+from rocwheel.wheels.source import ByteSource, FileSource
 
 MOST_VERSIONS = 10_000
 """Most symbol versions that a file may want; real ones want some hundred."""
@@ -52,7 +52,7 @@ class Linkage:
         return self.runpath or self.rpath
 
 
-def linkage(source: Source) -> Linkage | None:
+def linkage(source: ByteSource) -> Linkage | None:
     """What an ELF file needs.
 
     None for any other file, for GPU code, and for what is linked statically or not for 64 bits. Raises
@@ -112,7 +112,7 @@ def _versions(elf: Elf) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class NeededLibrary:
     """A library outside of the wheel: the name by which it was asked for, the file, and what that says."""
 
     name: str
@@ -127,7 +127,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LibrarySearch:
     """Where libraries are looked for: first in a library's own folders, then here, then in the system's."""
 
     folders: Sequence[Path]
@@ -135,7 +135,7 @@ class Search:
     stand_ins: dict[str, str] = field(default_factory=dict)
     """Names that no file has -> the name of the file that is meant: a name without the version."""
 
-    def find(self, name: str, machine: int, after: Library | None = None) -> Library | None:
+    def find(self, name: str, machine: int, after: NeededLibrary | None = None) -> NeededLibrary | None:
         """The first library of that name for that machine; `after` is the one that wants it."""
         own = origin_folders(after.linkage.search_path, after.path.parent) if after is not None else ()
         beside = (after.path.parent,) if after is not None else ()
@@ -143,10 +143,10 @@ class Search:
             path = folder / self.stand_ins.get(name, name)
             found = linkage_of(path) if path.is_file() else None
             if found is not None and found.machine == machine:
-                return Library(name=name, path=path.resolve(), linkage=found)
+                return NeededLibrary(name=name, path=path.resolve(), linkage=found)
         return None
 
-    def matching(self, pattern: str, after: Library | None = None) -> list[str]:
+    def matching(self, pattern: str, after: NeededLibrary | None = None) -> list[str]:
         """Names of files that match `pattern`, in the given folders and beside `after`."""
         own = origin_folders(after.linkage.search_path, after.path.parent) if after is not None else ()
         beside = (after.path.parent,) if after is not None else ()
@@ -218,28 +218,28 @@ class Closure:
     `wanted_by` says of each name who asks for it.
     """
 
-    found: Mapping[str, Library]
+    found: Mapping[str, NeededLibrary]
     missing: tuple[str, ...]
     wanted_by: Mapping[str, tuple[str, ...]]
 
 
 def closure(
     roots: Mapping[str, Linkage],
-    search: Search,
+    search: LibrarySearch,
     *,
     stays: Callable[[str], bool],
-    opened: Callable[[Library], Iterable[str]] = lambda _: (),
+    opened: Callable[[NeededLibrary], Iterable[str]] = lambda _: (),
 ) -> Closure:
     """All that `roots` (path in the wheel -> linkage) need, and what that needs, and so on.
 
     `stays` says of a name that it is not brought in: it is in the wheel, the system's, or declared as another
     wheel's. `opened` gives names that a library opens by name and must find.
     """
-    found: dict[str, Library] = {}
+    found: dict[str, NeededLibrary] = {}
     missing: dict[str, None] = {}
     wanted_by: dict[str, dict[str, None]] = {}
     machine = next((one.machine for one in roots.values()), 0)
-    queue: list[tuple[str, str, Library | None]] = [
+    queue: list[tuple[str, str, NeededLibrary | None]] = [
         (name, path, None) for path, one in roots.items() for name in one.needed
     ]
     while queue:

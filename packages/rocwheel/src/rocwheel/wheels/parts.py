@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.source import CHUNK, Budget, Held, Source
+from rocwheel.wheels.source import CHUNK, Budget, ByteSource, MemorySource
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BytePart:
     """`size` bytes of `source` from `offset`; without a source they are zeros."""
 
-    source: Source | None
+    source: ByteSource | None
     offset: int
     size: int
 
@@ -26,29 +26,29 @@ class Part:
         return self.source.read_at(self.offset + skip, count)
 
 
-def whole(source: Source) -> Part:
-    return Part(source, 0, source.size)
+def whole(source: ByteSource) -> BytePart:
+    return BytePart(source, 0, source.size)
 
 
-def held(content: bytes) -> Part:
-    return whole(Held(content))
+def held(content: bytes) -> BytePart:
+    return whole(MemorySource(content))
 
 
-def zeros(count: int) -> Part:
-    return Part(None, 0, count)
+def zeros(count: int) -> BytePart:
+    return BytePart(None, 0, count)
 
 
-class Joined(Source):
+class Joined(ByteSource):
     """Parts one behind another; itself a source."""
 
-    def __init__(self, parts: Sequence[Part], subject: str = "") -> None:
+    def __init__(self, parts: Sequence[BytePart], subject: str = "") -> None:
         self._parts = [part for part in parts if part.size]
         self._ends = list(accumulate(part.size for part in self._parts))
         size = self._ends[-1] if self._ends else 0
         super().__init__(size, Budget.for_file(size, subject), subject)
 
     @property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[BytePart]:
         """What it is made of, one behind another."""
         return self._parts
 
@@ -66,18 +66,18 @@ class Joined(Source):
         return found[0] if len(found) == 1 else b"".join(found)
 
 
-def pieces(source: Source) -> Iterator[bytes]:
+def pieces(source: ByteSource) -> Iterator[bytes]:
     """All of it, a MiB at a time."""
     for offset in range(0, source.size, CHUNK):
         yield source.read_at(offset, min(CHUNK, source.size - offset))
 
 
-def replaced(source: Source, edits: Mapping[int, Sequence[Part]]) -> Joined:
+def replaced(source: ByteSource, edits: Mapping[int, Sequence[BytePart]]) -> Joined:
     """`source` with other parts in the place of as many of its bytes.
 
     Raises CheckError where two edits overlap, as they do where a file's tables lie over one another.
     """
-    parts: list[Part] = []
+    parts: list[BytePart] = []
     position = 0
     for offset, content in sorted(edits.items(), key=lambda item: item[0]):
         if offset < position:
@@ -87,16 +87,16 @@ def replaced(source: Source, edits: Mapping[int, Sequence[Part]]) -> Joined:
                 next_step="build the file again, or get a fresh copy",
                 subject=source.subject,
             )
-        parts += [Part(source, position, offset - position), *content]
+        parts += [BytePart(source, position, offset - position), *content]
         position = offset + sum(part.size for part in content)
-    return Joined([*parts, Part(source, position, source.size - position)], source.subject)
+    return Joined([*parts, BytePart(source, position, source.size - position)], source.subject)
 
 
-def without(source: Source, spans: Sequence[tuple[int, int]]) -> Joined:
+def without(source: ByteSource, spans: Sequence[tuple[int, int]]) -> Joined:
     """`source` without the bytes `begin` to `end` of each span; the spans must not overlap."""
     parts = []
     position = 0
     for begin, end in sorted(spans):
-        parts.append(Part(source, position, begin - position))
+        parts.append(BytePart(source, position, begin - position))
         position = end
-    return Joined([*parts, Part(source, position, source.size - position)], source.subject)
+    return Joined([*parts, BytePart(source, position, source.size - position)], source.subject)

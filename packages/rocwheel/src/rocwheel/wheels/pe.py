@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rocbase.errors import CheckError
 from rocwheel.wheels.formats import PE_MAGIC
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 MOST_SECTIONS = 96
 """More than these the loader of Windows does not take."""
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 class Pe:
     """A 64-bit PE file in `source`. Raises CheckError for tables that are no such, or lie outside."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self.source = source
         head = source.read_at(0, min(_DOS_SIZE, source.size))
         if len(head) < _DOS_SIZE or not head.startswith(PE_MAGIC):
@@ -94,7 +94,7 @@ class Pe:
         )
 
 
-def is_pe(source: Source) -> bool:
+def is_pe(source: ByteSource) -> bool:
     """Whether a file is a 64-bit PE file: much else begins with MZ, and holds no GPU code."""
     if source.size < _DOS_SIZE or not source.read_at(0, 2).startswith(PE_MAGIC):
         return False

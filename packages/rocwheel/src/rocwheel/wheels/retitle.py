@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rocwheel.wheels.metadata import Headers, WheelName, dist_info_folder, moved
-from rocwheel.wheels.write import File
+from rocwheel.wheels.write import WheelFile
 
 
-def retitled(files: Sequence[File], version: str) -> list[File]:
+def retitled(files: Sequence[WheelFile], version: str) -> list[WheelFile]:
     """The files of a wheel of this version; `with_local` makes one that says what was changed.
 
     Nothing but METADATA's Version and the names of *.dist-info and *.data is changed.

@@ -9,11 +9,11 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from rocwheel.wheels.choose import ANY_GPU, Code, Target, needed
+from rocwheel.wheels.choose import ANY_GPU, ProcessorCode, Target, needed
 from rocwheel.wheels.code_tree import CodeTree, read_tree
 from rocwheel.wheels.devicecode.code_objects import refuse_other
 from rocwheel.wheels.devicecode.generic import generic_targets
-from rocwheel.wheels.devicecode.loose import Kind, kinds, loose
+from rocwheel.wheels.devicecode.loose import LooseKind, kinds, loose
 from rocwheel.wheels.kpacked import Distribution, Kpacked, Place, check_versions, join
 from rocwheel.wheels.overrides import Overrides, the_overrides
 from rocwheel.wheels.without_code import dependences
@@ -116,7 +116,7 @@ def _without_code(path: Path) -> list[Judged]:
 
 
 def _files_of_code(
-    folder: str, files: Sequence[tuple[str, Code]], gpu: Target, overrides: Overrides
+    folder: str, files: Sequence[tuple[str, ProcessorCode]], gpu: Target, overrides: Overrides
 ) -> Judged:
     """The verdict on code objects of one folder or name: a program takes those for its GPU."""
     ((path, _), *more) = files
@@ -130,7 +130,7 @@ def _files_of_code(
     return replace(judged, reason=f"{told}: {judged.reason}")
 
 
-def _alone(path: str, held: Sequence[Code], gpu: Target) -> Judged:
+def _alone(path: str, held: Sequence[ProcessorCode], gpu: Target) -> Judged:
     """The verdict on code objects that are embedded one by one: how the program chooses is not known."""
     way = _way(held, gpu)
     count = f"{len(held):,} embedded code {'object' if len(held) == 1 else 'objects'}"
@@ -145,7 +145,10 @@ def _kpacked(
 ) -> Judged:
     """The verdict on a library whose code lies in kpack archives."""
     if one.archives and one.code:
-        held = [[Code((packed.target,), packed.features) for packed in each] for each in one.code.values()]
+        held = [
+            [ProcessorCode((packed.target,), packed.features) for packed in each]
+            for each in one.code.values()
+        ]
         return _library(path, held, gpu, overrides)
     wanted = (gpu.name, *_generic(gpu), ANY_GPU)
     hint = "".join(sorted({f"; {told}" for each in distributions if (told := each.wheel_for(wanted))}))
@@ -159,12 +162,12 @@ def _left_archives(
     tree: CodeTree, used: Collection[Place], gpu: Target, overrides: Overrides
 ) -> Iterator[Judged]:
     """The verdict on each folder of archives to which no library leads that is here."""
-    folders: dict[str, dict[str, list[Code]]] = {}
+    folders: dict[str, dict[str, list[ProcessorCode]]] = {}
     for place, archive in tree.archives.items():
         if place not in used:
             held = folders.setdefault(place.path.rpartition("/")[0], {})
             for one in archive.code:
-                held.setdefault(one.name, []).append(Code((one.target,), one.features))
+                held.setdefault(one.name, []).append(ProcessorCode((one.target,), one.features))
     for folder, held in folders.items():
         judged = _library(folder or ".", list(held.values()), gpu, overrides)
         libraries = len({name.partition("#")[0] for name in held})
@@ -178,7 +181,9 @@ def worst(judged: Iterable[Judged]) -> RunsOn:
     return max((one.verdict for one in judged), key=order.index, default=RunsOn.NATIVE)
 
 
-def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, overrides: Overrides) -> Judged:
+def _library(
+    path: str, bundles: Sequence[Sequence[ProcessorCode]], gpu: Target, overrides: Overrides
+) -> Judged:
     ways = [_way(held, gpu) for held in bundles]
     lacking = sum(way is None for way in ways)
     count = f"{len(bundles):,} {'fat binary' if len(bundles) == 1 else 'fat binaries'}"
@@ -198,7 +203,7 @@ def _library(path: str, bundles: Sequence[Sequence[Code]], gpu: Target, override
     return Judged(path=path, verdict=RunsOn.NO, reason=lack)
 
 
-def _way(held: Sequence[Code], gpu: Target) -> RunsOn | None:
+def _way(held: Sequence[ProcessorCode], gpu: Target) -> RunsOn | None:
     """How one bundle runs on a GPU without an override; None where it does not."""
     kept, missing = needed(held, (gpu,), generic_targets())
     if missing:
@@ -209,7 +214,7 @@ def _way(held: Sequence[Code], gpu: Target) -> RunsOn | None:
     return RunsOn.COMPILED if names == {ANY_GPU} else RunsOn.GENERIC
 
 
-def _reason(verdict: RunsOn, bundles: Sequence[Sequence[Code]], gpu: Target, count: str) -> str:
+def _reason(verdict: RunsOn, bundles: Sequence[Sequence[ProcessorCode]], gpu: Target, count: str) -> str:
     held = _targets(bundles)
     match verdict:
         case RunsOn.NATIVE:
@@ -222,7 +227,7 @@ def _reason(verdict: RunsOn, bundles: Sequence[Sequence[Code]], gpu: Target, cou
             return f"{count}, some of them as SPIR-V, which the runtime compiles for {gpu.name}"
 
 
-def _targets(bundles: Iterable[Sequence[Code]]) -> list[str]:
+def _targets(bundles: Iterable[Sequence[ProcessorCode]]) -> list[str]:
     return sorted({":".join((name, *one.features)) for held in bundles for one in held for name in one.names})
 
 
@@ -273,7 +278,7 @@ def _folders(paths: Iterable[str], gpu: Target, overrides: Overrides) -> Iterato
         yield _set_of_kernels(folder, known[name], inside, gpu, overrides)
 
 
-def _folder(path: str, kind: Kind) -> str:
+def _folder(path: str, kind: LooseKind) -> str:
     """Where a kind of loose file lies: the folder, or that which holds the folders named by target."""
     parts = PurePosixPath(path).parts
     named = [number for number, part in enumerate(parts[:-1]) if "gfx" in part]
@@ -281,7 +286,7 @@ def _folder(path: str, kind: Kind) -> str:
 
 
 def _set_of_kernels(
-    folder: str, kind: Kind, paths: Sequence[str], gpu: Target, overrides: Overrides
+    folder: str, kind: LooseKind, paths: Sequence[str], gpu: Target, overrides: Overrides
 ) -> Judged:
     by_target: dict[str, list[str]] = {}
     for path in paths:
@@ -310,7 +315,7 @@ def _set_of_kernels(
 
 
 def _no_kernels(
-    folder: str, kind: Kind, by_target: Mapping[str, Sequence[str]], gpu: Target, overrides: Overrides
+    folder: str, kind: LooseKind, by_target: Mapping[str, Sequence[str]], gpu: Target, overrides: Overrides
 ) -> Judged:
     lack = (
         f"{kind.name}: no file for {gpu.name} among those for {', '.join(sorted(by_target))}; {kind.missing}"
@@ -325,7 +330,7 @@ def _no_kernels(
     return Judged(path=folder, verdict=RunsOn.NO, reason=lack)
 
 
-def _slow_operations(kind: Kind, by_target: Mapping[str, Sequence[str]], gpu: Target) -> list[str]:
+def _slow_operations(kind: LooseKind, by_target: Mapping[str, Sequence[str]], gpu: Target) -> list[str]:
     """Operations for which other targets have files of their own and this one only fallbacks, in words."""
     tuned = {target: set(kind.tuned_for(paths)) for target, paths in by_target.items()}
     mine = tuned.get(gpu.name, set())

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from rocwheel.wheels.parts import Part
-from rocwheel.wheels.source import Budget, Source
+from rocwheel.wheels.parts import BytePart
+from rocwheel.wheels.source import Budget, ByteSource
 
 MIB = 1024 * 1024
 
 
-class Scratch(Source):
+class Scratch(ByteSource):
     """Bytes are put behind one another, and read from anywhere; `folder` is where the file lies, if any."""
 
     def __init__(self, file: BinaryIO, folder: Path, in_memory: int) -> None:
@@ -25,7 +25,7 @@ class Scratch(Source):
         self._most = in_memory
         self.folder = folder
 
-    def put(self, pieces: Iterable[bytes]) -> Part:
+    def put(self, pieces: Iterable[bytes]) -> BytePart:
         """Keep these bytes; what comes back stands for them."""
         begin = self.size
         for piece in pieces:
@@ -39,7 +39,7 @@ class Scratch(Source):
                 self.size += count
                 left = left[count:]
         self.budget.grant(self.size - begin)
-        return Part(self, begin, self.size - begin)
+        return BytePart(self, begin, self.size - begin)
 
     def forget(self) -> None:
         """Give back the room of all that was put; no part of it may be read again."""

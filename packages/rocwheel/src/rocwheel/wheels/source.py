@@ -61,7 +61,7 @@ class Budget:
             )
 
 
-class Source(io.RawIOBase):
+class ByteSource(io.RawIOBase):
     """`size` bytes that can be read at any place; a raw binary file for those who want one."""
 
     def __init__(self, size: int, budget: Budget, subject: str) -> None:
@@ -115,7 +115,7 @@ class Source(io.RawIOBase):
         Of what goes by before it is asked for, `told` may hear where a bundle begins, with all bytes of it.
         """
 
-    def window(self, offset: int, size: int) -> Source:
+    def window(self, offset: int, size: int) -> ByteSource:
         """`size` of these bytes, from `offset` on, as a source. Raises CheckError where they lie outside."""
         if offset < 0 or size < 0 or offset + size > self.size:
             raise cut_short(self.subject, f"bytes {offset:,} to {offset + size:,} of {self.size:,}")
@@ -145,7 +145,7 @@ class Source(io.RawIOBase):
         return True
 
 
-class FileSource(Source):
+class FileSource(ByteSource):
     """A file on disk. Read, not mapped: a file that shrinks meanwhile is an error and not a dead process."""
 
     def __init__(self, path: Path, budget: Budget | None = None, subject: str = "") -> None:
@@ -163,7 +163,7 @@ class FileSource(Source):
         return data
 
 
-class Held(Source):
+class MemorySource(ByteSource):
     """Bytes in memory."""
 
     def __init__(self, data: bytes | memoryview, budget: Budget | None = None, subject: str = "") -> None:
@@ -174,10 +174,10 @@ class Held(Source):
         return bytes(self._data[offset : offset + count])
 
 
-class Window(Source):
+class Window(ByteSource):
     """A part of another source."""
 
-    def __init__(self, whole: Source, offset: int, size: int, subject: str = "") -> None:
+    def __init__(self, whole: ByteSource, offset: int, size: int, subject: str = "") -> None:
         super().__init__(size, whole.budget, subject or whole.subject)
         self._whole = whole
         self._offset = offset
@@ -191,7 +191,7 @@ class Window(Source):
             yield one - there
 
 
-class Inflated(Source):
+class Inflated(ByteSource):
     """Deflated data, inflated from the beginning as far as is asked for; going far back begins anew.
 
     An ELF file's section table lies at its end. What is looked for after that, the heads of bundles and of
@@ -200,7 +200,7 @@ class Inflated(Source):
     differ raise CheckError.
     """
 
-    def __init__(self, packed: Source, size: int, crc: int, subject: str) -> None:
+    def __init__(self, packed: ByteSource, size: int, crc: int, subject: str) -> None:
         super().__init__(size, packed.budget, subject)
         from isal import isal_zlib
 

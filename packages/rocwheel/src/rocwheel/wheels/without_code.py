@@ -12,7 +12,7 @@ from rocwheel.wheels import elf
 from rocwheel.wheels.formats import PE_MAGIC
 from rocwheel.wheels.members import Member, members
 from rocwheel.wheels.needed import linkage
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 COMPILES = (b"amdgcn-amd-amdhsa", b"hiprtcCompileProgram", b"--offload-arch", b"@triton.jit")
 """Names in a program or a Python file that compiles for the GPU: of LLVM's target, of HIP's run-time
@@ -54,7 +54,7 @@ def dependences(path: Path) -> Iterator[Dependence]:
             )
 
 
-def _of_member(member: Member, source: Source, *, is_elf: bool) -> Iterator[Dependence]:
+def _of_member(member: Member, source: ByteSource, *, is_elf: bool) -> Iterator[Dependence]:
     names: dict[str, None] = {}
     if is_elf and (needs := linkage(source)) is not None:
         names.update(dict.fromkeys(name for name in needs.needed if _LIBRARY.match(name)))

@@ -16,7 +16,7 @@ from rocbase.errors import InputError
 from rocbase.files.atomic import atomic_file
 from rocbase.files.bounds import check_text
 from rocwheel.wheels.hashing import Sha256
-from rocwheel.wheels.metadata import RECORD, SIGNATURES, Row, dist_info_folder, record_bytes
+from rocwheel.wheels.metadata import RECORD, SIGNATURES, RecordRow, dist_info_folder, record_bytes
 from rocwheel.wheels.zipping import CHUNK, EARLIEST, Digest, Packed, Stream, ZipWriter, check_compressor
 
 LONGEST_PATH = 4096
@@ -26,7 +26,7 @@ _EPOCH = "SOURCE_DATE_EPOCH"
 _HOSTILE = re.compile(r"[\x00-\x1f\x7f\\]|^/|^[A-Za-z]:|(^|/)\.{0,2}(/|$)")
 
 
-class Source(Protocol):
+class RandomAccess(Protocol):
     """Bytes with random access."""
 
     @property
@@ -38,14 +38,14 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class WheelFile:
     """A file of a wheel: where it is, seen from the wheel, its mode, and what it holds.
 
     `mode`'s bits that say who may run it decide between 0755 and 0644; nothing else of it is kept.
     """
 
     path: str
-    content: bytes | Path | Source | Stream
+    content: bytes | Path | RandomAccess | Stream
     mode: int = 0o644
 
     @property
@@ -80,21 +80,21 @@ class File:
         check_text(self.path, self.size, most)
         return b"".join(self.pieces())
 
-    def row(self) -> Row:
+    def row(self) -> RecordRow:
         """What RECORD says of it."""
         digest = Sha256()
         for piece in self.pieces():
             digest.update(piece)
-        return Row(path=self.path, sha256=digest.hexdigest(), size=self.size)
+        return RecordRow(path=self.path, sha256=digest.hexdigest(), size=self.size)
 
 
 def write_wheel(
     out: Path,
-    files: Iterable[File],
+    files: Iterable[WheelFile],
     *,
     epoch: int,
     copy: bool = False,
-    approve: Callable[[Sequence[Row]], None] | None = None,
+    approve: Callable[[Sequence[RecordRow]], None] | None = None,
 ) -> None:
     """Write a wheel of `files` to `out`, whole or not at all.
 
@@ -115,15 +115,15 @@ def write_wheel(
         for file in ordered:
             if file.path != record:
                 digest = _put(writer, file, copy=copy)
-                rows.append(Row(path=file.path, sha256=digest.sha256, size=digest.size))
+                rows.append(RecordRow(path=file.path, sha256=digest.sha256, size=digest.size))
         if approve:
             approve(rows)
-        text = record_bytes([*rows, Row(path=record)])
+        text = record_bytes([*rows, RecordRow(path=record)])
         writer.add(record, 0o644, len(text), [text])
         writer.finish()
 
 
-def in_order(files: Iterable[File]) -> list[File]:
+def in_order(files: Iterable[WheelFile]) -> list[WheelFile]:
     """The files as a wheel holds them. Raises InputError for names that no wheel may have, and links."""
     known = list(files)
     check_paths(file.path for file in known)
@@ -174,7 +174,7 @@ def epoch_from_environment() -> int:
     return int(text) if text.strip() else EARLIEST
 
 
-def _put(writer: ZipWriter, file: File, *, copy: bool) -> Digest:
+def _put(writer: ZipWriter, file: WheelFile, *, copy: bool) -> Digest:
     mode = 0o755 if file.mode & 0o111 else 0o644
     if copy and isinstance(file.content, Packed):
         return writer.copy(file.path, mode, file.content)

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from rocbase.errors import CheckError
 from rocbase.files.bounds import WHEELS
 from rocwheel.wheels.formats import EMPTY_ZIP_MAGIC, ZIP_MAGIC
-from rocwheel.wheels.source import Inflated, Source, Window
+from rocwheel.wheels.source import ByteSource, Inflated, Window
 
 STORED, DEFLATED = 0, 8
 
@@ -44,11 +44,11 @@ class ZipMember:
     packed_size: int
     size: int
 
-    def packed(self, archive: Source) -> Source:
+    def packed(self, archive: ByteSource) -> ByteSource:
         """Its bytes as they lie in the archive."""
         return Window(archive, self.offset, self.packed_size, self.path)
 
-    def head(self, archive: Source, count: int) -> bytes:
+    def head(self, archive: ByteSource, count: int) -> bytes:
         """Its first bytes, at most `count`."""
         count = min(count, self.size)
         if self.method == DEFLATED:
@@ -61,7 +61,7 @@ class ZipMember:
                 return head
         return self.open(archive).read_at(0, count)
 
-    def open(self, archive: Source) -> Source:
+    def open(self, archive: ByteSource) -> ByteSource:
         """Its content. Raises CheckError where it is packed in a way that wheels do not allow."""
         match self.method:
             case 0 if self.size == self.packed_size:
@@ -74,7 +74,7 @@ class ZipMember:
                 raise _wrong(archive, f"{self.path} is compressed by method {self.method}, not by deflate")
 
 
-def zip_members(archive: Source) -> list[ZipMember]:
+def zip_members(archive: ByteSource) -> list[ZipMember]:
     """The files of a zip in the order of its directory.
 
     Raises CheckError where it is damaged, or where two readers could take it for different things: names
@@ -155,7 +155,7 @@ def zip_members(archive: Source) -> list[ZipMember]:
     return found
 
 
-def _directory(archive: Source) -> tuple[int, int, int]:
+def _directory(archive: ByteSource) -> tuple[int, int, int]:
     """Where the directory begins, its size, and the number of members."""
     tail_size = min(archive.size, _LONGEST_COMMENT + _END.size + _LOCATOR.size)
     base = archive.size - tail_size
@@ -188,7 +188,7 @@ def _directory(archive: Source) -> tuple[int, int, int]:
     return begin, size, count
 
 
-def _wide(archive: Source, extra: bytes, *narrow: int) -> Iterator[int]:
+def _wide(archive: ByteSource, extra: bytes, *narrow: int) -> Iterator[int]:
     """Sizes, offset and disk, each from the zip64 field where the narrow one says so."""
     wide = b""
     at = 0
@@ -209,7 +209,7 @@ def _wide(archive: Source, extra: bytes, *narrow: int) -> Iterator[int]:
         wide = wide[width:]
 
 
-def _name(archive: Source, raw: bytes, flags: int) -> str:
+def _name(archive: ByteSource, raw: bytes, flags: int) -> str:
     try:
         name = raw.decode("utf-8" if flags & _UTF8 else "cp437")
     except UnicodeDecodeError as error:
@@ -226,7 +226,7 @@ def _odd(name: str) -> bool:
 
 
 def _data_offset(
-    archive: Source, local: int, raw_name: bytes, method: int, told: tuple[int, int, int] | None, end: int
+    archive: ByteSource, local: int, raw_name: bytes, method: int, told: tuple[int, int, int] | None, end: int
 ) -> int:
     """Where a member's data begin; what its own header says must be what the directory says."""
     if local + _LOCAL.size > end:
@@ -247,7 +247,7 @@ def _data_offset(
     return local + len(head) + int(extra_n)
 
 
-def _check_apart(archive: Source, spans: list[tuple[int, int, str]]) -> None:
+def _check_apart(archive: ByteSource, spans: list[tuple[int, int, str]]) -> None:
     end, before = 0, ""
     for begin, next_end, name in sorted(spans):
         if begin < end:
@@ -255,7 +255,7 @@ def _check_apart(archive: Source, spans: list[tuple[int, int, str]]) -> None:
         end, before = next_end, name
 
 
-def _wrong(archive: Source, why: str) -> CheckError:
+def _wrong(archive: ByteSource, why: str) -> CheckError:
     return CheckError(
         f"cannot read {archive.subject} as a wheel: {why}",
         cause="the file is truncated, damaged, not a zip, or deliberately malformed",

@@ -25,7 +25,7 @@ from rocwheel.wheels.devicecode.fatbin import fat_binary
 from rocwheel.wheels.devicecode.unpacking import Plain, Rooms
 from rocwheel.wheels.inspection import inspect
 from rocwheel.wheels.marks import PAGE
-from rocwheel.wheels.source import BLOCK, Held, Inflated, Source
+from rocwheel.wheels.source import BLOCK, ByteSource, Inflated, MemorySource
 from rocwheel_samples.fatbin import (
     compressed_bundle,
     entry_id,
@@ -49,8 +49,8 @@ def test_compressed_bundles_read_beside_one_another_are_as_each_is_alone() -> No
         for number in range(30)
     ]
     data = fatbin(packed)
-    found = list(read_bundles(Held(data), 0, len(data), hashes=True))
-    assert found == [read_bundle(Held(data), one.offset, len(data), hashes=True) for one in found]
+    found = list(read_bundles(MemorySource(data), 0, len(data), hashes=True))
+    assert found == [read_bundle(MemorySource(data), one.offset, len(data), hashes=True) for one in found]
     assert [one.size for one in found] == list(map(len, packed))
 
 
@@ -62,11 +62,11 @@ def test_of_those_a_damaged_one_is_told_after_those_before() -> None:
     bad = bytearray(one)
     bad[-20] ^= 0xFF
     data = fatbin([one, one, bytes(bad), one])
-    found = read_bundles(Held(data), 0, len(data), hashes=True)
+    found = read_bundles(MemorySource(data), 0, len(data), hashes=True)
     assert [next(found).offset for _ in range(2)] == [0, len(data) // 4]
     with pytest.raises(CheckError, match=r"decompressed|hash|checksum"):
         next(found)
-    assert len(list(read_bundles(Held(data), 0, len(data) // 2))) == 2
+    assert len(list(read_bundles(MemorySource(data), 0, len(data) // 2))) == 2
 
 
 def frame(content: bytes, *, told: bool = True) -> bytes:
@@ -82,8 +82,8 @@ def packed(content: bytes, packed: bytes, *, size: int | None = None) -> bytes:
 def test_a_bundle_is_read_alike_whether_or_not_its_frame_says_how_long_it_is() -> None:
     content = plain_bundle([(entry_id("gfx1151"), gpu_elf(0x4A, body=bytes(9000)))])
     for data in (packed(content, frame(content)), packed(content, frame(content, told=False))):
-        (found,) = read_bundles(Held(data), 0, len(data))
-        assert found == read_bundle(Held(data), 0, len(data))
+        (found,) = read_bundles(MemorySource(data), 0, len(data))
+        assert found == read_bundle(MemorySource(data), 0, len(data))
         assert found.unpacked_size == len(content)
 
 
@@ -93,14 +93,14 @@ def test_a_bundle_that_unpacks_to_another_size_than_it_claims_is_refused(more: i
     content = plain_bundle([(entry_id("gfx1151"), gpu_elf(0x4A, body=bytes(9000)))])
     data = packed(content, frame(content, told=told), size=len(content) + more)
     with pytest.raises(CheckError, match=r"does not decompress to|overlaps another or lies outside"):
-        list(read_bundles(Held(data), 0, len(data)))
+        list(read_bundles(MemorySource(data), 0, len(data)))
 
 
 def test_a_frame_that_says_one_size_and_has_less_is_refused() -> None:
     content = plain_bundle([(entry_id("gfx1151"), gpu_elf(0x4A, body=random.Random(3).randbytes(300_000)))])
     data = packed(content, frame(content)[:-100_000])
     with pytest.raises(CheckError, match=r"does not decompress to|cannot be decompressed"):
-        list(read_bundles(Held(data), 0, len(data)))
+        list(read_bundles(MemorySource(data), 0, len(data)))
 
 
 def test_memory_taken_over_from_a_larger_bundle_shows_nothing_of_it() -> None:
@@ -110,7 +110,7 @@ def test_memory_taken_over_from_a_larger_bundle_shows_nothing_of_it() -> None:
         for size in sizes
     ]
     data = fatbin([packed(one, frame(one)) for one in contents])
-    source, rooms = Held(data), Rooms()
+    source, rooms = MemorySource(data), Rooms()
     for one in contents:
         with rooms.unpacked(frame(one), len(one), source) as plain:
             assert plain.read_at(0, len(one)) == one
@@ -145,7 +145,9 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inflated(data: bytes) -> Inflated:
-    return Inflated(Held(zlib.compress(data, wbits=-15), subject="x.so"), len(data), zlib.crc32(data), "x.so")
+    return Inflated(
+        MemorySource(zlib.compress(data, wbits=-15), subject="x.so"), len(data), zlib.crc32(data), "x.so"
+    )
 
 
 def of_pages(*bundles: bytes) -> bytes:
@@ -175,7 +177,7 @@ def test_bundles_that_go_by_are_read_before_anybody_asks_and_are_the_same() -> N
         places = list(ahead._begun)
         assert len(places) == 8
         for at in places:
-            assert ahead.take(at, len(data)) == read_bundle(Held(data), at, len(data), hashes=True)
+            assert ahead.take(at, len(data)) == read_bundle(MemorySource(data), at, len(data), hashes=True)
             assert ahead.take(at, len(data)) is None, "it is given once"
         assert ahead.take(7, len(data)) is None
 
@@ -225,7 +227,7 @@ def test_a_damaged_one_is_told_in_its_turn_as_without_a_thread() -> None:
         with pytest.raises(CheckError) as told:
             next(found)
     with pytest.raises(CheckError) as alone:
-        list(read_bundles(Held(data, subject="x.so"), 0, end, hashes=True))
+        list(read_bundles(MemorySource(data, subject="x.so"), 0, end, hashes=True))
     assert (told.value.message, told.value.subject) == (alone.value.message, alone.value.subject)
 
 
@@ -248,7 +250,7 @@ def test_no_bundle_of_a_library_in_a_wheel_is_unpacked_twice(
     sizes: list[int] = []
     unpacked = Rooms.unpacked
 
-    def counted(self: Rooms, frame: bytes, size: int, source: Source) -> AbstractContextManager[Plain]:
+    def counted(self: Rooms, frame: bytes, size: int, source: ByteSource) -> AbstractContextManager[Plain]:
         sizes.append(size)
         return unpacked(self, frame, size, source)
 

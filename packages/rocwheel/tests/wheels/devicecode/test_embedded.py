@@ -16,7 +16,7 @@ from rocwheel.wheels.devicecode.code_objects import check_targets, code_objects,
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
 from rocwheel.wheels.inspection import inspect
 from rocwheel.wheels.runs_on import RunsOn, runs_on
-from rocwheel.wheels.source import BLOCK, Held
+from rocwheel.wheels.source import BLOCK, MemorySource
 from rocwheel_samples.code_object import code_object
 from rocwheel_samples.fatbin import (
     compressed_bundle,
@@ -49,7 +49,7 @@ def host(*pieces: bytes, section: bytes = b".rodata") -> bytes:
 
 
 def read(data: bytes, *, heads: bool = False) -> FatBinary:
-    found = fat_binary(Held(data, subject="x.so"), heads=heads)
+    found = fat_binary(MemorySource(data, subject="x.so"), heads=heads)
     assert found is not None
     return found
 
@@ -106,7 +106,7 @@ WORDS = {
 
 @each("what", WORDS)
 def test_the_word_for_code_is_no_code(what: str) -> None:
-    assert fat_binary(Held(host(b"some text ", WORDS[what]))) is None
+    assert fat_binary(MemorySource(host(b"some text ", WORDS[what]))) is None
 
 
 def test_a_bundler_itself_holds_no_code() -> None:
@@ -213,7 +213,7 @@ def test_what_is_inflated_is_searched_like_what_lies_there(tmp_path: Path, seed:
     content, places = layout(random.Random(seed), 3 * BLOCK + 12_345)
     library = host(content)
     expected = [64 + place for place in places]
-    held = fat_binary(Held(library))
+    held = fat_binary(MemorySource(library))
     assert held is not None and [one.offset for one in held.embedded] == expected
     wheel = write_wheel(tmp_path / "x.whl", {"x.so": library})
     told = code_objects(wheel, hashes=True)

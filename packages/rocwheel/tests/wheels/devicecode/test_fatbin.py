@@ -8,7 +8,7 @@ import pytest
 from rocbase.errors import CheckError
 from rocwheel.wheels import elf
 from rocwheel.wheels.devicecode.fatbin import FatBinary, fat_binary
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, host_elf, linked_elf, pe_file, plain_bundle
 from rocwheel_samples.tables import each
 
@@ -21,7 +21,7 @@ def wrapper(address: int, magic: int = 0x48495046) -> bytes:
 
 
 def read(content: bytes) -> FatBinary:
-    found = fat_binary(Held(content))
+    found = fat_binary(MemorySource(content))
     assert found is not None
     return found
 
@@ -78,7 +78,7 @@ def test_a_wrapper_that_does_not_begin_as_one_is_refused() -> None:
 
 @each("content", [b"MZ", b"MZ" + bytes(62), b"MZ" + b"\xff" * 62, pe_file({}, magic=0x10B)])
 def test_what_only_begins_like_a_dll_holds_no_code(content: bytes) -> None:
-    assert fat_binary(Held(content)) is None
+    assert fat_binary(MemorySource(content)) is None
 
 
 def test_a_dll_whose_section_lies_outside_is_refused() -> None:
@@ -100,7 +100,7 @@ def test_a_bundle_of_code_object_version_2_is_refused() -> None:
 def test_a_big_endian_or_narrow_library_holds_no_code(tmp_path: Path) -> None:
     content = bytearray(host_elf(BUNDLES))
     content[4] = 1
-    assert fat_binary(Held(bytes(content))) is None
+    assert fat_binary(MemorySource(bytes(content))) is None
 
 
 def test_an_empty_entry_of_the_host_lies_in_its_bundle_or_at_the_next_page() -> None:

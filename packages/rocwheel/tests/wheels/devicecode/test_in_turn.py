@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rocwheel.wheels.devicecode.in_turn import MOST_WAITING, Job, in_turn
+from rocwheel.wheels.devicecode.in_turn import MOST_WAITING, MemoryJob, in_turn
 from rocwheel_samples.tables import each
 
 
-def jobs(count: int, memory: int, run: Callable[[int], int] = lambda number: number) -> Iterator[Job[int]]:
+def jobs(
+    count: int, memory: int, run: Callable[[int], int] = lambda number: number
+) -> Iterator[MemoryJob[int]]:
     for number in range(count):
-        yield Job(memory, 0, lambda number=number: run(number))  # type: ignore[misc]
+        yield MemoryJob(memory, 0, lambda number=number: run(number))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("memory", [0, 1, 1000])
@@ -53,7 +55,7 @@ def test_no_more_are_under_way_than_there_is_room_for(memory: int, cores: int, m
 def test_not_all_are_asked_for_before_the_first_is_given() -> None:
     asked = 0
 
-    def counted() -> Iterator[Job[int]]:
+    def counted() -> Iterator[MemoryJob[int]]:
         nonlocal asked
         for job in jobs(1000, 1):
             asked += 1
@@ -78,10 +80,10 @@ def test_what_a_job_raises_comes_in_its_turn() -> None:
 
 
 def test_work_of_the_callers_own_thread_waits_for_what_was_asked_before() -> None:
-    def mixed() -> Iterator[Job[int]]:
+    def mixed() -> Iterator[MemoryJob[int]]:
         for job in jobs(10, 1):
             yield job
-            yield Job(0, 0, threading.get_ident)
+            yield MemoryJob(0, 0, threading.get_ident)
 
     found = list(in_turn(mixed(), 100, 2))
     assert found[::2] == list(range(10))

@@ -13,10 +13,10 @@ import zstandard
 from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import kpack
 from rocwheel.wheels.devicecode.code_objects import code_objects, read_code
-from rocwheel.wheels.devicecode.kpack_writer import Code, archive
+from rocwheel.wheels.devicecode.kpack_writer import KpackCode, archive
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.scratch import scratch
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 from rocwheel_samples import kpack as made
 from rocwheel_samples.fatbin import gpu_elf
 from rocwheel_samples.hostile_files import soon
@@ -28,7 +28,7 @@ SCHEMES = ("none", "zstd-per-kernel")
 
 
 def read(data: bytes, *, heads: bool = False) -> kpack.Archive:
-    return kpack.read_archive(Held(data, subject="x.kpack"), heads=heads)
+    return kpack.read_archive(MemorySource(data, subject="x.kpack"), heads=heads)
 
 
 def refused(data: bytes, *, heads: bool = False) -> str:
@@ -50,19 +50,22 @@ def test_an_archive_tells_its_code_by_library_and_target(scheme: str, heads: boo
 
 @each("scheme", SCHEMES)
 def test_the_code_comes_out_as_it_went_in(scheme: str) -> None:
-    data = Held(made.kpack(TWO, scheme=scheme))
+    data = MemorySource(made.kpack(TWO, scheme=scheme))
     found = kpack.read_archive(data)
     assert {(one.name, one.target_id): code for one, code in kpack.contents(data, found)} == TWO
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_what_our_writer_makes_is_read_again(tmp_path: Path, scheme: kpack.Scheme) -> None:
-    code = [Code(name=name, target_id=target, content=Held(data)) for (name, target), data in TWO.items()]
+    code = [
+        KpackCode(name=name, target_id=target, content=MemorySource(data))
+        for (name, target), data in TWO.items()
+    ]
     with scratch(tmp_path) as results:
         data = b"".join(pieces(archive(code, "x", results, scheme)))
         again = b"".join(pieces(archive(code, "x", results, scheme)))
     assert data == again
-    held = Held(data)
+    held = MemorySource(data)
     found = kpack.read_archive(held)
     assert {(one.name, one.target_id): content for one, content in kpack.contents(held, found)} == TWO
     # apart from our reader: the table is where the header says, and is all that is there

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
 from rocwheel.wheels.canonicalize import normalise
-from rocwheel.wheels.diff.model import Change
+from rocwheel.wheels.diff.model import ValueChange
 from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
 from rocwheel_samples.code_object import code_object, metadata
@@ -67,7 +67,7 @@ def test_files_added_removed_changed_and_moved_are_told(tmp_path: Path) -> None:
         ("empty", 0, None),
         ("d", None, 4),
     }
-    assert found.moved == (Change(what="moved", before="old/c", after="new/c"),)
+    assert found.moved == (ValueChange(what="moved", before="old/c", after="new/c"),)
     assert summary(found) == "files: 1 changed, 1 added, 2 removed, 1 moved"
 
 
@@ -119,7 +119,7 @@ def test_kernels_that_came_went_and_changed_are_told_by_target(libraries: tuple[
         assert list(changed) == ["other", "wide"]
         assert changed["other"].instructions
         assert not changed["other"].numbers
-        assert Change(what="lds", before="256", after="512") in changed["wide"].numbers
+        assert ValueChange(what="lds", before="256", after="512") in changed["wide"].numbers
     assert "kernels: 4 changed, 2 added, 2 removed" in summary(found)
     assert "GPU code: gfx1100, gfx90a" in summary(found)
     told = "\n".join(lines(found))
@@ -145,7 +145,7 @@ def test_symbols_needed_libraries_and_sections_of_a_library_are_compared(
     plain = compile_library(tmp_path / "plain", ["gfx1100"])
     (file,) = diff(plain, linked).files
     assert {change.what for change in file.changes} >= {"soname", "runpath"}
-    assert Change(what="runpath", before="", after="$ORIGIN") in file.changes
+    assert ValueChange(what="runpath", before="", after="$ORIGIN") in file.changes
 
 
 def test_a_right_that_a_segment_loses_is_told(libraries: tuple[Path, Path], tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_code_that_moved_into_kpack_archives_is_moved_not_removed(tmp_path: Path
     for after, there in ((host, ", not in this wheel"), (whole, "")):
         (changed,) = [file for file in diff(fat, after).files if file.path == "small/lib/x.so"]
         assert changed.code == ()  # the same code objects, or none that can be compared
-        assert changed.changes[0] == Change(
+        assert changed.changes[0] == ValueChange(
             what="GPU code",
             before="in the file",
             after=f"in kpack archives (../.kpack/x_@GFXARCH@.kpack{there})",

@@ -17,7 +17,7 @@ from rocbase.errors import CheckError
 from rocbase.files.bounds import METADATA
 from rocwheel.wheels.index.examine import examine, wheel_name
 from rocwheel.wheels.index.look import MOST_DEEP, look, scan
-from rocwheel.wheels.index.model import MARKER, Problem, Seen
+from rocwheel.wheels.index.model import MARKER, FileFingerprint, Problem
 from rocwheel.wheels.index.write import write
 from rocwheel_samples.fatbin import entry_id, gpu_elf, plain_bundle
 from rocwheel_samples.index_making import anchors, index, make_wheel, page
@@ -29,7 +29,7 @@ NAME = "bad-1.0-py3-none-any.whl"
 def problem(folder: Path, name: str = NAME) -> str:
     """Why a file is left out."""
     told = (folder / name).stat(follow_symlinks=False)
-    found = examine(folder, Seen(name, told.st_size, told.st_mtime_ns, told.st_ino))
+    found = examine(folder, FileFingerprint(name, told.st_size, told.st_mtime_ns, told.st_ino))
     assert isinstance(found, Problem)
     return found.what
 
@@ -149,7 +149,7 @@ def test_any_damage_is_told_and_never_crashes(tmp_path: Path, noise: bytes, begi
     data = make_wheel(tmp_path / "good", "bad", targets=("gfx1100",)).read_bytes()
     (tmp_path / NAME).write_bytes(data[:begin] + noise + data[begin + length :])
     told = (tmp_path / NAME).stat()
-    found = examine(tmp_path, Seen(NAME, told.st_size, told.st_mtime_ns, told.st_ino))
+    found = examine(tmp_path, FileFingerprint(NAME, told.st_size, told.st_mtime_ns, told.st_ino))
     assert not isinstance(found, Problem) or "a fault of rocwheel" not in found.what
 
 

@@ -11,10 +11,10 @@ import pytest
 from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.lint.judge import judge
 from rocwheel.wheels.lint.linking import linking_findings, machine_findings, policy_findings
-from rocwheel.wheels.lint.model import Finding, Grade
-from rocwheel.wheels.metadata import RECORD, Row, record_bytes
+from rocwheel.wheels.lint.model import Grade, LintFinding
+from rocwheel.wheels.metadata import RECORD, RecordRow, record_bytes
 from rocwheel.wheels.needed import Linkage, linkage_of
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, host_elf, plain_bundle
 from rocwheel_samples.wheel_making import FILES, small_wheel
 
@@ -41,12 +41,12 @@ def wheel(folder: Path, files: dict[str, bytes], tag: str = TAG) -> Path:
     out = folder / f"small-1.0-{tag}.whl"
     words = {path: data.replace(TAG.encode(), tag.encode()) for path, data in WORDS.items()}
     write_wheel(
-        out, [File(path=path, content=data) for path, data in (words | files).items()], epoch=315532800
+        out, [WheelFile(path=path, content=data) for path, data in (words | files).items()], epoch=315532800
     )
     return out
 
 
-def told(findings: list[Finding]) -> list[tuple[str, str]]:
+def told(findings: list[LintFinding]) -> list[tuple[str, str]]:
     return [(str(one.grade), one.kind) for one in findings]
 
 
@@ -140,7 +140,7 @@ def test_extensions_of_another_python_are_an_error(
 def make_pure(folder: Path, program: str) -> Path:
     """A pure wheel with a PE file at a path."""
     files = FILES | {program: b"MZ" + bytes(62)}
-    rows = [Row(path=path, sha256=None, size=None) for path in files]
+    rows = [RecordRow(path=path, sha256=None, size=None) for path in files]
     return small_wheel(folder, files | {"small-1.0.dist-info/RECORD": record_bytes(rows)})
 
 
@@ -158,7 +158,7 @@ def test_programs_to_run_and_libraries_of_windows_are_machine_code(tmp_path: Pat
 def test_machine_code_in_a_pure_wheel_is_an_error(tmp_path: Path) -> None:
     library = link(tmp_path, "libhelp.so").read_bytes()
     files = FILES | {"small/libhelp.so": library}
-    rows = [Row(path=path, sha256=None, size=None) for path in files]
+    rows = [RecordRow(path=path, sha256=None, size=None) for path in files]
     pure = small_wheel(tmp_path, files | {"small-1.0.dist-info/RECORD": record_bytes(rows)})
     assert ("error", "WHEEL") in told(judge(pure)) and ("error", "platform tag") in told(judge(pure))
 
@@ -166,8 +166,8 @@ def test_machine_code_in_a_pure_wheel_is_an_error(tmp_path: Path) -> None:
 def test_record_is_compared_with_the_files(tmp_path: Path) -> None:
     rows = record_bytes(
         [
-            Row(path="small/__init__.py", sha256="0" * 64, size=12),
-            Row(path="gone.py", sha256="1" * 64, size=1),
+            RecordRow(path="small/__init__.py", sha256="0" * 64, size=12),
+            RecordRow(path="gone.py", sha256="1" * 64, size=1),
         ]
     )
     found = judge(small_wheel(tmp_path, FILES | {f"small-1.0.dist-info/{RECORD}": rows}))

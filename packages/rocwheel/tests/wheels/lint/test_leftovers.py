@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rocwheel.wheels.lint.leftovers import Leftover, Search, the_leftovers
+from rocwheel.wheels.lint.leftovers import Leftover, LeftoverSearch, the_leftovers
 from rocwheel.wheels.lint.model import Grade
 
 RULES = {rule.name: rule for rule in the_leftovers().leftovers}
 
 
 def found(data: bytes, *cuts: int) -> dict[str, str]:
-    search = Search("x.so")
+    search = LeftoverSearch("x.so")
     places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for begin, end in pairwise(places):
         search.feed(data[begin:end])
@@ -33,7 +33,7 @@ def test_it_is_found_wherever_the_pieces_are_cut(name: str, before: bytes, cuts:
 
 
 def test_a_secret_is_an_error_and_is_not_shown() -> None:
-    search = Search("x.so")
+    search = LeftoverSearch("x.so")
     search.feed(b"\0AKIAIOSFODNN7EXAMPLE\0")
     (one,) = search.findings()
     assert one.grade is Grade.ERROR

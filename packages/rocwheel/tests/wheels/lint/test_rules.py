@@ -14,23 +14,23 @@ from rocbase.errors import InputError
 from rocwheel.wheels.lint import judge, linking, words
 from rocwheel.wheels.lint.junit import junit
 from rocwheel.wheels.lint.leftovers import the_leftovers
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 from rocwheel.wheels.lint.rules import PROFILES, Linted, Profile, graded, lint, rules_of, slug, the_rules
 from rocwheel.wheels.lint.sarif import sarif
 from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import small_wheel
 
 FOUND = (
-    Finding(
+    LintFinding(
         grade=Grade.WARNING, kind="search path", path="x/a b.so", what="it looks in /opt", next_step="link"
     ),
-    Finding(grade=Grade.ERROR, kind="RECORD", path="", what="a hash <differs> & more"),
-    Finding(grade=Grade.NOTE, kind="platform tag", path="", what="no policy is known"),
+    LintFinding(grade=Grade.ERROR, kind="RECORD", path="", what="a hash <differs> & more"),
+    LintFinding(grade=Grade.NOTE, kind="platform tag", path="", what="no policy is known"),
 )
 HOSTILE = replace(FOUND[1], path="x/\x00\x1b]0;\udcff\ufffe.so", what="]]><failure/>\x01")
 
 
-def linted(*found: Finding, profile: Profile = "index") -> Linted:
+def linted(*found: LintFinding, profile: Profile = "index") -> Linted:
     return Linted(path=Path("dist/x y-1-py3-none-any.whl"), findings=graded(found, profile))
 
 
@@ -64,14 +64,14 @@ def test_a_trace_of_the_building_machine_is_graver_where_builds_must_be_alike() 
     traces = [one.name for one in the_leftovers().leftovers if one.grade == "trace"]
     assert traces
     for kind in traces:
-        one = Finding(grade=Grade.NOTE, kind=kind, path="x", what="/home/me")
+        one = LintFinding(grade=Grade.NOTE, kind=kind, path="x", what="/home/me")
         told = [graded([one], profile)[0].grade for profile in PROFILES]
         assert told == [Grade.NOTE, Grade.WARNING, Grade.WARNING]
 
 
 def test_a_secret_is_an_error_in_every_profile() -> None:
     secrets = [one.name for one in the_leftovers().leftovers if one.grade == "secret"]
-    found = [Finding(grade=Grade.ERROR, kind=kind, path="x", what="a key") for kind in secrets]
+    found = [LintFinding(grade=Grade.ERROR, kind=kind, path="x", what="a key") for kind in secrets]
     assert all(one.grade is Grade.ERROR for profile in PROFILES for one in graded(found, profile))
 
 

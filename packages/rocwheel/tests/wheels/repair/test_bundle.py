@@ -21,7 +21,7 @@ from rocbase.errors import CheckError, InputError
 from rocwheel.cli import cli
 from rocwheel.wheels.needed import linkage_of
 from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
-from rocwheel.wheels.write import File
+from rocwheel.wheels.write import WheelFile
 from rocwheel_samples.fake_rocm import NATIVE, compile_library, make_rocm, make_wheel, use
 
 
@@ -323,8 +323,11 @@ def write_pure_wheel() -> Callable[[Path], Path]:
 
         info = "pure-1.0.dist-info"
         out = folder / "pure-1.0-py3-none-any.whl"
-        files = [File(path="pure.py", content=b""), File(path=f"{info}/METADATA", content=b"Name: pure\n")]
-        write_wheel(out, [*files, File(path=f"{info}/WHEEL", content=b"Wheel-Version: 1.0\n")], epoch=0)
+        files = [
+            WheelFile(path="pure.py", content=b""),
+            WheelFile(path=f"{info}/METADATA", content=b"Name: pure\n"),
+        ]
+        write_wheel(out, [*files, WheelFile(path=f"{info}/WHEEL", content=b"Wheel-Version: 1.0\n")], epoch=0)
         return out
 
     return write
@@ -339,7 +342,7 @@ def test_another_librarys_folder_in_the_wheel_is_kept_in_the_rpath(
     )
     code = NATIVE + "int help(void); int helped(void) { return help(); }"
     needs = ("librocblas.so.4", "libamdhip64.so.6", str(helper))
-    file = File(path="needy/lib/libhelper.so.1", content=helper)
+    file = WheelFile(path="needy/lib/libhelper.so.1", content=helper)
     wheel = make_wheel(tmp_path / "wheel", rocm, code=code, needs=needs, files=(file,))
     made = bundle(wheel, request, tmp_path / "out", epoch=0)
     native = linkage_of(unpacked(made.path, tmp_path / "site") / "needy/_native.so")
@@ -368,7 +371,7 @@ def test_only_the_libraries_that_are_meant_are_served(
     other = compile_library(
         tmp_path / "_other.so", "int cuda(void); int other(void) { return cuda(); }", needs=(cuda,)
     )
-    file = File(path="needy/_other.so", content=other)
+    file = WheelFile(path="needy/_other.so", content=other)
     wheel = make_wheel(tmp_path / "wheel", rocm, files=(file,))
     assert [one.name for one in plan_for(wheel, request).missing] == ["libcudart.so.12"]
     only = replace(request, only=("_native.so",))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.needed import Library, Linkage
+from rocwheel.wheels.needed import Linkage, NeededLibrary
 from rocwheel.wheels.repair import Request
 from rocwheel.wheels.repair.facts import the_facts
 from rocwheel.wheels.repair.reads import Gathered, gather
@@ -30,7 +30,7 @@ def gathered(rocm: Path, library: bytes, *targets: str) -> Gathered:
     path = rocm / "lib/libx.so.1"
     path.write_bytes(library)
     linkage = Linkage(needed=(), machine=62)
-    one = Library(name=path.name, path=path, linkage=linkage)
+    one = NeededLibrary(name=path.name, path=path, linkage=linkage)
     return gather([one], Request(targets=targets), the_facts(), "small/_rocm/lib")
 
 

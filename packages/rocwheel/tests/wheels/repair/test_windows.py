@@ -17,7 +17,7 @@ from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
 from rocwheel.wheels.repair.dlls import dll_names_in, imports
 from rocwheel.wheels.repair.windows import with_hook
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel_samples.tables import each
 
 
@@ -83,10 +83,10 @@ def wheel(rocm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = folder / "needy-1.0-cp311-cp311-win_amd64.whl"
     init = b'"""Needy."""\n\nfrom __future__ import annotations\n\nfrom needy import _native\n'
     files = [
-        File(path="needy/__init__.py", content=init),
-        File(path="needy/_native.pyd", content=native),
-        File(path=f"{info}/METADATA", content=b"Metadata-Version: 2.1\nName: needy\nVersion: 1.0\n"),
-        File(
+        WheelFile(path="needy/__init__.py", content=init),
+        WheelFile(path="needy/_native.pyd", content=native),
+        WheelFile(path=f"{info}/METADATA", content=b"Metadata-Version: 2.1\nName: needy\nVersion: 1.0\n"),
+        WheelFile(
             path=f"{info}/WHEEL",
             content=b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-win_amd64\n",
         ),

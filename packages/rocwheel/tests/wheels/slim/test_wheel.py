@@ -19,7 +19,7 @@ from rocwheel.cli.slim import command
 from rocwheel.wheels.archive import Deflated
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.code_objects import code_objects
-from rocwheel.wheels.metadata import Row, read_record, record_bytes
+from rocwheel.wheels.metadata import RecordRow, read_record, record_bytes
 from rocwheel.wheels.slim import slim
 from rocwheel.wheels.slim.wheel import slim_version
 from rocwheel_samples.fatbin import compressed_bundle, entry_id, gpu_elf, plain_bundle
@@ -311,7 +311,7 @@ def test_a_kpack_archive_for_several_gpus_stays_with_a_word(tmp_path: Path) -> N
 def test_a_library_is_inflated_once_for_its_code_and_for_record(
     tmp_path: Path, library: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Row(path="small/lib.so", sha256=hashlib.sha256(library).hexdigest())
+    told = RecordRow(path="small/lib.so", sha256=hashlib.sha256(library).hexdigest())
     record = {"small-1.0.dist-info/RECORD": record_bytes([told])}
     wheel = small_wheel(tmp_path, {**FILES, "small/lib.so": library, **record})
     inflated: list[str] = []
@@ -336,7 +336,9 @@ def test_a_wheel_whose_record_contradicts_its_files_is_refused(
         "small/other.co": code("gfx803"),
         "small/k.co": code("gfx1151"),
     }
-    told = [Row(path=name, sha256=hashlib.sha256(content).hexdigest()) for name, content in files.items()]
+    told = [
+        RecordRow(path=name, sha256=hashlib.sha256(content).hexdigest()) for name, content in files.items()
+    ]
     record = "small-1.0.dist-info/RECORD"
     sound = small_wheel(tmp_path / "1", {**files, record: record_bytes(told)})
     assert slim(sound, ["gfx1151"], epoch=0).out.is_file()

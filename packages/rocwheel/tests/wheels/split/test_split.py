@@ -23,7 +23,7 @@ from rocwheel.wheels.slim import slim
 from rocwheel.wheels.split.manifest import NAME, NEUTRAL
 from rocwheel.wheels.split.merge import merge_wheels
 from rocwheel.wheels.split.wheel import split_wheel
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, pe_file, plain_bundle
 from rocwheel_samples.hip_compiler import compile_library
 from rocwheel_samples.wheel_making import FILES, METADATA, small_wheel
@@ -171,7 +171,7 @@ def test_code_that_cannot_be_taken_out_stays_and_is_told(tmp_path: Path) -> None
     assert set(found.left) == {"small/a.dll", "small/b.co"}
 
 
-def changed(piece: Path, out: Path, change: Callable[[File], File | None]) -> Path:
+def changed(piece: Path, out: Path, change: Callable[[WheelFile], WheelFile | None]) -> Path:
     """The piece with each file as `change` makes it."""
     path = out / piece.name
     with open_wheel(piece) as files:
@@ -180,10 +180,10 @@ def changed(piece: Path, out: Path, change: Callable[[File], File | None]) -> Pa
 
 
 def test_code_that_was_changed_or_lost_is_found(parts: dict[str, Path], tmp_path: Path) -> None:
-    def flip(file: File) -> File:
+    def flip(file: WheelFile) -> WheelFile:
         return replace(file, content=file.read()[:-1] + b"x") if file.path.endswith(".co") else file
 
-    def lose(file: File) -> File | None:
+    def lose(file: WheelFile) -> WheelFile | None:
         return None if ".co" in file.path else file
 
     for change in (flip, lose):
@@ -195,7 +195,7 @@ def test_code_that_was_changed_or_lost_is_found(parts: dict[str, Path], tmp_path
 def test_a_neutral_wheel_that_was_changed_does_not_pass_for_the_original(
     parts: dict[str, Path], tmp_path: Path
 ) -> None:
-    def change(file: File) -> File:
+    def change(file: WheelFile) -> WheelFile:
         return replace(file, content=b"answer = 43\n") if file.path == "small/__init__.py" else file
 
     wrong = changed(parts[NEUTRAL], tmp_path, change)
@@ -221,7 +221,7 @@ def numbers(data: object) -> Iterator[tuple[dict[str, object], str]]:
 def test_a_manifest_that_lies_is_told_or_makes_no_difference(
     parts: dict[str, Path], tmp_path: Path, place: int, value: int
 ) -> None:
-    def lie(file: File) -> File:
+    def lie(file: WheelFile) -> WheelFile:
         if not file.path.endswith(NAME):
             return file
         manifest = json.loads(file.read())

@@ -72,7 +72,7 @@ class Other(Frozen):
     speed: tuple[str, ...]
 
 
-class Table(Frozen):
+class MachineCodeTable(Frozen):
     """machine_code.toml."""
 
     llvm: Llvm
@@ -135,11 +135,11 @@ class Concern:
 
 
 @cache
-def table() -> Table:
+def table() -> MachineCodeTable:
     """The rules, of the topmost catalog that has them. Raises InputError where they are not sound."""
     reader = Reader(data_folders())
     path = reader.layers(TABLE)[-1]
-    return parse(Table, reader.data(path), path)
+    return parse(MachineCodeTable, reader.data(path), path)
 
 
 @cache

@@ -29,7 +29,7 @@ _PLACE = re.compile(rb" ([0-9A-F]{8,16}): ([0-9A-F ]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class InstructionDifference:
     """The instruction at an address as both processors take it; "" where one has none that begins there."""
 
     address: int
@@ -54,7 +54,7 @@ class Function:
     concerns: set[int] = field(default_factory=set)
     leaves: bool = False
     listed: bool = False
-    examples: list[Difference] = field(default_factory=list)
+    examples: list[InstructionDifference] = field(default_factory=list)
 
 
 class Comparison:
@@ -159,7 +159,9 @@ class Comparison:
         function = self.function_at(address)
         function.differing += 1
         if len(function.examples) < EXAMPLES:
-            function.examples.append(Difference(address=address, code=_told(ours), on=_told(theirs)))
+            function.examples.append(
+                InstructionDifference(address=address, code=_told(ours), on=_told(theirs))
+            )
 
 
 class _Search:

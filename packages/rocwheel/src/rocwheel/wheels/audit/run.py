@@ -29,7 +29,7 @@ class Audited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class AuditReport:
     """What was found: code for `code`, were it run `on` another target, read with `llvm`.
 
     `unread` says which code was seen and cannot be read: whether some of it is for that target is not known.
@@ -102,7 +102,7 @@ def audit_override(
     *,
     llvm: Path | None = None,
     tell: Callable[[int, int], object] = lambda done, total: None,
-) -> Report:
+) -> AuditReport:
     """Judge every kernel for the target `code` in `path` as if it ran on the target `on`.
 
     Both may be any name of a GPU, and have modes: gfx90a:xnack-. `llvm` is the folder of LLVM's tools, else
@@ -135,7 +135,9 @@ def audit_override(
             )
         )
     tell(total, total)
-    return Report(code=code, on=on, llvm=disassembler, objects=tuple(objects), unread=tuple(unseen.reasons))
+    return AuditReport(
+        code=code, on=on, llvm=disassembler, objects=tuple(objects), unread=tuple(unseen.reasons)
+    )
 
 
 def _is_for(one: CodeObject, code: str) -> bool:

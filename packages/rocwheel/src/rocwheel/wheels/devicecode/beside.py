@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rocbase.errors import CheckError
 from rocwheel.wheels.members import Member
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class _Beside(NamedTuple):
     pipe: int
 
 
-def read_beside(members: Sequence[Member], read: Callable[[Source], T]) -> dict[int, T]:
+def read_beside(members: Sequence[Member], read: Callable[[ByteSource], T]) -> dict[int, T]:
     """What `read` gives of the large members of a wheel, by their numbers among `members`.
 
     Empty where it would gain nothing: fewer than two large ones, one processor, other threads (a copy of this
@@ -82,7 +82,7 @@ def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> lis
     return [sorted(one) for _, one in shares]
 
 
-def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[Source], T]) -> _Beside:
+def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[ByteSource], T]) -> _Beside:
     import pickle  # small files do without, and a copy of this process has it then
 
     ours, its = os.pipe()

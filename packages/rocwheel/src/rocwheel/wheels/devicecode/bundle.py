@@ -16,7 +16,7 @@ from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, MOST_KEPT, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.unpacking import Unpacking, unsound
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 MAGIC = BUNDLE
 COMPRESSED_MAGIC = COMPRESSED
@@ -47,7 +47,7 @@ _PACKED_MAGIC: dict[Compression, bytes] = {"zlib": b"\x78", "zstd": b"\x28\xb5\x
 _METHODS: dict[int, Compression] = {0: "zlib", 1: "zstd"}
 
 
-class Entry(NamedTuple):
+class BundleEntry(NamedTuple):
     """One code object of a bundle. `target` is empty for the host's entry.
 
     `offset` and `size` are in bytes of the bundle, unpacked. `header` is what the code object says of itself;
@@ -80,14 +80,14 @@ class Bundle(NamedTuple):
     version: int
     header_size: int
     unpacked_size: int
-    entries: tuple[Entry, ...]
+    entries: tuple[BundleEntry, ...]
 
     @property
     def end(self) -> int:
         return self.offset + self.size
 
     @property
-    def code(self) -> tuple[Entry, ...]:
+    def code(self) -> tuple[BundleEntry, ...]:
         """The entries that hold code for a GPU."""
         return tuple(entry for entry in self.entries if entry.target)
 
@@ -98,7 +98,7 @@ def is_bundle(head: bytes) -> bool:
 
 
 def read_bundle(
-    source: Source, offset: int, end: int, *, hashes: bool = False, heads: bool = False
+    source: ByteSource, offset: int, end: int, *, hashes: bool = False, heads: bool = False
 ) -> Bundle:
     """The bundle at `offset`, of which bytes up to `end` may be part; raises as `read_bundles` does.
 
@@ -122,7 +122,7 @@ def read_bundle(
     )
 
 
-def is_packed(source: Source, offset: int, end: int) -> bool:
+def is_packed(source: ByteSource, offset: int, end: int) -> bool:
     """Whether the word for a compressed bundle at `offset` stands before packed data, or before a newer form.
 
     8 bytes of it are there.
@@ -136,8 +136,10 @@ def is_packed(source: Source, offset: int, end: int) -> bool:
 
 
 def contents(
-    source: Source, bundle: Bundle, wanted: Callable[[Entry], bool] = lambda entry: bool(entry.target)
-) -> Iterator[tuple[Entry, bytes]]:
+    source: ByteSource,
+    bundle: Bundle,
+    wanted: Callable[[BundleEntry], bool] = lambda entry: bool(entry.target),
+) -> Iterator[tuple[BundleEntry, bytes]]:
     """The entries of a bundle that are wanted, with their bytes, in the order in which they lie there."""
     place = source.window(bundle.offset, bundle.size)
     read = _unpacking(source, bundle).read_at if bundle.compression else place.read_at
@@ -161,7 +163,7 @@ _ReadAt = Callable[[int, int], bytes]
 """Exactly so many bytes at an offset in a plain bundle; of one that is being unpacked only ever forward."""
 
 
-def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[tuple[BundleEntry, ...], int]:
     """The entries of a plain bundle of at most `size` bytes, and the size of its header.
 
     `opened` begins to read it anew.
@@ -176,7 +178,7 @@ def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[
     return tuple(one._replace(header=headers.get(one.id)) for one in entries), header_size
 
 
-def _check_order(entries: Sequence[Entry], header_size: int, size: int, subject: str) -> None:
+def _check_order(entries: Sequence[BundleEntry], header_size: int, size: int, subject: str) -> None:
     """Raise CheckError where entries overlap, or lie outside a plain bundle of at most `size` bytes."""
     end = header_size
     for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
@@ -190,7 +192,7 @@ def _check_order(entries: Sequence[Entry], header_size: int, size: int, subject:
             end = entry.offset + entry.size
 
 
-def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, ...], int]:
+def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[BundleEntry, ...], int]:
     data, position = b"", 0
 
     def take(count: int) -> bytes:
@@ -208,7 +210,7 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, .
     count = int.from_bytes(take(8), "little")
     if count > MOST_ENTRIES:
         raise unsound(subject, f"a bundle claims {count:,} entries")
-    found: dict[str, Entry] = {}
+    found: dict[str, BundleEntry] = {}
     for _ in range(count):
         offset, length, id_length = struct.unpack("<QQQ", take(24))
         if id_length > LONGEST_ID:
@@ -217,11 +219,11 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[Entry, .
         target, features = parse_entry_id(name, subject) or ("", ())
         if name in found:
             raise unsound(subject, f"a bundle holds {name} twice")
-        found[name] = Entry(id=name, target=target, features=features, offset=offset, size=length)
+        found[name] = BundleEntry(id=name, target=target, features=features, offset=offset, size=length)
     return tuple(found.values()), position
 
 
-def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
+def _header(entry: BundleEntry, head: bytes, subject: str) -> GpuHeader | None:
     """What the code object says, if anything. Raises CheckError where the entry says another thing."""
     if "-spirv64-" in entry.id:
         return None  # SPIR-V is not ELF; the runtime compiles it for the GPU that it meets
@@ -237,7 +239,7 @@ def _header(entry: Entry, head: bytes, subject: str) -> GpuHeader | None:
     return header
 
 
-def read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, int]:
+def read_packed_header(source: ByteSource, offset: int, end: int) -> tuple[Bundle, int]:
     """What a compressed bundle's header says, as one without entries, and the hash of its content."""
     subject = source.subject
     if end - offset < 8:
@@ -271,7 +273,7 @@ def read_packed_header(source: Source, offset: int, end: int) -> tuple[Bundle, i
     return bundle, expected
 
 
-def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
+def _read_compressed(source: ByteSource, offset: int, end: int, hashes: bool, heads: bool) -> Bundle:
     subject = source.subject
     bundle, expected = read_packed_header(source, offset, end)
     unpacked_size = bundle.unpacked_size
@@ -291,7 +293,7 @@ def _read_compressed(source: Source, offset: int, end: int, hashes: bool, heads:
     return bundle._replace(entries=entries)
 
 
-def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:
+def _unpacking(source: ByteSource, bundle: Bundle, *, hashes: bool = False, heads: bool = False) -> Unpacking:
     packed = source.window(bundle.offset + bundle.header_size, bundle.size - bundle.header_size)
     # version 1 does not say where its data end: padding may follow
     padded = bundle.version == 1
@@ -300,7 +302,7 @@ def _unpacking(source: Source, bundle: Bundle, *, hashes: bool = False, heads: b
     )
 
 
-def _end_of_version_1(source: Source, position: int, end: int) -> int:
+def _end_of_version_1(source: ByteSource, position: int, end: int) -> int:
     """A bundle of version 1 does not say its size; like clang, look for where the next one begins."""
     held = b""
     for data in source.chunks(position, end - position):

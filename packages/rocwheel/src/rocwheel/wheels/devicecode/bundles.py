@@ -22,9 +22,9 @@ from rocwheel.wheels.devicecode.bundle import (
     read_bundle,
     read_packed_header,
 )
-from rocwheel.wheels.devicecode.in_turn import Job, in_turn
+from rocwheel.wheels.devicecode.in_turn import MemoryJob, in_turn
 from rocwheel.wheels.devicecode.unpacking import Rooms, told_size, unsound
-from rocwheel.wheels.source import CHUNK, Held, Source
+from rocwheel.wheels.source import CHUNK, ByteSource, MemorySource
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -43,9 +43,9 @@ class Ahead:
     Nothing but the time depends on it, but that what is unpacked in vain counts as work on the file.
     """
 
-    def __init__(self, source: Source, *, hashes: bool) -> None:
+    def __init__(self, source: ByteSource, *, hashes: bool) -> None:
         self.rooms = Rooms()
-        self._source: Source | None = source
+        self._source: ByteSource | None = source
         self._budget, self._subject = source.budget, source.subject
         self._hashes = hashes
         self._pool: ThreadPoolExecutor | None = None
@@ -90,7 +90,7 @@ class Ahead:
         self._begun[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
 
     def _read(self, offset: int, data: memoryview) -> Bundle | None:
-        held = Held(data, self._budget, self._subject)
+        held = MemorySource(data, self._budget, self._subject)
         job = beside_others(held, 0, held.size, self._hashes, self.rooms)
         return job.run()._replace(offset=offset) if job else None
 
@@ -103,7 +103,7 @@ class Ahead:
 
 
 def read_bundles(
-    source: Source,
+    source: ByteSource,
     begin: int,
     end: int,
     *,
@@ -122,14 +122,16 @@ def read_bundles(
 
 
 def read_one(
-    source: Source, offset: int, end: int, *, hashes: bool, heads: bool, ahead: Ahead | None
+    source: ByteSource, offset: int, end: int, *, hashes: bool, heads: bool, ahead: Ahead | None
 ) -> Bundle:
     """The bundle at `offset`, which `ahead` may have read; as `read_bundle`."""
     found = ahead.take(offset, end) if ahead else None
     return found or read_bundle(source, offset, end, hashes=hashes, heads=heads)
 
 
-def beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Rooms) -> Job[Bundle] | None:
+def beside_others(
+    source: ByteSource, offset: int, end: int, hashes: bool, rooms: Rooms
+) -> MemoryJob[Bundle] | None:
     """The reading of a compressed bundle from memory; None for what is none, is large, or does not say so."""
     if source.read_at(offset, min(len(COMPRESSED_MAGIC), end - offset)) != COMPRESSED_MAGIC:
         return None
@@ -150,12 +152,12 @@ def beside_others(source: Source, offset: int, end: int, hashes: bool, rooms: Ro
                 plain.check_hash(expected)
         return bundle._replace(entries=entries)
 
-    return Job(bundle.size + size, bundle.end, read)
+    return MemoryJob(bundle.size + size, bundle.end, read)
 
 
 def _readings(
-    source: Source, begin: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None
-) -> Iterator[Job[Bundle]]:
+    source: ByteSource, begin: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None
+) -> Iterator[MemoryJob[Bundle]]:
     rooms = ahead.rooms if ahead else Rooms()
     position = _next_bundle(source, begin, begin, end)
     while position is not None:
@@ -164,16 +166,16 @@ def _readings(
 
 
 def _reading(
-    source: Source, offset: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None, rooms: Rooms
-) -> Job[Bundle]:
+    source: ByteSource, offset: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None, rooms: Rooms
+) -> MemoryJob[Bundle]:
     known = ahead.take(offset, end) if ahead else None
     if known is None and not heads and (job := beside_others(source, offset, end, hashes, rooms)):
         return job
     bundle = known or read_bundle(source, offset, end, hashes=hashes, heads=heads)
-    return Job(0, bundle.end, lambda: bundle)
+    return MemoryJob(0, bundle.end, lambda: bundle)
 
 
-def _next_bundle(source: Source, begin: int, position: int, end: int) -> int | None:
+def _next_bundle(source: ByteSource, begin: int, position: int, end: int) -> int | None:
     """Where the next bundle begins: a whole page from `begin`, else at the next byte that is not zero."""
     page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
     if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):

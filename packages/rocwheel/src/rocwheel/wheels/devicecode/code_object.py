@@ -10,7 +10,7 @@ from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.notes import NOTES, notes
 from rocwheel.wheels.elf import RELOCATABLE, Elf, Section
-from rocwheel.wheels.source import Held
+from rocwheel.wheels.source import MemorySource
 
 MOST_SYMBOLS = 2_000_000
 """More than these is no code object that a compiler wrote."""
@@ -49,7 +49,7 @@ class CodeFile:
         self._code = memoryview(code)
         self.subject = subject
         self.header: GpuHeader = gpu_header(code[:HEADER_SIZE], subject)
-        self._elf = Elf(Held(code, subject=subject))
+        self._elf = Elf(MemorySource(code, subject=subject))
         self.linked = self._elf.kind != RELOCATABLE
         self.sections = self._elf.sections
         if not self.sections:

@@ -14,7 +14,7 @@ from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.embedded import Embedded
 from rocwheel.wheels.devicecode.fatbin import NAMED_CODE, FatBinary, check_name, fat_binary, may_hold_code
 from rocwheel.wheels.members import Member, members, plain_head
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kpack import Archive, Packed
@@ -57,7 +57,7 @@ def fat_binaries(
     heads: bool = False,
     others: Callable[[Member], None] = lambda member: None,
     failed: Callable[[Member, CheckError], None] | None = None,
-) -> Iterator[tuple[Member, Source, FatBinary]]:
+) -> Iterator[tuple[Member, ByteSource, FatBinary]]:
     """The files with GPU code in a wheel, archive, folder or file; each with its content and what is there.
 
     `hashes` and `heads` are as for `fat_binary`. `others` gets the files that have none. Raises InputError
@@ -65,7 +65,7 @@ def fat_binaries(
     cannot be read is handed to that instead.
     """
 
-    def read(source: Source) -> FatBinary | None:
+    def read(source: ByteSource) -> FatBinary | None:
         return fat_binary(source, hashes=hashes, heads=heads)
 
     for member, known in _large_first(members(path), read):
@@ -108,7 +108,7 @@ def refuse_other(path: Path) -> None:
 
 
 def _large_first(
-    found: Iterator[Member], read: Callable[[Source], FatBinary | None]
+    found: Iterator[Member], read: Callable[[ByteSource], FatBinary | None]
 ) -> Iterator[tuple[Member, tuple[FatBinary | None] | None]]:
     """The members in their order, with what was read of a wheel's large ones in several processes."""
     first = next(found, None)
@@ -210,7 +210,7 @@ def _wanted(
     return lambda one: wanted(told[one])
 
 
-def _named(ids: Collection[str]) -> Callable[[offload.Entry], bool]:
+def _named(ids: Collection[str]) -> Callable[[offload.BundleEntry], bool]:
     return lambda entry: entry.id in ids
 
 

@@ -21,7 +21,7 @@ from rocwheel.wheels.devicecode.bundles import Ahead, read_one
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.marks import BUNDLE, COMPRESSED
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 if TYPE_CHECKING:
     from rocwheel.wheels.pe import Pe
@@ -51,7 +51,7 @@ class Embedded(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class EmbeddedFindings:
     """What was found, and why some of what was seen cannot be read."""
 
     code: list[Embedded] = field(default_factory=list)
@@ -65,14 +65,14 @@ def embedded(
     hashes: bool = False,
     heads: bool = False,
     ahead: Ahead | None = None,
-) -> Found:
+) -> EmbeddedFindings:
     """The code in a file's sections but for the spans (offset, size) that are `known`.
 
     `hashes` and `heads` are as for `read_bundle`; `ahead` may have read some of it. Raises CheckError for
     more pieces than a real file has.
     """
     read = partial(read_one, hashes=hashes, heads=heads, ahead=ahead)
-    found = Found()
+    found = EmbeddedFindings()
     names = _Names(file)
     count = 0
     for begin, end in _searched(file, known):
@@ -143,7 +143,7 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _piece(
-    source: Source, at: int, end: int, section: str, read: Callable[[Source, int, int], Bundle]
+    source: ByteSource, at: int, end: int, section: str, read: Callable[[ByteSource, int, int], Bundle]
 ) -> tuple[Embedded | None, int]:
     """The code at a mark, and where to look on; None where it is but the word for it.
 
@@ -168,14 +168,16 @@ def _is_plain(head: bytes) -> bool:
     return 0 < count <= offload.MOST_ENTRIES and head[56:].startswith(_ENTRY_ID)
 
 
-def _code_object(source: Source, at: int, end: int, section: str, head: bytes) -> tuple[Embedded | None, int]:
+def _code_object(
+    source: ByteSource, at: int, end: int, section: str, head: bytes
+) -> tuple[Embedded | None, int]:
     if len(head) < HEADER_SIZE or int.from_bytes(head[18:20], "little") != 224:
         return None, at + 1
     size = _elf_size(source, at, head, end)
     return Embedded(section=section, offset=at, size=size, code=gpu_header(head, source.subject)), at + size
 
 
-def _elf_size(source: Source, at: int, head: bytes, end: int) -> int:
+def _elf_size(source: ByteSource, at: int, head: bytes, end: int) -> int:
     """How long an ELF file is: its tables lie at its end. Raises CheckError where it is cut short."""
     _, segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = (
         _LAYOUT.unpack_from(head, 24)

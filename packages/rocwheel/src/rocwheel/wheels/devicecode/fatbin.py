@@ -29,7 +29,7 @@ from rocwheel.wheels.devicecode.kpack_reference import Reference
 from rocwheel.wheels.elf import Elf, Pointer
 from rocwheel.wheels.formats import PE_MAGIC
 from rocwheel.wheels.marks import KPACK
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kpack import Archive
@@ -133,7 +133,7 @@ def check_name(path: str) -> None:
         )
 
 
-def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
+def fat_binary(source: ByteSource, *, hashes: bool = False, heads: bool = False) -> FatBinary | None:
     """The GPU code in one file; None where it has none.
 
     Raises CheckError where the file is damaged. Only headers are read, but of what is compressed, which is
@@ -146,7 +146,7 @@ def fat_binary(source: Source, *, hashes: bool = False, heads: bool = False) -> 
         return _read(source, _Reading(hashes=hashes, heads=False, ahead=ahead))
 
 
-def _read(source: Source, reading: _Reading) -> FatBinary | None:
+def _read(source: ByteSource, reading: _Reading) -> FatBinary | None:
     head = source.read_at(0, min(source.size, HEADER_SIZE))
     if is_gpu_elf(head):
         return FatBinary(size=source.size, lone=gpu_header(head, source.subject))
@@ -190,7 +190,7 @@ def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     return found if found.has_code or found.reference or found.unread or spans else None
 
 
-def reference_in(source: Source) -> Reference | None:
+def reference_in(source: ByteSource) -> Reference | None:
     """Where a library's code lies if that is in kpack archives; only that section is read.
 
     Raises CheckError where the file is damaged.
@@ -225,7 +225,7 @@ def _is_emptied(file: Elf | Pe) -> bool:
     return any(one.name == BUNDLES[:8] and not one.size for one in file.sections)
 
 
-def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], reading: _Reading) -> FatBinary:
+def _with_bundles(source: ByteSource, spans: tuple[tuple[int, int], ...], reading: _Reading) -> FatBinary:
     bundles = (
         bundle
         for begin, size in spans
@@ -234,7 +234,7 @@ def _with_bundles(source: Source, spans: tuple[tuple[int, int], ...], reading: _
     return FatBinary(size=source.size, spans=spans, bundles=tuple(bundles))
 
 
-def _host_file(source: Source, head: bytes) -> Elf | Pe | None:
+def _host_file(source: ByteSource, head: bytes) -> Elf | Pe | None:
     """The file as a library or program of a host that HIP runs on."""
     if head[:6] == elf.MAGIC_64:
         return Elf(source)

@@ -15,7 +15,7 @@ MOST_WAITING = 16
 """Results that may wait for one before them."""
 
 
-class Job(NamedTuple, Generic[T]):
+class MemoryJob(NamedTuple, Generic[T]):
     """Work that takes `memory` bytes while it lasts; with 0 it is done in the caller's thread.
 
     `end` is where what it reads ends.
@@ -26,7 +26,7 @@ class Job(NamedTuple, Generic[T]):
     run: Callable[[], T]
 
 
-def in_turn(jobs: Iterable[Job[T]], room: int, cores: int) -> Iterator[T]:
+def in_turn(jobs: Iterable[MemoryJob[T]], room: int, cores: int) -> Iterator[T]:
     """What the jobs give, in their order; those in threads take `room` bytes at most, but for one alone.
 
     `jobs` are asked for in the thread of the caller. Raises what a job raises, in its turn.

@@ -20,7 +20,7 @@ from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, GpuHeader, gpu_header
 from rocwheel.wheels.devicecode.msgpack_walk import MalformedError, Walk
 from rocwheel.wheels.devicecode.unpacking import Unpacking
 from rocwheel.wheels.marks import KPACK
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 MAGIC = KPACK
 VERSION = 1
@@ -110,7 +110,7 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read_archive(source: Source, *, heads: bool = False) -> Archive:
+def read_archive(source: ByteSource, *, heads: bool = False) -> Archive:
     """The archive in `source`, each code object unpacked and seen to be what the table says.
 
     With `heads` only the beginning of each is, which tells its target. Raises CheckError for what is no sound
@@ -129,7 +129,7 @@ def read_archive(source: Source, *, heads: bool = False) -> Archive:
 
 
 def contents(
-    source: Source, archive: Archive, wanted: Callable[[Packed], bool] = lambda one: True
+    source: ByteSource, archive: Archive, wanted: Callable[[Packed], bool] = lambda one: True
 ) -> Iterator[tuple[Packed, bytes]]:
     """The code objects that are wanted, with their bytes, in the order in which they lie there."""
     for one in archive.code:
@@ -148,7 +148,7 @@ def wrong(subject: str, why: str) -> CheckError:
     )
 
 
-def _header(source: Source) -> tuple[int, _Table]:
+def _header(source: ByteSource) -> tuple[int, _Table]:
     """Where the table begins, and what it says."""
     subject = source.subject
     if source.size < HEADER.size:
@@ -241,7 +241,7 @@ def _target(text: str) -> str:
     return ":".join((name, *sorted(features)))
 
 
-def _frames(source: Source, table: _Table, table_at: int) -> Iterator[tuple[int, int]]:
+def _frames(source: ByteSource, table: _Table, table_at: int) -> Iterator[tuple[int, int]]:
     """Offset and size of each zstd frame: their number comes first, and before each its size."""
     at, end = table.frames_at, table.frames_at + table.frames_size
     if at < HEADER.size or end > table_at or table.frames_size < _SIZE.size:
@@ -259,7 +259,7 @@ def _frames(source: Source, table: _Table, table_at: int) -> Iterator[tuple[int,
         at += size
 
 
-def _check_places(source: Source, places: Sequence[tuple[int, int]], table_at: int) -> None:
+def _check_places(source: ByteSource, places: Sequence[tuple[int, int]], table_at: int) -> None:
     last = HEADER.size
     for offset, size in sorted(places):
         if offset < last:
@@ -269,7 +269,7 @@ def _check_places(source: Source, places: Sequence[tuple[int, int]], table_at: i
         raise wrong(source.subject, f"its code ends at byte {last:,}, where its table is")
 
 
-def _placed(source: Source, table: _Table, places: Sequence[tuple[int, int]]) -> Iterator[_Placed]:
+def _placed(source: ByteSource, table: _Table, places: Sequence[tuple[int, int]]) -> Iterator[_Placed]:
     """Where the code of each row of the table lies, and its size unpacked."""
     sizes: dict[int, int] = {}
     for name, target_id, ordinal, told in table.rows:
@@ -288,7 +288,7 @@ def _offset(one: _Placed) -> int:
     return one[0][0]
 
 
-def _code(source: Source, scheme: Scheme, placed: Sequence[_Placed], heads: bool) -> Iterator[Packed]:
+def _code(source: ByteSource, scheme: Scheme, placed: Sequence[_Placed], heads: bool) -> Iterator[Packed]:
     """The code with its headers; what several rows name is unpacked once."""
     last, head, header = None, b"", None
     for place, name, target_id in placed:
@@ -317,8 +317,8 @@ def _code(source: Source, scheme: Scheme, placed: Sequence[_Placed], heads: bool
 
 
 def _opened(
-    source: Source, scheme: Scheme, place: tuple[int, int, int], *, heads: bool = False
-) -> Unpacking | Source:
+    source: ByteSource, scheme: Scheme, place: tuple[int, int, int], *, heads: bool = False
+) -> Unpacking | ByteSource:
     """Code by its offset, its size there, and its size unpacked."""
     offset, packed_size, size = place
     packed = source.window(offset, packed_size)

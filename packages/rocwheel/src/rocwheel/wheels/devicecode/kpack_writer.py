@@ -13,9 +13,9 @@ import zstandard
 from rocbase.errors import InputError
 from rocwheel.wheels.devicecode.kpack import ALIGNMENT, HEADER, MAGIC, VERSION, ZSTD, Scheme
 from rocwheel.wheels.devicecode.kpack_reference import Reference
-from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, held, pieces, whole, zeros
 from rocwheel.wheels.scratch import Scratch
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 ZSTD_LEVEL = 9
 """46 MB of code a second; level 19 packs 3 MB a second to nine tenths of the size."""
@@ -26,15 +26,15 @@ _SIZE = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class KpackCode:
     """A code object: the library that it is of (`lib/x.so#0`), its target (gfx90a:xnack-), its bytes."""
 
     name: str
     target_id: str
-    content: Source
+    content: ByteSource
 
 
-def archive(code: Sequence[Code], group: str, results: Scratch, scheme: Scheme = ZSTD) -> Joined:
+def archive(code: Sequence[KpackCode], group: str, results: Scratch, scheme: Scheme = ZSTD) -> Joined:
     """An archive of this code, in this order, as far as it is new in `results`.
 
     `group` names what the libraries belong to. Raises InputError for code that is too large.
@@ -68,7 +68,7 @@ def reference(told: Reference) -> bytes:
     return data
 
 
-def _frames(code: Sequence[Code], results: Scratch) -> tuple[list[Part], dict[str, Any]]:
+def _frames(code: Sequence[KpackCode], results: Scratch) -> tuple[list[BytePart], dict[str, Any]]:
     body = [held(_SIZE.pack(len(code)))]
     for one in code:
         frame = results.put(_zstd(one.content))
@@ -82,7 +82,7 @@ def _frames(code: Sequence[Code], results: Scratch) -> tuple[list[Part], dict[st
     return body, {"zstd_offset": ALIGNMENT, "zstd_size": sum(part.size for part in body)}
 
 
-def _as_they_are(code: Sequence[Code]) -> tuple[list[Part], dict[str, Any]]:
+def _as_they_are(code: Sequence[KpackCode]) -> tuple[list[BytePart], dict[str, Any]]:
     blobs, at = [], ALIGNMENT
     for one in code:
         blobs.append({"offset": at, "size": one.content.size})
@@ -90,7 +90,7 @@ def _as_they_are(code: Sequence[Code]) -> tuple[list[Part], dict[str, Any]]:
     return [whole(one.content) for one in code], {"blobs": blobs}
 
 
-def _zstd(content: Source) -> Iterator[bytes]:
+def _zstd(content: ByteSource) -> Iterator[bytes]:
     # two workers: the bytes are the same with any number of them, and the memory stays bounded
     packer = zstandard.ZstdCompressor(level=ZSTD_LEVEL, threads=2).compressobj(size=content.size)
     for piece in pieces(content):

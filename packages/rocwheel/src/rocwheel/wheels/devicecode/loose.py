@@ -54,7 +54,7 @@ def _check_pattern(text: str) -> str:
     return text
 
 
-class Kind(Frozen):
+class LooseKind(Frozen):
     """A kind of loose file.
 
     `code_at` is where in it a code object begins that names the GPU; None where its path does.
@@ -83,7 +83,7 @@ class Kind(Frozen):
 class LooseFile(Frozen):
     """loose_kernels.toml."""
 
-    kind: tuple[Kind, ...]
+    kind: tuple[LooseKind, ...]
 
 
 def loose(path: str, head: bytes = b"") -> Loose | None:
@@ -106,7 +106,7 @@ def loose(path: str, head: bytes = b"") -> Loose | None:
     return None
 
 
-def _of_code(kind: Kind, head: bytes) -> Loose | None:
+def _of_code(kind: LooseKind, head: bytes) -> Loose | None:
     """What the code object says that begins so; None where it names no known GPU."""
     if len(head) < HEADER_SIZE or not is_gpu_elf(head):
         return None
@@ -123,13 +123,13 @@ def _of_code(kind: Kind, head: bytes) -> Loose | None:
     )
 
 
-def kinds() -> tuple[Kind, ...]:
+def kinds() -> tuple[LooseKind, ...]:
     """Every kind that the catalog knows."""
     return tuple(kind for kind, _ in _patterns())
 
 
 @cache
-def _patterns() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+def _patterns() -> tuple[tuple[LooseKind, re.Pattern[str]], ...]:
     reader = Reader(data_folders())
     words = {
         "{target}": f"(?P<target>{any_machine()})",

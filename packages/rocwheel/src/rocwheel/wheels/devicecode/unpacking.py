@@ -9,7 +9,7 @@ from mmap import mmap
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.source import CHUNK, Source
+from rocwheel.wheels.source import CHUNK, ByteSource
 
 if TYPE_CHECKING:
     import hashlib
@@ -35,7 +35,7 @@ class Unpacking:
 
     def __init__(
         self,
-        packed: Source,
+        packed: ByteSource,
         compression: str,
         size: int,
         *,
@@ -120,7 +120,7 @@ class _Stream(Protocol):
 class _Inflating:
     """zlib data, unpacked as they are read, never more at a time than is asked for."""
 
-    def __init__(self, packed: Source, step: int) -> None:
+    def __init__(self, packed: ByteSource, step: int) -> None:
         import zlib
 
         self._packed = packed
@@ -157,7 +157,7 @@ class Rooms:
         self._lock = threading.Lock()
 
     @contextmanager
-    def unpacked(self, frame: bytes, size: int, source: Source) -> Iterator[Plain]:
+    def unpacked(self, frame: bytes, size: int, source: ByteSource) -> Iterator[Plain]:
         """What a zstd frame unpacks to, which says itself that it is `size` bytes; gone afterwards."""
         room = self._room(size)
         try:
@@ -209,7 +209,7 @@ class Plain:
         _check_hash(md5, expected, self._subject)
 
 
-def _unpacking_zstd(packed: Source, step: int) -> _Stream:
+def _unpacking_zstd(packed: ByteSource, step: int) -> _Stream:
     """zstd data, unpacked as they are read."""
     return unpacker().stream_reader(cast("IO[bytes]", packed), read_size=step)
 

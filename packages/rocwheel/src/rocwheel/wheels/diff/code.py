@@ -48,7 +48,7 @@ class _Kernels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
+class FileCode:
     """A file, and the kpack archives with code of it by its `reference` to them."""
 
     file: Path
@@ -67,7 +67,7 @@ class Code:
         return self.reference is not None and self.reference.owns(one.library)
 
 
-def compare_code(before: Code | None, after: Code | None) -> tuple[CodeDifference, ...]:
+def compare_code(before: FileCode | None, after: FileCode | None) -> tuple[CodeDifference, ...]:
     """What the GPU code of two files differs in, by target; None where there is no such file.
 
     Raises CheckError where code is damaged.
@@ -100,14 +100,14 @@ def _compare(
     )
 
 
-def _objects(of: Code | None) -> _Objects:
+def _objects(of: FileCode | None) -> _Objects:
     found: _Objects = defaultdict(Counter)
     for one, code in of.read() if of else ():
         found[one.target_id][hashlib.sha256(code).hexdigest()] += 1
     return found
 
 
-def _named(of: Code | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
+def _named(of: FileCode | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
     """The kernels, by target, of the code objects that the other file does not have."""
     found: defaultdict[str, _Kernels] = defaultdict(_Kernels)
     differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}

@@ -6,46 +6,46 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from rocwheel.wheels.devicecode.fatbin import fat_binary
-from rocwheel.wheels.diff.code import Code
-from rocwheel.wheels.diff.model import Change
+from rocwheel.wheels.diff.code import FileCode
+from rocwheel.wheels.diff.model import ValueChange
 from rocwheel.wheels.source import FileSource
 
 Archives = Mapping[str, Callable[[], Path | None]]
 """The archives of a wheel by their paths in it, each with what puts it on disk."""
 
 
-def with_archives(path: str, file: Path | None, archives: Archives) -> Code | None:
+def with_archives(path: str, file: Path | None, archives: Archives) -> FileCode | None:
     """The file, called `path` in its wheel, with those of the wheel's archives that hold code of it."""
     if file is None:
         return None
     with FileSource(file, subject=path) as source:
         binary = fat_binary(source, heads=True)
     if binary is None or binary.reference is None:
-        return Code(file=file)
+        return FileCode(file=file)
     found = [
         archive
         for pattern in binary.reference.patterns(path)
         for place, opened in archives.items()
         if pattern.fullmatch(place) and (archive := opened())
     ]
-    return Code(file=file, archives=tuple(found), reference=binary.reference)
+    return FileCode(file=file, archives=tuple(found), reference=binary.reference)
 
 
-def is_away(code: Code | None) -> bool:
+def is_away(code: FileCode | None) -> bool:
     """Whether a file's code lies in archives that the wheel does not have."""
     return code is not None and code.reference is not None and not code.archives
 
 
-def moves(before: Code | None, after: Code | None) -> Iterator[Change]:
+def moves(before: FileCode | None, after: FileCode | None) -> Iterator[ValueChange]:
     """That the code lies elsewhere than before, if both are there."""
     if before is None or after is None:
         return
     was, now = _where(before), _where(after)
     if was != now:
-        yield Change(what="GPU code", before=was, after=now)
+        yield ValueChange(what="GPU code", before=was, after=now)
 
 
-def _where(code: Code) -> str:
+def _where(code: FileCode) -> str:
     if code.reference is None:
         return "in the file"
     here = "" if code.archives else ", not in this wheel"

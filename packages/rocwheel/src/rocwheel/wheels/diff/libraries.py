@@ -26,7 +26,7 @@ _WORDS = {"DT_SONAME": "soname", "DT_RUNPATH": "runpath", "DT_RPATH": "rpath"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class ElfFacts:
     """Facts of one ELF file: words by name, sections as "SIZE bytes, HASH", and names by kind."""
 
     words: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Library:
     names: dict[str, list[str]] = field(default_factory=dict)
 
 
-def read_library(path: Path, subject: str) -> Library:
+def read_library(path: Path, subject: str) -> ElfFacts:
     """The facts of an ELF file; symbols of a 64-bit one. Raises CheckError where its tables are damaged."""
     try:
         with path.open("rb") as file:
@@ -45,18 +45,18 @@ def read_library(path: Path, subject: str) -> Library:
         raise _wrong(subject, str(error) or type(error).__name__) from error
 
 
-def compare_names(before: Library, after: Library) -> tuple[Names, ...]:
+def compare_names(before: ElfFacts, after: ElfFacts) -> tuple[Names, ...]:
     """What the names in two libraries differ in."""
     kinds = [*before.names, *(kind for kind in after.names if kind not in before.names)]
     lists = (names(kind, before.names.get(kind, []), after.names.get(kind, [])) for kind in kinds)
     return tuple(one for several in lists for one in several)
 
 
-def _read(file: BinaryIO, subject: str) -> Library:
+def _read(file: BinaryIO, subject: str) -> ElfFacts:
     elf: Any = ELFFile(file)
     if elf.num_sections() > MOST_SECTIONS or elf.num_segments() > MOST_SEGMENTS:
         raise _wrong(subject, f"it claims {elf.num_sections():,} sections, {elf.num_segments():,} segments")
-    found = Library()
+    found = ElfFacts()
     found.words["machine"] = f"{elf['e_machine']}, flags {elf['e_flags']:#x}"
     found.words["segments"] = ", ".join(_segment(one) for one in elf.iter_segments())
     size = file.seek(0, 2)
@@ -84,7 +84,7 @@ def _segment(segment: Any) -> str:
     return f"{str(segment['p_type']).removeprefix('PT_')} {rights}"
 
 
-def _dynamic(section: Any, found: Library) -> None:
+def _dynamic(section: Any, found: ElfFacts) -> None:
     for tag in section.iter_tags():
         kind = tag.entry.d_tag
         if kind in _LISTS:
@@ -93,7 +93,7 @@ def _dynamic(section: Any, found: Library) -> None:
             found.words[_WORDS[kind]] = getattr(tag, _WORDS[kind])
 
 
-def _symbols(section: Any, strings: Any, found: Library, subject: str) -> None:
+def _symbols(section: Any, strings: Any, found: ElfFacts, subject: str) -> None:
     if max(section["sh_size"], strings["sh_size"]) > LARGEST_TABLE or section["sh_size"] % _SYMBOL.size:
         raise _wrong(subject, "its symbol table is damaged")
     text = strings.data()

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ValueChange:
     """One thing with its value before and after; "" where there is none."""
 
     what: str
@@ -31,7 +31,7 @@ class KernelChange:
 
     name: str
     instructions: bool
-    numbers: tuple[Change, ...]
+    numbers: tuple[ValueChange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +58,19 @@ class FileDifference:
     path: str
     before: int | None
     after: int | None
-    changes: tuple[Change, ...] = ()
-    sections: tuple[Change, ...] = ()
+    changes: tuple[ValueChange, ...] = ()
+    sections: tuple[ValueChange, ...] = ()
     names: tuple[Names, ...] = ()
     code: tuple[CodeDifference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class WheelDifference:
     """Two wheels. `written` tells how zips with the same content differ, which no installed file shows."""
 
     same_bytes: bool
-    metadata: tuple[Change, ...] = ()
-    moved: tuple[Change, ...] = ()
+    metadata: tuple[ValueChange, ...] = ()
+    moved: tuple[ValueChange, ...] = ()
     files: tuple[FileDifference, ...] = ()
     written: tuple[str, ...] = ()
 
@@ -80,11 +80,11 @@ class Difference:
         return not (self.metadata or self.moved or self.files)
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ValueChange, ...]:
     """What two tables of facts differ in, in their order."""
     names = [*before, *(name for name in after if name not in before)]
     found = ((name, str(before.get(name, "")), str(after.get(name, ""))) for name in names)
-    return tuple(Change(what=name, before=one, after=two) for name, one, two in found if one != two)
+    return tuple(ValueChange(what=name, before=one, after=two) for name, one, two in found if one != two)
 
 
 def names(what: str, before: Iterable[str], after: Iterable[str]) -> tuple[Names, ...]:

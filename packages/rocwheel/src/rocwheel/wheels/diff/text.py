@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rocwheel.wheels.diff.model import Change, CodeDifference, Difference, FileDifference, KernelChange, Names
+from rocwheel.wheels.diff.model import (
+    CodeDifference,
+    FileDifference,
+    KernelChange,
+    Names,
+    ValueChange,
+    WheelDifference,
+)
 
 SHOWN = 8
 """Names of one kind that are listed where not all are asked for."""
 _LONGEST = 100
 
 
-def summary(found: Difference) -> str:
+def summary(found: WheelDifference) -> str:
     """The difference in one line."""
     if found.same_bytes:
         return "the same bytes" + (", another name" if found.metadata else "")
@@ -40,7 +47,7 @@ def summary(found: Difference) -> str:
     return "; ".join(f"{what}: {told}" for what, told in parts if told)
 
 
-def lines(found: Difference, *, every: bool = False) -> Iterator[str]:
+def lines(found: WheelDifference, *, every: bool = False) -> Iterator[str]:
     """All of it; of long lists the beginning, unless `every`."""
     shown = 0 if every else SHOWN
     for change in found.metadata:
@@ -102,7 +109,7 @@ def _some(texts: Sequence[str], shown: int, indent: str) -> Iterator[str]:
         yield f"{indent}... and {len(texts) - shown:,} more (--all)"
 
 
-def _change(change: Change) -> str:
+def _change(change: ValueChange) -> str:
     if not change.before or not change.after:
         return f"{'+' if change.after else '-'} {change.what}: {_short(change.after or change.before)}"
     return f"{change.what}: {_short(change.before)} -> {_short(change.after)}"

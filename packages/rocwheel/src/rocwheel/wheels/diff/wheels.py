@@ -14,10 +14,10 @@ from rocwheel.wheels.archive import opened
 from rocwheel.wheels.devicecode.fatbin import may_hold_code
 from rocwheel.wheels.devicecode.kpack import is_archive
 from rocwheel.wheels.diff import code, kpacked, libraries
-from rocwheel.wheels.diff.model import Change, Difference, FileDifference, changes
+from rocwheel.wheels.diff.model import FileDifference, ValueChange, WheelDifference, changes
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.metadata import DIST_INFO, RECORD, SIGNATURES, Headers, parse_name
-from rocwheel.wheels.write import File
+from rocwheel.wheels.write import WheelFile
 
 HEAD = 64
 _HEADERS = ("METADATA", "WHEEL")
@@ -27,19 +27,19 @@ _ELSEWHERE = {f"*{DIST_INFO}/{name}" for name in (RECORD, *SIGNATURES, *_HEADERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    file: File
+    file: WheelFile
     sha256: str
     head: bytes
 
 
-def diff(before: Path, after: Path) -> Difference:
+def diff(before: Path, after: Path) -> WheelDifference:
     """What differs between two wheels, unpacked wheels, or single files.
 
     Folders that are named after the version are compared whatever the version. RECORD follows from the files
     and is not compared. Raises InputError for what cannot be read, CheckError where it is damaged.
     """
     if before.is_file() and after.is_file() and sha256_file(before) == sha256_file(after):
-        return Difference(same_bytes=True, metadata=_names(before, after))
+        return WheelDifference(same_bytes=True, metadata=_names(before, after))
     with opened(before) as one, opened(after) as two:
         was, now = _seen(one), _seen(two)
         only_was = {path: seen for path, seen in was.items() if path not in now}
@@ -52,11 +52,11 @@ def diff(before: Path, after: Path) -> Difference:
             if path not in _ELSEWHERE and (found := _compare(path, was, now))
         )
         metadata = (*_names(before, after), *_metadata(was, now))
-        result = Difference(same_bytes=False, metadata=metadata, moved=moved, files=files)
+        result = WheelDifference(same_bytes=False, metadata=metadata, moved=moved, files=files)
         return replace(result, written=tuple(_written(one, two))) if result.same else result
 
 
-def _seen(files: Iterable[File]) -> dict[str, _Seen]:
+def _seen(files: Iterable[WheelFile]) -> dict[str, _Seen]:
     """Each file with its hash; *.dist-info and *.data without name and version."""
     found = {}
     for file in files:
@@ -79,14 +79,14 @@ def versionless(path: str) -> str:
     return path
 
 
-def _moved(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[Change]:
+def _moved(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[ValueChange]:
     """Files that lie elsewhere with the same content, where that is no matter of chance."""
     there: dict[str, list[str]] = {}
     for path, seen in after.items():
         there.setdefault(seen.sha256, []).append(path)
     for path, seen in sorted(before.items()):
         if seen.file.size and there.get(seen.sha256):
-            yield Change(what="moved", before=path, after=there[seen.sha256].pop(0))
+            yield ValueChange(what="moved", before=path, after=there[seen.sha256].pop(0))
 
 
 def _compare(path: str, was: Mapping[str, _Seen], now: Mapping[str, _Seen]) -> FileDifference | None:
@@ -137,7 +137,9 @@ def _with_library(found: FileDifference, before: Path, after: Path) -> FileDiffe
     )
     if found.changes or found.sections:
         return found
-    return replace(found, changes=(Change(what="headers, or bytes in no section", before="", after="other"),))
+    return replace(
+        found, changes=(ValueChange(what="headers, or bytes in no section", before="", after="other"),)
+    )
 
 
 def _kind(head: bytes) -> str:
@@ -164,7 +166,7 @@ def _on_disk(seen: _Seen | None) -> Iterator[Path | None]:
         yield path
 
 
-def _names(before: Path, after: Path) -> tuple[Change, ...]:
+def _names(before: Path, after: Path) -> tuple[ValueChange, ...]:
     """What the file names of two wheels differ in."""
     if not before.name.endswith(".whl") or not after.name.endswith(".whl"):
         return ()
@@ -176,7 +178,7 @@ def _names(before: Path, after: Path) -> tuple[Change, ...]:
     )
 
 
-def _metadata(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[Change]:
+def _metadata(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[ValueChange]:
     """What METADATA and WHEEL differ in, by header."""
     for name in _HEADERS:
         yield from changes(_headers(before, name), _headers(after, name))
@@ -191,7 +193,7 @@ def _headers(seen: Mapping[str, _Seen], name: str) -> dict[str, str]:
     return found
 
 
-def _written(before: Sequence[File], after: Sequence[File]) -> Iterator[str]:
+def _written(before: Sequence[WheelFile], after: Sequence[WheelFile]) -> Iterator[str]:
     one, two = ({versionless(file.path): file.mode for file in files} for files in (before, after))
     if list(one) != list(two):
         yield "the order of the files"

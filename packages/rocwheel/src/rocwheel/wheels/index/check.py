@@ -24,14 +24,14 @@ _ROWS = {"data-requires-python": "requires-python", "data-yanked": "yanked"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class IndexFault:
     """Something wrong in a tree: the file that is wrong or says so, and what."""
 
     place: str
     what: str
 
 
-def check(out: Path, *, hashes: bool = True) -> list[Fault]:
+def check(out: Path, *, hashes: bool = True) -> list[IndexFault]:
     """Return what is wrong; with `hashes` every wheel is read. Raises InputError if there is no index."""
     name = f"{PAGES}/{MARKER}"
     marker = Marker.load(out / name)
@@ -55,7 +55,7 @@ class _Checking:
     """One pass over an index; a file is read once, however many pages link to it."""
 
     def __init__(self, out: Path, hashes: bool) -> None:
-        self.faults: list[Fault] = []
+        self.faults: list[IndexFault] = []
         self._out = out
         self._hashes = hashes
         self._sums: dict[str, str] = {}
@@ -64,7 +64,7 @@ class _Checking:
         """The files of each project by name, as the pages of everything tell them."""
 
     def say(self, place: str, what: str) -> None:
-        self.faults.append(Fault(place, what))
+        self.faults.append(IndexFault(place, what))
 
     def view(self, view: str) -> None:
         """The pages of a view, the empty one that of everything, and what lies beside them."""

@@ -22,10 +22,10 @@ from rocwheel.wheels.choose import ANY_GPU
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.generic import covers
 from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.index.model import Problem, Seen, Span, Wheel
+from rocwheel.wheels.index.model import FileFingerprint, Problem, Span, Wheel
 from rocwheel.wheels.members import HEAD
 from rocwheel.wheels.names import read_version, read_wheel_name
-from rocwheel.wheels.source import Budget, Held, Source
+from rocwheel.wheels.source import Budget, ByteSource, MemorySource
 
 WHOLE = 4 * 1024**2
 """Wheels of at most so many bytes are read at once."""
@@ -36,7 +36,7 @@ _FIELD = re.compile(r"^(Name|Version|Requires-Python):[ \t]*(.*?)[ \t]*$", re.MU
 
 
 def examine(
-    folder: Path, seen: Seen, *, by_gpu: bool = True, stopped: Callable[[], bool] = lambda: False
+    folder: Path, seen: FileFingerprint, *, by_gpu: bool = True, stopped: Callable[[], bool] = lambda: False
 ) -> Wheel | Problem:
     """Read one file; without `by_gpu` its GPU code is not looked at. Never raises for a fault of the file.
 
@@ -52,7 +52,7 @@ def examine(
         return Problem(seen.path, f"a fault of rocwheel: {type(error).__name__}: {error}; please report it")
 
 
-def open_as_seen(folder: Path, seen: Seen) -> BufferedReader:
+def open_as_seen(folder: Path, seen: FileFingerprint) -> BufferedReader:
     """The file, provided that it is still the one that was seen, and no link. Raises CheckError, OSError."""
     descriptor = os.open(folder / seen.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     file = os.fdopen(descriptor, "rb")
@@ -99,7 +99,7 @@ def _misnamed(filename: str, why: str) -> CheckError:
     )
 
 
-def _examine(folder: Path, seen: Seen, by_gpu: bool, stopped: Callable[[], bool]) -> Wheel:
+def _examine(folder: Path, seen: FileFingerprint, by_gpu: bool, stopped: Callable[[], bool]) -> Wheel:
     check_text(seen.path, seen.size, WHEELS.size)
     project, version = wheel_name(seen.path.rpartition("/")[2])
     with open_as_seen(folder, seen) as file:
@@ -125,7 +125,7 @@ def _examine(folder: Path, seen: Seen, by_gpu: bool, stopped: Callable[[], bool]
     )
 
 
-def _sha256(archive: Source, seen: Seen, stopped: Callable[[], bool]) -> str:
+def _sha256(archive: ByteSource, seen: FileFingerprint, stopped: Callable[[], bool]) -> str:
     digest = hashlib.sha256()
     for chunk in archive.chunks(0, seen.size):
         if stopped():
@@ -134,10 +134,10 @@ def _sha256(archive: Source, seen: Seen, stopped: Callable[[], bool]) -> str:
     return digest.hexdigest()
 
 
-class _Opened(Source):
+class _Opened(ByteSource):
     """A file that is open already."""
 
-    def __init__(self, file: BufferedReader, seen: Seen) -> None:
+    def __init__(self, file: BufferedReader, seen: FileFingerprint) -> None:
         super().__init__(seen.size, Budget.for_file(seen.size, seen.path), seen.path)
         self._descriptor = file.fileno()
 
@@ -145,12 +145,14 @@ class _Opened(Source):
         return os.pread(self._descriptor, count, offset)
 
 
-def _at_hand(file: BufferedReader, seen: Seen) -> Source:
+def _at_hand(file: BufferedReader, seen: FileFingerprint) -> ByteSource:
     """The file, in memory where it is small: many short reads of the disk take longer."""
-    return Held(file.read(seen.size), subject=seen.path) if seen.size <= WHOLE else _Opened(file, seen)
+    return (
+        MemorySource(file.read(seen.size), subject=seen.path) if seen.size <= WHOLE else _Opened(file, seen)
+    )
 
 
-def _same(file: BufferedReader, seen: Seen) -> None:
+def _same(file: BufferedReader, seen: FileFingerprint) -> None:
     now = os.fstat(file.fileno())
     told = (now.st_size, now.st_mtime_ns, now.st_ino)
     if not stat.S_ISREG(now.st_mode) or told != (seen.size, seen.mtime_ns, seen.inode):
@@ -185,7 +187,7 @@ def _unfit(what: str) -> CheckError:
     )
 
 
-def _targets(archive: Source, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:
+def _targets(archive: ByteSource, members: Sequence[zips.ZipMember]) -> tuple[str, ...] | None:
     """The targets of a wheel's code objects, with what generic ones cover; None where it holds none.
 
     Names that no table of ours knows are left out: they become folders. Of code that cannot be read no target

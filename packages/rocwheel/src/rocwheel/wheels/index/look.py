@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from rocbase.errors import InputError
-from rocwheel.wheels.index.model import MARKER, YANKS, Listed, Problem, Seen, Wheel
+from rocwheel.wheels.index.model import MARKER, YANKS, FileFingerprint, Listed, Problem, Wheel
 
 SUFFIX = ".whl"
 
@@ -67,7 +67,9 @@ def look(
     return Look(wheels=tuple(wheels), yanks=yanks, problems=tuple(problems), read=len(new))
 
 
-def _examined(folder: Path, new: list[Seen], progress: Progress, by_gpu: bool) -> Iterator[Wheel | Problem]:
+def _examined(
+    folder: Path, new: list[FileFingerprint], progress: Progress, by_gpu: bool
+) -> Iterator[Wheel | Problem]:
     if not new:
         return
     # what reads wheels takes longer to load than a look that finds nothing new
@@ -119,13 +121,13 @@ def _release(wheel: Wheel) -> tuple[str, str]:
     return wheel.project, canonicalize_version(wheel.version)
 
 
-def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
+def scan(folder: Path) -> tuple[list[FileFingerprint], list[Problem]]:
     """Return the wheels at any depth, by path, and the files that are left out. Nothing is opened.
 
     Hidden files are left out in silence, since they are being written, and so are links to files of the
     folder and the pages of indexes. Raises InputError if `folder` cannot be read.
     """
-    seen: list[Seen] = []
+    seen: list[FileFingerprint] = []
     problems: list[Problem] = []
     root = folder.resolve()
     try:
@@ -140,7 +142,7 @@ def scan(folder: Path) -> tuple[list[Seen], list[Problem]]:
     return sorted(seen), problems
 
 
-def _walk(root: Path, inside: str, depth: int, seen: list[Seen], problems: list[Problem]) -> None:
+def _walk(root: Path, inside: str, depth: int, seen: list[FileFingerprint], problems: list[Problem]) -> None:
     """Look into root/inside."""
     folders = []
     with os.scandir(root / inside) as listing:
@@ -166,12 +168,14 @@ def _walk(root: Path, inside: str, depth: int, seen: list[Seen], problems: list[
                 problems.append(Problem(path, f"it cannot be read: {error.strerror or error}"))
 
 
-def _take(root: Path, path: str, status: os.stat_result, seen: list[Seen], problems: list[Problem]) -> None:
+def _take(
+    root: Path, path: str, status: os.stat_result, seen: list[FileFingerprint], problems: list[Problem]
+) -> None:
     """Take one file that has the name of a wheel."""
     if not path.rpartition("/")[2].isprintable():
         problems.append(Problem(ascii(path), "its name holds unprintable characters"))
     elif stat.S_ISREG(status.st_mode):
-        seen.append(Seen(path, status.st_size, status.st_mtime_ns, status.st_ino))
+        seen.append(FileFingerprint(path, status.st_size, status.st_mtime_ns, status.st_ino))
     elif stat.S_ISLNK(status.st_mode):
         problems += _linked(root, path)
     else:

@@ -28,7 +28,7 @@ YANKS = "yanked.toml"
 """The file next to the wheels that lists the withdrawn releases."""
 
 
-class Seen(NamedTuple):
+class FileFingerprint(NamedTuple):
     """A file as its folder lists it; `path` is relative to the folder. A changed file differs in a field."""
 
     path: str
@@ -53,7 +53,7 @@ class Wheel:
     GPU code, or what it needs is in kpack archives of other wheels. `metadata` is where its METADATA lies.
     """
 
-    seen: Seen
+    seen: FileFingerprint
     sha256: str
     project: str
     version: str

@@ -10,12 +10,12 @@ from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.fatbin import check_name, fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.gpu import is_gpu_elf
 from rocwheel.wheels.elf import MAGIC
-from rocwheel.wheels.lint.leftovers import Search
+from rocwheel.wheels.lint.leftovers import LeftoverSearch
 from rocwheel.wheels.lint.linking import linking_findings, machine_findings, policy_findings
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 from rocwheel.wheels.lint.words import content_findings, word_findings
 from rocwheel.wheels.members import Member, members
-from rocwheel.wheels.metadata import Headers, Row, WheelName, dist_info_folder, parse_name
+from rocwheel.wheels.metadata import Headers, RecordRow, WheelName, dist_info_folder, parse_name
 from rocwheel.wheels.needed import Linkage, linkage
 
 _PE_MAGIC = b"MZ"
@@ -24,7 +24,7 @@ _PE_PROGRAM = ".exe"
 _TEXTS = ("WHEEL", "METADATA", "RECORD")
 
 
-def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[Finding]:
+def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[LintFinding]:
     """What is wrong or worth knowing of `path`: a wheel, or anything else that holds libraries.
 
     A wheel's words are compared with its content; libraries and leftovers are looked at in everything.
@@ -32,11 +32,11 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
     read.
     """
     name = parse_name(path.name) if path.suffix == ".whl" else None
-    rows: dict[str, Row] = {}
+    rows: dict[str, RecordRow] = {}
     texts: dict[str, bytes] = {}
     libraries: dict[str, Linkage] = {}
     binaries: list[str] = []
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for member in members(path):
         rows[member.path], search = _read(member)
         findings += search.findings()
@@ -71,18 +71,18 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
     return sorted(findings, key=lambda one: (order.index(one.grade), one.kind, one.path, one.what))
 
 
-def _of_platforms(libraries: Mapping[str, Linkage], name: WheelName) -> list[Finding]:
+def _of_platforms(libraries: Mapping[str, Linkage], name: WheelName) -> list[LintFinding]:
     platforms = sorted({tag.platform for tag in name.tags})
     return [*machine_findings(libraries, platforms), *policy_findings(libraries, platforms)]
 
 
-def _read(member: Member) -> tuple[Row, Search]:
+def _read(member: Member) -> tuple[RecordRow, LeftoverSearch]:
     """A file's row of RECORD and what was left behind in it, in one reading."""
-    digest, search = hashlib.sha256(), Search(member.path)
+    digest, search = hashlib.sha256(), LeftoverSearch(member.path)
     for piece in member.open().chunks(0, member.size):
         digest.update(piece)
         search.feed(piece)
-    return Row(path=member.path, sha256=digest.hexdigest(), size=member.size), search
+    return RecordRow(path=member.path, sha256=digest.hexdigest(), size=member.size), search
 
 
 def _is_word(member: Member) -> bool:
@@ -103,7 +103,7 @@ def _is_binary(member: Member) -> bool:
     return member.head.startswith(_PE_MAGIC) and (runs or path.endswith(_PE_LIBRARIES))
 
 
-def _code_findings(member: Member) -> Iterator[Finding]:
+def _code_findings(member: Member) -> Iterator[LintFinding]:
     """Of a file's GPU code: what cannot be read, as far as its targets are told."""
     found = None
     try:
@@ -112,7 +112,7 @@ def _code_findings(member: Member) -> Iterator[Finding]:
         else:
             check_name(member.path)
     except CheckError as error:
-        yield Finding(
+        yield LintFinding(
             grade=Grade.ERROR,
             kind="GPU code",
             path=member.path,
@@ -121,11 +121,13 @@ def _code_findings(member: Member) -> Iterator[Finding]:
         )
         return
     for why in found.unread if found else ():
-        yield Finding(grade=Grade.WARNING, kind="GPU code", path=member.path, what=f"cannot be read: {why}")
+        yield LintFinding(
+            grade=Grade.WARNING, kind="GPU code", path=member.path, what=f"cannot be read: {why}"
+        )
 
 
-def _unreadable(path: str, error: CheckError) -> Finding:
-    return Finding(
+def _unreadable(path: str, error: CheckError) -> LintFinding:
+    return LintFinding(
         grade=Grade.ERROR, kind="damaged", path=path, what=error.message, next_step=error.next_step
     )
 

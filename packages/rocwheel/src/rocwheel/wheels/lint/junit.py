@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from rocwheel.wheels.lint.model import Finding
+from rocwheel.wheels.lint.model import LintFinding
 from rocwheel.wheels.lint.rules import Linted, LintRule
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,7 +33,7 @@ def junit(linted: Sequence[Linted], rules: Sequence[LintRule], *, strict: bool) 
     return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _case(suite: Element, rule: LintRule, found: Sequence[Finding], *, fails: bool) -> None:
+def _case(suite: Element, rule: LintRule, found: Sequence[LintFinding], *, fails: bool) -> None:
     case = SubElement(suite, "testcase", name=rule.id, classname="rocwheel.lint")
     if not found:
         return
@@ -45,7 +45,7 @@ def _case(suite: Element, rule: LintRule, found: Sequence[Finding], *, fails: bo
         SubElement(case, "system-out").text = _text(told)
 
 
-def _line(one: Finding) -> str:
+def _line(one: LintFinding) -> str:
     next_step = f" (next: {one.next_step})" if one.next_step else ""
     return f"{one.grade}: {f'{one.path}: ' if one.path else ''}{one.what}{next_step}"
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from rocbase.model import Frozen
 from rocbase.toml.read import Reader
 from rocwheel.tables import data_folders
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 
 LONGEST = 1024
 """A leftover is looked for in so many bytes from where it begins."""
@@ -107,7 +107,7 @@ def the_leftovers() -> Rules:
     return Rules(found.values())
 
 
-class Search:
+class LeftoverSearch:
     """Looks for leftovers in data that comes in pieces; `findings` tells what was there."""
 
     def __init__(self, path: str, rules: Rules | None = None) -> None:
@@ -127,12 +127,12 @@ class Search:
         begin = max(0, stop - 1)
         self._held, self._before = data[begin:], stop - begin
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[LintFinding]:
         """What was found, secrets masked; the search ends with it."""
         self._look(self._held, len(self._held))
         self._held = b""
         return [
-            Finding(
+            LintFinding(
                 grade=Grade.ERROR if rule.grade == "secret" else Grade.NOTE,
                 kind=rule.name,
                 path=self._path,

@@ -9,7 +9,7 @@ from auditwheel.architecture import Architecture
 from auditwheel.libc import Libc
 from auditwheel.policy import Policy, WheelPolicies
 
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 from rocwheel.wheels.needed import Linkage, inside_folders, of_system
 
 ARCHITECTURES = {62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x", 243: "riscv64", 258: "loongarch64"}
@@ -30,11 +30,11 @@ def missing_libraries(libraries: Mapping[str, Linkage]) -> dict[str, tuple[str, 
     return {name: tuple(paths) for name, paths in sorted(wanted.items())}
 
 
-def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] = ()) -> Iterator[Finding]:
+def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] = ()) -> Iterator[LintFinding]:
     """Libraries from elsewhere, and search paths out of the wheel; `declared` are its requirements' names."""
     requirements = ", ".join(declared) or "none"
     for name, paths in missing_libraries(libraries).items():
-        yield Finding(
+        yield LintFinding(
             grade=Grade.WARNING,
             kind="library from elsewhere",
             path=paths[0],
@@ -48,7 +48,7 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
         beside = [folder for folder in strange if "$ORIGIN" in folder.replace("${ORIGIN}", "$ORIGIN")]
         fixed = [folder for folder in strange if folder not in beside]
         if fixed:
-            yield Finding(
+            yield LintFinding(
                 grade=Grade.WARNING,
                 kind="search path",
                 path=path,
@@ -56,7 +56,7 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
                 next_step="link with -Wl,-rpath,'$ORIGIN', or run patchelf --set-rpath on the built file",
             )
         if beside:
-            yield Finding(
+            yield LintFinding(
                 grade=Grade.NOTE,
                 kind="search path",
                 path=path,
@@ -64,13 +64,13 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
             )
 
 
-def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[Finding]:
+def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[LintFinding]:
     """Where the libraries want more than the platform tags promise (PEP 600; policies: auditwheel's data)."""
     for platform in platforms:
         known = _policies(platform)
         claimed = next((one for one in known if platform in (one.name, *one.aliases)), None)
         if known and claimed is None:
-            yield Finding(
+            yield LintFinding(
                 grade=Grade.NOTE,
                 kind="platform tag",
                 path="",
@@ -89,7 +89,7 @@ def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) 
                 fits = next(
                     (two.name for two in known if all(_promised(each, two) for each in more)), "linux"
                 )
-                yield Finding(
+                yield LintFinding(
                     grade=Grade.ERROR,
                     kind="platform tag",
                     path=path,
@@ -98,14 +98,14 @@ def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) 
                 )
 
 
-def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[Finding]:
+def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[LintFinding]:
     """Libraries of another machine than the platform tags name."""
     tags = tuple(platforms)
     for path, one in libraries.items():
         machine = ARCHITECTURES.get(one.machine, f"ELF machine {one.machine}")
         wrong = [tag for tag in tags if tag == "any" or not tag.endswith(f"_{machine}")]
         if wrong and not any(tag.startswith("macosx") for tag in wrong):
-            yield Finding(
+            yield LintFinding(
                 grade=Grade.ERROR,
                 kind="platform tag",
                 path=path,

@@ -15,7 +15,7 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LintFinding:
     """What was found in the file `path` (empty: in the wheel as a whole), of which `kind`, and what to do."""
 
     grade: Grade

@@ -16,7 +16,7 @@ from rocbase.model import Frozen
 from rocbase.toml.read import Reader
 from rocwheel.tables import data_folders
 from rocwheel.wheels.lint.leftovers import the_leftovers
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 from rocwheel.wheels.metadata import parse_name
 
 Profile = Literal["index", "distribution", "vendor"]
@@ -67,9 +67,9 @@ class Linted:
     """What `lint` found in one file."""
 
     path: Path
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
 
-    def failing(self, strict: bool) -> tuple[Finding, ...]:
+    def failing(self, strict: bool) -> tuple[LintFinding, ...]:
         """The errors; `strict` adds the warnings."""
         grades = (Grade.ERROR, Grade.WARNING) if strict else (Grade.ERROR,)
         return tuple(one for one in self.findings if one.grade in grades)
@@ -118,12 +118,14 @@ def lint(path: Path, profile: Profile) -> Linted:
         found = [*judge(path), *_name_findings(path)]
     except CheckError as error:
         found = [
-            Finding(grade=Grade.ERROR, kind="damaged", path="", what=error.message, next_step=error.next_step)
+            LintFinding(
+                grade=Grade.ERROR, kind="damaged", path="", what=error.message, next_step=error.next_step
+            )
         ]
     return Linted(path=path, findings=graded(found, profile))
 
 
-def graded(findings: Iterable[Finding], profile: Profile) -> tuple[Finding, ...]:
+def graded(findings: Iterable[LintFinding], profile: Profile) -> tuple[LintFinding, ...]:
     """The findings that a profile has a rule for, with its grades, the gravest first.
 
     Raises InputError for a kind without a rule: a table was changed and not the other.
@@ -145,14 +147,14 @@ def graded(findings: Iterable[Finding], profile: Profile) -> tuple[Finding, ...]
     return tuple(sorted(found, key=lambda one: order.index(one.grade)))
 
 
-def _name_findings(path: Path) -> Iterator[Finding]:
+def _name_findings(path: Path) -> Iterator[LintFinding]:
     """What the name of a wheel says that a public index refuses."""
     if path.suffix != ".whl":
         return
     name = parse_name(path.name)
     local = sorted({tag.platform for tag in name.tags if tag.platform.startswith("linux_")})
     if local:
-        yield Finding(
+        yield LintFinding(
             grade=Grade.ERROR,
             kind="local platform tag",
             path="",
@@ -160,7 +162,7 @@ def _name_findings(path: Path) -> Iterator[Finding]:
             next_step="run `rocwheel repair`, which bundles what it needs and gives it the tag that fits",
         )
     if "+" in str(name.version):
-        yield Finding(
+        yield LintFinding(
             grade=Grade.ERROR,
             kind="local version",
             path="",

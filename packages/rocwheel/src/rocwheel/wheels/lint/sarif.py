@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rocwheel.version import __version__
-from rocwheel.wheels.lint.model import Finding
+from rocwheel.wheels.lint.model import LintFinding
 from rocwheel.wheels.lint.rules import Linted, LintRule, Profile
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -44,7 +44,7 @@ def _rule(rule: LintRule) -> dict[str, Any]:
     }
 
 
-def _result(one: Finding, index: int, rule: LintRule, uri: str) -> dict[str, Any]:
+def _result(one: LintFinding, index: int, rule: LintRule, uri: str) -> dict[str, Any]:
     location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri}}}
     if one.path:
         location["logicalLocations"] = [{"fullyQualifiedName": _plain(one.path)}]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from rocbase.errors import CheckError, InputError
-from rocwheel.wheels.lint.model import Finding, Grade
+from rocwheel.wheels.lint.model import Grade, LintFinding
 from rocwheel.wheels.metadata import (
     Headers,
-    Row,
+    RecordRow,
     WheelName,
     name_problems,
     read_record,
@@ -25,8 +25,8 @@ _EXTENSION = re.compile(
 
 
 def word_findings(
-    name: WheelName, folder: str, texts: Mapping[str, bytes], content: Mapping[str, Row]
-) -> Iterator[Finding]:
+    name: WheelName, folder: str, texts: Mapping[str, bytes], content: Mapping[str, RecordRow]
+) -> Iterator[LintFinding]:
     """Contradictions; `texts` are the files of `folder` (*.dist-info) by name, `content` every file's row."""
     wheel, metadata = Headers(texts.get("WHEEL", b"")), Headers(texts.get("METADATA", b""))
     for what in name_problems(name, folder, wheel, metadata):
@@ -42,7 +42,7 @@ def word_findings(
         yield _error("RECORD", "", f"and {len(problems) - MOST_SHOWN:,} more like these")
 
 
-def content_findings(name: WheelName, purelib: bool, binaries: Iterable[str]) -> Iterator[Finding]:
+def content_findings(name: WheelName, purelib: bool, binaries: Iterable[str]) -> Iterator[LintFinding]:
     """Tags against what kind of files there are; `binaries` are paths of libraries and programs for machines.
 
     Sources: PEP 425 (tags), PEP 427 (Root-Is-Purelib), PEP 3149 and PEP 384 (names of extension modules).
@@ -73,5 +73,5 @@ def _dotted(digits: str) -> str:
     return f"{digits[0]}.{digits[1:]}"
 
 
-def _error(kind: str, path: str, what: str) -> Finding:
-    return Finding(grade=Grade.ERROR, kind=kind, path=path, what=what)
+def _error(kind: str, path: str, what: str) -> LintFinding:
+    return LintFinding(grade=Grade.ERROR, kind=kind, path=path, what=what)

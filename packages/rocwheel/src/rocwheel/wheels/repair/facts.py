@@ -34,7 +34,7 @@ class Read(Frozen):
     optional: bool = False
 
 
-class Known(Frozen):
+class RocmLibrary(Frozen):
     """One of ROCm's libraries: its name up to the version, and all that it loads beside what it says."""
 
     name: str
@@ -62,7 +62,7 @@ class Never(Frozen):
     unneeded: bool = False
 
 
-class Layout(Frozen):
+class RootLayout(Frozen):
     """Folders of a ROCm root, or of a root file system, that hold libraries."""
 
     linux: tuple[str, ...]
@@ -73,8 +73,8 @@ class Layout(Frozen):
 class LibrariesFile(Frozen):
     """libraries.toml."""
 
-    layout: Layout | None = None
-    library: tuple[Known, ...] = ()
+    layout: RootLayout | None = None
+    library: tuple[RocmLibrary, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
     never: tuple[Never, ...] = ()
 
@@ -83,17 +83,17 @@ class LibrariesFile(Frozen):
 class Facts:
     """The table, and the questions that it answers."""
 
-    layout: Layout
-    libraries: tuple[Known, ...]
+    layout: RootLayout
+    libraries: tuple[RocmLibrary, ...]
     elsewhere: tuple[Elsewhere, ...]
     never: tuple[Never, ...]
 
-    def known(self, file_name: str) -> Known | None:
+    def known(self, file_name: str) -> RocmLibrary | None:
         """What is known of the ELF library with that file name, if it is one of ROCm's."""
         stem = file_name.partition(".so")[0]
         return next((one for one in self.libraries if one.name == stem), None)
 
-    def known_dll(self, file_name: str) -> Known | None:
+    def known_dll(self, file_name: str) -> RocmLibrary | None:
         """The same of a DLL, whose names have no case."""
         stem = file_name.lower().removesuffix(".dll")
         return next(
@@ -132,7 +132,7 @@ def the_facts() -> Facts:
     libraries = {one.name: one for table in tables for one in table.library}
     layouts = [table.layout for table in tables if table.layout is not None]
     return Facts(
-        layout=layouts[-1] if layouts else Layout(linux=(), windows=(), source=()),
+        layout=layouts[-1] if layouts else RootLayout(linux=(), windows=(), source=()),
         libraries=tuple(libraries.values()),
         elsewhere=tuple(one for table in tables for one in table.elsewhere),
         never=tuple(one for table in tables for one in table.never),

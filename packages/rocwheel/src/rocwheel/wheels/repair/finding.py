@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from rocbase.errors import InputError
-from rocwheel.wheels.needed import Library, Linkage, Search, closure, linkage_of, of_system
+from rocwheel.wheels.needed import LibrarySearch, Linkage, NeededLibrary, closure, linkage_of, of_system
 from rocwheel.wheels.repair.facts import Facts, Opened, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request
 from rocwheel.wheels.repair.opened import names_in
@@ -29,10 +29,10 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundLibraries:
     """All that was found: `libraries` and `wanted_by` by the names asked for, `opened` by who opens."""
 
-    libraries: Mapping[str, Library]
+    libraries: Mapping[str, NeededLibrary]
     wanted_by: Mapping[str, tuple[str, ...]]
     opened: Mapping[str, tuple[str, ...]]
     inside: Mapping[str, Own]
@@ -52,7 +52,7 @@ class Found:
 
 def find(
     own: Sequence[Own], request: Request, facts: Facts, *, requires: Iterable[str], folder: str
-) -> Found:
+) -> FoundLibraries:
     """All that `own` load which is neither in the wheel nor the system's nor another wheel's.
 
     `requires` are the wheels that this one requires, `folder` is where libraries go. Raises InputError where
@@ -80,7 +80,7 @@ def find(
         Lacking(name=name, wanted_by=told.wanted_by[name], why=finding.why_missing(name))
         for name in told.missing
     ]
-    return Found(
+    return FoundLibraries(
         libraries=told.found,
         wanted_by=told.wanted_by,
         opened=finding.opened,
@@ -119,8 +119,8 @@ class _Finding:
     request: Request
     facts: Facts
     staying: Staying
-    given: Search = field(init=False)
-    everywhere: Search = field(init=False)
+    given: LibrarySearch = field(init=False)
+    everywhere: LibrarySearch = field(init=False)
     inside: dict[str, Own] = field(init=False)
     opened: dict[str, tuple[str, ...]] = field(default_factory=dict)
     without: dict[str, Lacking] = field(default_factory=dict)
@@ -128,9 +128,9 @@ class _Finding:
 
     def __post_init__(self) -> None:
         folders = given_folders(self.request, self.facts)
-        self.given = Search(folders)
+        self.given = LibrarySearch(folders)
         system = system_folders() if self.request.system else ()
-        self.everywhere = Search(folders, system, self.given.stand_ins)
+        self.everywhere = LibrarySearch(folders, system, self.given.stand_ins)
         names = {one.linkage.soname: one for one in self.own if one.linkage.soname}
         self.inside = names | {PurePosixPath(one.path).name: one for one in self.own}
 
@@ -138,7 +138,7 @@ class _Finding:
         """Whether a library is not brought in: it is in the wheel, or left to another."""
         return name in self.inside or self.staying.stays(name)
 
-    def opens(self, library: Library) -> list[str]:
+    def opens(self, library: NeededLibrary) -> list[str]:
         """The names that a library of ROCm opens and must find."""
         known = self.facts.known(library.file_name)
         if known is None or not known.opens:
@@ -149,7 +149,7 @@ class _Finding:
             self.opened[library.file_name] = tuple(dict.fromkeys(names))
         return list(self.opened[library.file_name])
 
-    def _names(self, one: Opened, library: Library, literals: Iterable[str]) -> list[str]:
+    def _names(self, one: Opened, library: NeededLibrary, literals: Iterable[str]) -> list[str]:
         """The names by which a library opens another; of several, those that are there."""
         named = [name for name in literals if matches(name, (one.name,))]
         candidates = named or self.given.matching(one.name, library)[-1:]
@@ -163,7 +163,7 @@ class _Finding:
         self.whys[lacking.name] = one.why
         return [lacking.name]
 
-    def _there(self, name: str, after: Library) -> bool:
+    def _there(self, name: str, after: NeededLibrary) -> bool:
         """Whether a library is in the given folders, or one that has a version behind this name."""
         machine = after.linkage.machine
         if self.given.find(name, machine, after) is not None:
@@ -188,7 +188,7 @@ class _Finding:
             self.opened[one.path] = tuple(names)
         return replace(one.linkage, needed=(*one.linkage.needed, *names))
 
-    def named(self, found: Mapping[str, Library]) -> tuple[Lacking, ...]:
+    def named(self, found: Mapping[str, NeededLibrary]) -> tuple[Lacking, ...]:
         """Libraries that are there, and whose names others hold that nobody knows to open them."""
         told: dict[str, dict[str, None]] = {}
         for library in {one.path: one for one in found.values()}.values():

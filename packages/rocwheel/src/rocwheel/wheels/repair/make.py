@@ -31,7 +31,7 @@ from rocwheel.wheels.repair.plan import plan_linux
 from rocwheel.wheels.repair.platform_tag import platform_tag
 from rocwheel.wheels.repair.windows import plan_windows
 from rocwheel.wheels.retitle import named, retitled
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 LABEL = "standalone"
 """What the local version of a wheel that was made so says."""
@@ -122,7 +122,7 @@ class _Opened:
     """A wheel under way: its name and files, a scratch folder with copies of its ELF files, the plan."""
 
     name: WheelName
-    files: tuple[File, ...]
+    files: tuple[WheelFile, ...]
     copies: dict[str, Path]
     scratch: Path
     plan: Plan
@@ -131,7 +131,7 @@ class _Opened:
     def renamed(self) -> WheelName:
         return replace(self.name, platform=self.plan.platform or self.name.platform)
 
-    def kept(self) -> Iterator[File]:
+    def kept(self) -> Iterator[WheelFile]:
         """The wheel's files; those that are changed from the scratch folder, WHEEL with other tags."""
         changed = {edit.place for edit in self.plan.edits}
         wheel_file = f"{dist_info_folder(file.path for file in self.files)}/WHEEL"
@@ -145,7 +145,7 @@ class _Opened:
             else:
                 yield file
 
-    def _wheel(self, file: File) -> bytes:
+    def _wheel(self, file: WheelFile) -> bytes:
         tags = sorted(map(str, self.renamed.tags))
         return Headers(file.read()).replaced("Tag", tags).as_bytes()
 
@@ -170,7 +170,7 @@ def _opened(wheel: Path, request: Request) -> Iterator[_Opened]:
         yield _Opened(name=name, files=tuple(files), copies=copies, scratch=scratch, plan=plan)
 
 
-def _plan_linux(files: Sequence[File], copies: Mapping[str, Path], request: Request, home: str) -> Plan:
+def _plan_linux(files: Sequence[WheelFile], copies: Mapping[str, Path], request: Request, home: str) -> Plan:
     own = [
         Own(path=path, installed=installed(path), copy=copy, linkage=linkage)
         for path, copy in copies.items()
@@ -184,7 +184,9 @@ def _plan_linux(files: Sequence[File], copies: Mapping[str, Path], request: Requ
     return replace(plan, platform=_platform(own, plan))
 
 
-def _plan_windows(files: Sequence[File], copies: Mapping[str, Path], request: Request, home: str) -> Plan:
+def _plan_windows(
+    files: Sequence[WheelFile], copies: Mapping[str, Path], request: Request, home: str
+) -> Plan:
     package = home.partition("/")[0]
     init = next((file for file in files if installed(file.path) == f"{package}/__init__.py"), None)
     if init is None:
@@ -219,7 +221,7 @@ def home_in(libraries: Iterable[str], paths: set[str], name: WheelName) -> str:
     return f"{package}/_rocm" if package else f"{name.name}.rocm"
 
 
-def _copy(file: File, magic: bytes, scratch: Path) -> Path | None:
+def _copy(file: WheelFile, magic: bytes, scratch: Path) -> Path | None:
     """A copy on disk of a file that begins with `magic`; None for any other."""
     pieces = file.pieces()
     first = next(iter(pieces), b"")
@@ -234,14 +236,14 @@ def _copy(file: File, magic: bytes, scratch: Path) -> Path | None:
     return copy
 
 
-def _requires(files: Sequence[File]) -> list[str]:
+def _requires(files: Sequence[WheelFile]) -> list[str]:
     folder = dist_info_folder(file.path for file in files)
     metadata = next((file for file in files if file.path == f"{folder}/METADATA"), None)
     told = Headers(metadata.read()).all("Requires-Dist") if metadata is not None else []
     return [canonicalize_name(match[0]) for one in told if (match := _REQUIREMENT.match(one.strip()))]
 
 
-def _licences(plan: Plan, request: Request, files: Sequence[File]) -> dict[str, Path]:
+def _licences(plan: Plan, request: Request, files: Sequence[WheelFile]) -> dict[str, Path]:
     """Place in the wheel -> licence file."""
     folder = dist_info_folder(file.path for file in files)
     sources = {one.soname: one.source for one in plan.libraries}
@@ -260,7 +262,7 @@ def _platform(own: Sequence[Own], plan: Plan) -> str:
     return platform_tag(linkages, outside=bool(plan.kept_out) or bool(plan.missing))
 
 
-def _made(opened: _Opened) -> list[File]:
+def _made(opened: _Opened) -> list[WheelFile]:
     """What is brought in, changed where the plan says so."""
     plan = opened.plan
     edits = {edit.place: edit for edit in plan.edits}
@@ -274,18 +276,20 @@ def _made(opened: _Opened) -> list[File]:
         for one in edited:
             one.result()
     files = [
-        File(path=place, content=changed.get(place, source), mode=source.stat().st_mode & 0o777)
+        WheelFile(path=place, content=changed.get(place, source), mode=source.stat().st_mode & 0o777)
         for place, source in sources.items()
     ]
     files += [
-        File(path=one.place, content=alias_library(PurePosixPath(one.place).name, one.of, one.machine))
+        WheelFile(path=one.place, content=alias_library(PurePosixPath(one.place).name, one.of, one.machine))
         for one in plan.aliases
     ]
     there = {installed(file.path) for file in opened.files}
     files += [
-        File(path=place, content=text.encode()) for place, text in plan.texts.items() if place not in there
+        WheelFile(path=place, content=text.encode())
+        for place, text in plan.texts.items()
+        if place not in there
     ]
-    return files + [File(path=place, content=source) for place, source in plan.licences.items()]
+    return files + [WheelFile(path=place, content=source) for place, source in plan.licences.items()]
 
 
 def _edit(edit: Edit, source: Path, target: Path) -> None:

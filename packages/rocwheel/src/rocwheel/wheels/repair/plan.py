@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.needed import Linkage, inside_folders
 from rocwheel.wheels.repair.facts import Facts
-from rocwheel.wheels.repair.finding import Found, Own, find
+from rocwheel.wheels.repair.finding import FoundLibraries, Own, find
 from rocwheel.wheels.repair.model import Alias, Brought, Edit, Plan, Request
 from rocwheel.wheels.repair.staying import is_meant
 
@@ -53,7 +53,7 @@ def plan_linux(
     )
 
 
-def final_names(found: Found, facts: Facts) -> dict[str, str]:
+def final_names(found: FoundLibraries, facts: Facts) -> dict[str, str]:
     """Each name that is asked for -> the file's name in the wheel.
 
     A library keeps the name by which the loader knows it where something opens it, or where it is one of
@@ -79,7 +79,7 @@ def final_names(found: Found, facts: Facts) -> dict[str, str]:
     return names
 
 
-def _groups(found: Found, names: Mapping[str, str]) -> dict[str, list[str]]:
+def _groups(found: FoundLibraries, names: Mapping[str, str]) -> dict[str, list[str]]:
     """The names that are asked for, by the name of the file that answers."""
     groups: dict[str, list[str]] = {}
     for name in sorted(found.libraries):
@@ -87,7 +87,7 @@ def _groups(found: Found, names: Mapping[str, str]) -> dict[str, list[str]]:
     return groups
 
 
-def _brought(found: Found, names: Mapping[str, str], folder: str) -> tuple[Brought, ...]:
+def _brought(found: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Brought, ...]:
     opened = found.opened_names
     return tuple(
         Brought(
@@ -104,7 +104,7 @@ def _brought(found: Found, names: Mapping[str, str], folder: str) -> tuple[Broug
     )
 
 
-def _aliases(found: Found, names: Mapping[str, str], folder: str) -> tuple[Alias, ...]:
+def _aliases(found: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Alias, ...]:
     return tuple(
         Alias(place=f"{folder}/{name}", of=names[name], machine=found.libraries[name].linkage.machine)
         for name in sorted(found.opened_names)
@@ -113,7 +113,7 @@ def _aliases(found: Found, names: Mapping[str, str], folder: str) -> tuple[Alias
 
 
 def _own_edits(
-    own: Sequence[Own], found: Found, names: Mapping[str, str], folder: str, facts: Facts
+    own: Sequence[Own], found: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts
 ) -> list[Edit]:
     """The wheel's own files: RPATHs that lead to what was brought in, and nowhere outside of the wheel."""
     edits = []
@@ -135,7 +135,7 @@ def _own_edits(
     return edits
 
 
-def _brought_edits(found: Found, names: Mapping[str, str], folder: str, facts: Facts) -> list[Edit]:
+def _brought_edits(found: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts) -> list[Edit]:
     edits = []
     for name, asked in _groups(found, names).items():
         library = found.libraries[asked[0]]
@@ -160,7 +160,7 @@ def _brought_edits(found: Found, names: Mapping[str, str], folder: str, facts: F
     return edits
 
 
-def _program_edits(found: Found, names: Mapping[str, str], folder: str) -> list[Edit]:
+def _program_edits(found: FoundLibraries, names: Mapping[str, str], folder: str) -> list[Edit]:
     return [
         Edit(place=place, rpath=(_origin(folder, place),), replace=_replaced(linkage, names))
         for place, linkage in found.programs.items()

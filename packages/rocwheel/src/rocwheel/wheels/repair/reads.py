@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rocwheel.wheels.devicecode.fatbin import reference_in
 from rocwheel.wheels.devicecode.kpack_reference import PLACEHOLDER, SECTION
-from rocwheel.wheels.needed import Library
-from rocwheel.wheels.repair.facts import Facts, Known, Read, matches
+from rocwheel.wheels.needed import NeededLibrary
+from rocwheel.wheels.repair.facts import Facts, Read, RocmLibrary, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request
 from rocwheel.wheels.repair.targets import covered, is_for, targets_named
 from rocwheel.wheels.source import FileSource
@@ -32,7 +32,7 @@ class Gathered:
     used: frozenset[str]
 
 
-def gather(libraries: Iterable[Library], request: Request, facts: Facts, folder: str) -> Gathered:
+def gather(libraries: Iterable[NeededLibrary], request: Request, facts: Facts, folder: str) -> Gathered:
     """All that the libraries read, for the targets asked for; `folder` is where they go in the wheel."""
     names = {one.file_name: one for one in libraries}
     known = [(reads, name, one.path) for name, one in names.items() if (reads := facts.known(name))]
@@ -40,14 +40,14 @@ def gather(libraries: Iterable[Library], request: Request, facts: Facts, folder:
     return gather_known([*known, *packed], request, folder)
 
 
-def archives(libraries: Iterable[tuple[str, Path]]) -> Iterator[tuple[Known, str, Path]]:
+def archives(libraries: Iterable[tuple[str, Path]]) -> Iterator[tuple[RocmLibrary, str, Path]]:
     """The kpack archives that the code of libraries (name, file) lies in, as files that they read."""
     for name, path in libraries:
         if reads := _archives(name, path):
             yield reads, name, path
 
 
-def _archives(name: str, path: Path) -> Known | None:
+def _archives(name: str, path: Path) -> RocmLibrary | None:
     with FileSource(path, subject=name) as source:
         reference = reference_in(source)
     found = [_ARCHIVE.fullmatch(one) for one in reference.search] if reference else []
@@ -55,10 +55,10 @@ def _archives(name: str, path: Path) -> Known | None:
     if not at:
         return None
     why = "the code of the library, for each GPU in an archive"
-    return Known(name=name, source=(SECTION,), reads=(Read(at=at, why=why),))
+    return RocmLibrary(name=name, source=(SECTION,), reads=(Read(at=at, why=why),))
 
 
-def gather_known(found: Iterable[tuple[Known, str, Path]], request: Request, folder: str) -> Gathered:
+def gather_known(found: Iterable[tuple[RocmLibrary, str, Path]], request: Request, folder: str) -> Gathered:
     """The same of (what is known, file name, file)."""
     data: dict[str, DataFile] = {}
     missing: list[Lacking] = []

@@ -19,13 +19,13 @@ from rocbase.errors import CheckError, InputError
 from rocbase.folders.temporary import temporary_folder
 from rocbase.processes import run as process
 from rocwheel.wheels.archive import open_wheel
-from rocwheel.wheels.needed import Search, linkage_of, of_system
+from rocwheel.wheels.needed import LibrarySearch, linkage_of, of_system
 from rocwheel.wheels.repair.facts import Facts, the_facts
 from rocwheel.wheels.repair.finding import given_folders
 from rocwheel.wheels.repair.make import Made, installed
 from rocwheel.wheels.repair.model import Plan, Request
 from rocwheel.wheels.repair.staying import is_meant
-from rocwheel.wheels.write import File
+from rocwheel.wheels.write import WheelFile
 
 DRIVER = Path(__file__).with_name("driver.py")
 TIME_LIMIT = 600
@@ -180,7 +180,7 @@ def judge(
     )
 
 
-def _unpack(files: Iterable[File], site: Path) -> None:
+def _unpack(files: Iterable[WheelFile], site: Path) -> None:
     for file in files:
         target = site / installed(file.path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def _unpack(files: Iterable[File], site: Path) -> None:
 def _somewhere(name: str, who: Path, request: Request, facts: Facts) -> bool:
     """Whether ROCm has a library by that name, for the machine of the one that asked."""
     linkage = linkage_of(who) if who.is_file() else None
-    search = Search(given_folders(request, facts))
+    search = LibrarySearch(given_folders(request, facts))
     if linkage is None:
         return bool(search.matching(name))
     return search.find(name, linkage.machine) is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocwheel.wheels.repair.dlls import Folders, dll_names_in, imports, known_names
-from rocwheel.wheels.repair.facts import Facts, Known
+from rocwheel.wheels.repair.facts import Facts, RocmLibrary
 from rocwheel.wheels.repair.model import Brought, Lacking, Plan, Request
 from rocwheel.wheels.repair.reads import Gathered, archives, gather_known
 from rocwheel.wheels.repair.staying import Staying, is_meant
@@ -117,7 +117,7 @@ def with_hook(text: str, module: str) -> str:
     return "".join((*lines[:line], f"from . import {module} as {module}\n", *lines[line:]))
 
 
-def _variables(known: Sequence[tuple[Known, str, Path]], gathered: Gathered) -> list[tuple[str, str]]:
+def _variables(known: Sequence[tuple[RocmLibrary, str, Path]], gathered: Gathered) -> list[tuple[str, str]]:
     """Environment variables for what is looked for in a place that was fixed at build time on Windows."""
     there = {one.of for one in gathered.data}
     return [

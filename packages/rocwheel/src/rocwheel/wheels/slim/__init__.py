@@ -10,7 +10,7 @@ from rocwheel.wheels.choose import Target, targets
 from rocwheel.wheels.devicecode.generic import generic_targets
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel.wheels.slim.folder import slim_file, slim_folder
-from rocwheel.wheels.slim.report import Report
+from rocwheel.wheels.slim.report import SlimReport
 from rocwheel.wheels.slim.wheel import SUFFIX, slim_wheel
 from rocwheel.wheels.slim.wish import Compress, Wish
 
@@ -25,7 +25,7 @@ def slim(
     allow_missing: bool = False,
     epoch: int,
     tell: Callable[[str], None] = lambda text: None,
-) -> Report:
+) -> SlimReport:
     """Write `path` without the code that none of `gpus` (gfx1151, gfx90a:xnack-) needs, whole or not at all.
 
     To `out`, a file or (for a wheel) a folder; without it, beside `path` under a name that tells the targets.

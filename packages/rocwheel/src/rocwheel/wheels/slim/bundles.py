@@ -21,9 +21,9 @@ from rocwheel.wheels.devicecode.bundle import (
     Compression,
     contents,
 )
-from rocwheel.wheels.parts import Joined, Part, held, pieces, zeros
+from rocwheel.wheels.parts import BytePart, Joined, held, pieces, zeros
 from rocwheel.wheels.scratch import Scratch, scratch
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 ZSTD_LEVEL = 9
 """46 MB of code a second; level 19 packs 3 MB a second to nine tenths of the size."""
@@ -45,8 +45,8 @@ def alignment(offsets: Sequence[int]) -> int:
 
 
 def rebuilt(
-    source: Source, bundle: Bundle, kept: Collection[int], packing: Compression, results: Scratch
-) -> Source:
+    source: ByteSource, bundle: Bundle, kept: Collection[int], packing: Compression, results: Scratch
+) -> ByteSource:
     """The bundle with only those of its entries that are `kept` (numbers), in `results` if made anew."""
     same = packing == bundle.compression
     if same and len(kept) == len(bundle.entries):
@@ -60,17 +60,17 @@ def rebuilt(
 
 
 def _contents(
-    source: Source, bundle: Bundle, kept: Collection[int], aside: Scratch
-) -> list[tuple[str, Part]]:
+    source: ByteSource, bundle: Bundle, kept: Collection[int], aside: Scratch
+) -> list[tuple[str, BytePart]]:
     """The entries that stay, with their ids; of a compressed bundle they are put into `aside`."""
     entries = [bundle.entries[number] for number in sorted(kept)]
     if not bundle.compression:
-        return [(one.id, Part(source, bundle.offset + one.offset, one.size)) for one in entries]
+        return [(one.id, BytePart(source, bundle.offset + one.offset, one.size)) for one in entries]
     unpacked = {one.id: aside.put([code]) for one, code in contents(source, bundle, entries.__contains__)}
     return [(one.id, unpacked[one.id]) for one in entries]
 
 
-def plain(entries: Sequence[tuple[str, Part]], align: int) -> Joined:
+def plain(entries: Sequence[tuple[str, BytePart]], align: int) -> Joined:
     """An uncompressed bundle of these entries (id, code), in this order."""
     size = len(MAGIC) + 8 + sum(24 + len(name) for name, _ in entries)
     header = MAGIC + struct.pack("<Q", len(entries))

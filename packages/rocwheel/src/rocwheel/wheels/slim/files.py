@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.choose import Code, Target, needed
+from rocwheel.wheels.choose import ProcessorCode, Target, needed
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE, gpu_header, is_gpu_elf
 from rocwheel.wheels.devicecode.kpack import Archive
 from rocwheel.wheels.slim.wish import Wish
@@ -32,7 +32,7 @@ def other_files(
     Raises CheckError where files that a library cannot do without are there for other GPUs and not for a
     wanted one, unless the wish allows it.
     """
-    groups: dict[tuple[str, str, bool], list[tuple[str, Code]]] = defaultdict(list)
+    groups: dict[tuple[str, str, bool], list[tuple[str, ProcessorCode]]] = defaultdict(list)
     for path, head in heads:
         what = _of_archive(archives[path]) if path in archives else _what(path, head)
         if what:
@@ -52,7 +52,7 @@ def other_files(
 
 class _Kind(NamedTuple):
     name: str
-    code: Code
+    code: ProcessorCode
     needed: bool
 
 
@@ -60,7 +60,9 @@ def _of_archive(archive: Archive) -> _Kind:
     targets = {one.target for one in archive.code}
     ids = {one.features for one in archive.code}
     return _Kind(
-        f"{ARCHIVE} {archive.group}".rstrip(), Code(targets, ids.pop() if len(ids) == 1 else ()), needed=True
+        f"{ARCHIVE} {archive.group}".rstrip(),
+        ProcessorCode(targets, ids.pop() if len(ids) == 1 else ()),
+        needed=True,
     )
 
 
@@ -69,11 +71,11 @@ def _what(path: str, head: bytes) -> _Kind | None:
         from rocwheel.wheels.devicecode.loose import loose  # loads pydantic, which most wheels can do without
 
         if found := loose(path):
-            return _Kind(found.kind, Code(found.targets, found.features), found.needed)
+            return _Kind(found.kind, ProcessorCode(found.targets, found.features), found.needed)
     if not is_gpu_elf(head) or len(head) < HEADER_SIZE:
         return None
     header = gpu_header(head, path)
-    return _Kind(CODE, Code({header.target}, header.features), needed=True)
+    return _Kind(CODE, ProcessorCode({header.target}, header.features), needed=True)
 
 
 def _without(folder: str, kind: str, missing: Sequence[Target]) -> CheckError:

@@ -11,16 +11,18 @@ from pathlib import Path
 
 from rocbase.errors import CheckError, InputError
 from rocbase.files.atomic import atomic_file, sha256_file
-from rocwheel.wheels.metadata import DIST_INFO, RECORD, Row, read_record, record_bytes
+from rocwheel.wheels.metadata import DIST_INFO, RECORD, RecordRow, read_record, record_bytes
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.scratch import scratch
-from rocwheel.wheels.slim.report import Report
+from rocwheel.wheels.slim.report import SlimReport
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.slim.work import HEAD, Candidate, Work, work_through
+from rocwheel.wheels.slim.work import HEAD, SlimFile, Work, work_through
 from rocwheel.wheels.source import FileSource
 
 
-def slim_file(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = lambda text: None) -> Report:
+def slim_file(
+    path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = lambda text: None
+) -> SlimReport:
     """Write the library, program or bundle `path` to `out`, with its mode. Raises as work_through does."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with scratch(out.parent) as results:
@@ -39,7 +41,9 @@ def slim_file(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = l
     return _report(path.stat().st_size, out, out.stat().st_size, work)
 
 
-def slim_folder(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = lambda text: None) -> Report:
+def slim_folder(
+    path: Path, out: Path, wish: Wish, tell: Callable[[str], None] = lambda text: None
+) -> SlimReport:
     """Copy the folder `path` to `out`, whole or not at all, with its files made smaller.
 
     Links are copied as links; those to files that went go with them. Raises InputError for an `out` inside
@@ -68,10 +72,10 @@ def slim_folder(path: Path, out: Path, wish: Wish, tell: Callable[[str], None] =
     return _report(before, out, before - gone, work)
 
 
-def _candidate(file: Path, name: str) -> Candidate:
+def _candidate(file: Path, name: str) -> SlimFile:
     with file.open("rb") as opened:
         head = opened.read(HEAD)
-    return Candidate(
+    return SlimFile(
         path=name, size=file.stat().st_size, head=head, open=lambda: FileSource(file, subject=name)
     )
 
@@ -125,14 +129,16 @@ def _correct(new: Path, name: str, work: Work) -> None:
     for row in read_record((new / name).read_bytes()):
         path = os.path.normpath(top / row.path)
         if path in work.made:
-            rows.append(Row(path=row.path, sha256=sha256_file(new / path), size=(new / path).stat().st_size))
+            rows.append(
+                RecordRow(path=row.path, sha256=sha256_file(new / path), size=(new / path).stat().st_size)
+            )
         elif path not in work.gone:
             rows.append(row)
     (new / name).write_bytes(record_bytes(rows))
 
 
-def _report(before: int, out: Path, after: int, work: Work) -> Report:
-    return Report(
+def _report(before: int, out: Path, after: int, work: Work) -> SlimReport:
+    return SlimReport(
         out=out,
         before=before,
         after=after,

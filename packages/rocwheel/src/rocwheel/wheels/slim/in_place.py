@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rocwheel.wheels.choose import Code, Target, needed
+from rocwheel.wheels.choose import ProcessorCode, Target, needed
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.embedded import Embedded
-from rocwheel.wheels.parts import Part, replaced, whole, zeros
+from rocwheel.wheels.parts import BytePart, replaced, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt
 from rocwheel.wheels.slim.wish import Wish, tell_missing
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 
 @dataclass(slots=True)
@@ -32,14 +32,14 @@ class InPlace:
 
 
 def in_place(
-    source: Source, embedded: Sequence[Embedded], wish: Wish, results: Scratch
-) -> tuple[Source, InPlace]:
+    source: ByteSource, embedded: Sequence[Embedded], wish: Wish, results: Scratch
+) -> tuple[ByteSource, InPlace]:
     """The file with less in its embedded bundles.
 
     Raises CheckError where code for a wanted target is missing.
     """
     found = InPlace()
-    edits: dict[int, Sequence[Part]] = {}
+    edits: dict[int, Sequence[BytePart]] = {}
     missing: list[tuple[Target, ...]] = []
     tight = 0
     for one in embedded:
@@ -60,7 +60,9 @@ def in_place(
     found.missing = tell_missing(missing, wish, source.subject)
     found.changed = bool(edits)
     alone = [one.code for one in embedded if one.code is not None]
-    others, _ = needed([Code({one.target}, one.features) for one in alone], wish.targets, wish.covered)
+    others, _ = needed(
+        [ProcessorCode({one.target}, one.features) for one in alone], wish.targets, wish.covered
+    )
     found.left = "; ".join(_left(tight, len(alone) - len(others)))
     return replaced(source, edits) if edits else source, found
 
@@ -74,7 +76,9 @@ def _left(tight: int, alone: int) -> list[str]:
 
 def choose(bundle: Bundle, wish: Wish) -> tuple[frozenset[int], tuple[Target, ...]]:
     """Numbers of the entries that stay, the host's among them, and the targets without code."""
-    code = {i: Code({one.target}, one.features) for i, one in enumerate(bundle.entries) if one.target}
+    code = {
+        i: ProcessorCode({one.target}, one.features) for i, one in enumerate(bundle.entries) if one.target
+    }
     host = frozenset(range(len(bundle.entries))) - code.keys()
     if not code:
         return host, ()

@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 from rocwheel.wheels.devicecode.bundle import Bundle, Compression
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.parts import Joined, Part, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt
 from rocwheel.wheels.slim.in_place import InPlace, choose, in_place
 from rocwheel.wheels.slim.place import aligned
 from rocwheel.wheels.slim.relink import Renewed, debug_sections, relinked
 from rocwheel.wheels.slim.wish import Wish, tell_missing
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slimmed:
     """A file's new content, with the bytes of code that stayed and that went, by target."""
 
-    content: Source
+    content: ByteSource
     stayed: Mapping[str, int]
     went: Mapping[str, int]
     missing: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class _Decided:
     missing: tuple[str, ...]
 
 
-def slim_library(source: Source, wish: Wish, results: Scratch) -> Slimmed | None:
+def slim_library(source: ByteSource, wish: Wish, results: Scratch) -> Slimmed | None:
     """The library without the code that `wish` has no need for; None where nothing of it would change.
 
     Raises CheckError where a bundle has no code for a wanted target, and where the file cannot be changed
@@ -73,7 +73,7 @@ def slim_library(source: Source, wish: Wish, results: Scratch) -> Slimmed | None
     return _with(_slimmed(relinked(file, sections, dropped), decided, debug), inside)
 
 
-def _only_in_place(source: Source, decided: _Decided, inside: InPlace) -> Slimmed | None:
+def _only_in_place(source: ByteSource, decided: _Decided, inside: InPlace) -> Slimmed | None:
     """What is left where nothing but embedded code became less; None where that did not either."""
     if not inside.changed and not inside.left:
         return None
@@ -91,14 +91,14 @@ def _with(slimmed: Slimmed, inside: InPlace) -> Slimmed:
     )
 
 
-def slim_bundles(source: Source, wish: Wish, results: Scratch) -> Slimmed | None:
+def slim_bundles(source: ByteSource, wish: Wish, results: Scratch) -> Slimmed | None:
     """The same for a file that is nothing but bundles."""
     fat = fat_binary(source)
     assert fat is not None  # it begins as a bundle
     decided = _decide(source, fat.bundles, wish, results)
     if not decided.changed:
         return None
-    parts: list[Part] = []
+    parts: list[BytePart] = []
     position = 0
     for one in decided.renewed:
         padding = -position % aligned(one.offset)
@@ -107,7 +107,7 @@ def slim_bundles(source: Source, wish: Wish, results: Scratch) -> Slimmed | None
     return _slimmed(Joined(parts, source.subject), decided, 0)
 
 
-def _decide(source: Source, bundles: Sequence[Bundle], wish: Wish, results: Scratch) -> _Decided:
+def _decide(source: ByteSource, bundles: Sequence[Bundle], wish: Wish, results: Scratch) -> _Decided:
     chosen = [choose(one, wish) for one in bundles]
     missing = tell_missing([lacking for _, lacking in chosen], wish, source.subject)
     renewed = []
@@ -125,7 +125,7 @@ def _decide(source: Source, bundles: Sequence[Bundle], wish: Wish, results: Scra
     return _Decided(renewed=renewed, changed=changed, stayed=stayed, went=went, missing=missing)
 
 
-def _slimmed(content: Source, decided: _Decided, debug: int) -> Slimmed:
+def _slimmed(content: ByteSource, decided: _Decided, debug: int) -> Slimmed:
     return Slimmed(
         content=content,
         stayed=dict(decided.stayed),

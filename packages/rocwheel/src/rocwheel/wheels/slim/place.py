@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import ALIGNMENT
-from rocwheel.wheels.parts import Part, whole, zeros
+from rocwheel.wheels.parts import BytePart, whole, zeros
 from rocwheel.wheels.slim.cut import PAGE, Span
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
-Filling = Mapping[int, Source]
+Filling = Mapping[int, ByteSource]
 """What lies at which address; in the order of the addresses."""
 
 
@@ -20,7 +20,7 @@ class Moving:
     """A bundle: its address, and what it is to be; `fixed` where nothing is known that points to it."""
 
     address: int
-    content: Source
+    content: ByteSource
     fixed: bool
 
 
@@ -33,12 +33,12 @@ class Region:
     last: bool
 
 
-def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[int, Source]:
+def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[int, ByteSource]:
     """The bundles moved together, in their order, each as aligned as it was.
 
     Raises CheckError where they need more room than there was.
     """
-    found: dict[int, Source] = {}
+    found: dict[int, ByteSource] = {}
     position = region.begin
     for one in bundles:
         address = one.address if one.fixed else position + -position % aligned(one.address)
@@ -74,7 +74,7 @@ def hole(region: Region, begin: int) -> Span | None:
     return (begin, stop) if stop - begin >= PAGE else None
 
 
-def filled(region: Region, filling: Filling) -> list[Part]:
+def filled(region: Region, filling: Filling) -> list[BytePart]:
     """The region's bytes, zeros where nothing lies."""
     parts = []
     position = region.begin

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rocwheel.wheels.elf import HEADER_SIZE, Elf, Section
-from rocwheel.wheels.parts import Joined, Part, held, replaced, without
+from rocwheel.wheels.parts import BytePart, Joined, held, replaced, without
 from rocwheel.wheels.slim.cut import PAGE, SEGMENT, Cut, Span, cannot, cut, offset_of
 from rocwheel.wheels.slim.place import Moving, Region, end_of, filled, hole, together
 from rocwheel.wheels.slim.pointers import ET_EXEC, Symbol, pointers, symbols
-from rocwheel.wheels.source import Held, Source
+from rocwheel.wheels.source import ByteSource, MemorySource
 
 DEBUG = (".debug_", ".zdebug_", ".gdb_index", ".rela.debug_")
 """Beginnings of the names of sections that only debuggers read (DWARF 5, section 7.4; GDB's index)."""
@@ -32,7 +32,7 @@ class Renewed:
     """A bundle at `offset` of the file, and what stands in its place."""
 
     offset: int
-    content: Source
+    content: ByteSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Moved:
     """A section of fat binaries: what lies at which address, and bundles with their new by their old one."""
 
     region: Region
-    filling: dict[int, Source]
+    filling: dict[int, ByteSource]
     bundles: Mapping[int, tuple[Renewed, int]]
 
 
@@ -58,7 +58,7 @@ def relinked(
     bundles: Mapping[int, Sequence[Renewed]],
     dropped: Sequence[Section],
     *,
-    instead: Source | None = None,
+    instead: ByteSource | None = None,
 ) -> Joined:
     """The file with new bundles in its sections (by number), and without the sections `dropped`.
 
@@ -92,10 +92,10 @@ def relinked(
     edits |= {0: header, sections_at: rows}
     if table_at is None:
         edits[int.from_bytes(header[32:40], "little")] = table
-    changes: dict[int, Sequence[Part]] = {offset: [held(data)] for offset, data in edits.items() if data}
+    changes: dict[int, Sequence[BytePart]] = {offset: [held(data)] for offset, data in edits.items() if data}
     for index, one in moved.items():
         if table_at in one.filling:
-            one.filling[table_at] = Held(table)
+            one.filling[table_at] = MemorySource(table)
         changes[file.sections[index].offset] = filled(one.region, one.filling)
     return without(replaced(file.source, changes), after.removed.spans)
 
@@ -110,7 +110,7 @@ def _check_segments(file: Elf) -> None:
 
 
 def _move(
-    file: Elf, bundles: Mapping[int, Sequence[Renewed]], instead: Source | None
+    file: Elf, bundles: Mapping[int, Sequence[Renewed]], instead: ByteSource | None
 ) -> tuple[dict[int, _Moved], dict[int, bytes]]:
     """The sections with their bundles moved together, and every pointer and symbol that must change."""
     regions = {index: _region(file, file.sections[index]) for index in bundles}
@@ -186,7 +186,7 @@ def _plan(file: Elf, moved: Sequence[_Moved]) -> tuple[int | None, list[Span]]:
     number, table_at = _room(file, moved, spans, size)
     spans[number] = hole(moved[number].region, table_at + size)
     if spans[number] or middle > 1:
-        moved[number].filling[table_at] = Held(bytes(size))
+        moved[number].filling[table_at] = MemorySource(bytes(size))
         return table_at, [span for span in spans if span]
     return None, [span for span in spans if span]  # the headers alone would take the room
 

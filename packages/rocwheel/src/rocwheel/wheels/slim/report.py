@@ -24,7 +24,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SlimReport:
     """The result: where it lies, its size in bytes before and after, and what was changed.
 
     `version` is that of the new wheel, "" for anything else. `left` names files whose GPU code was left, with

@@ -10,14 +10,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.choose import Code, needed
+from rocwheel.wheels.choose import ProcessorCode, needed
 from rocwheel.wheels.devicecode.bundle import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
 from rocwheel.wheels.devicecode.gpu import HEADER_SIZE
-from rocwheel.wheels.parts import Joined, Part
+from rocwheel.wheels.parts import BytePart, Joined
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.cut import Span
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 _ROW = struct.Struct("<QQQ")
 
@@ -27,7 +27,7 @@ def skimmed(
 ) -> Joined:
     """The `size` bytes that `unpack` gives, as often as it is called; what is kept of them is in `aside`."""
     again = _Again(unpack, size, aside, subject)
-    parts: list[Part] = []
+    parts: list[BytePart] = []
     position = 0
     unneeded: list[Span] = []
     for piece in unpack():
@@ -39,7 +39,7 @@ def skimmed(
             begin, end = (one - position for one in unneeded[0]) if unneeded else (len(piece), 0)
             if begin <= at:
                 count = min(end, len(piece)) - at
-                parts.append(Part(again, position + at, count))
+                parts.append(BytePart(again, position + at, count))
             else:
                 count = min(begin, len(piece)) - at
                 parts.append(aside.put([piece[at : at + count]]))
@@ -48,7 +48,7 @@ def skimmed(
     return Joined(parts, subject)
 
 
-class _Again(Source):
+class _Again(ByteSource):
     """All of it, unpacked when it is asked for."""
 
     def __init__(
@@ -57,7 +57,7 @@ class _Again(Source):
         super().__init__(size, aside.budget, subject)
         self._unpack = unpack
         self._aside = aside
-        self._whole: Part | None = None
+        self._whole: BytePart | None = None
 
     def _get(self, offset: int, count: int) -> bytes:
         if self._whole is None:
@@ -81,9 +81,9 @@ def _unneeded(piece: bytes, position: int, wish: Wish) -> Iterator[Span]:
                 yield position + at + offset + HEADER_SIZE, position + at + offset + size
 
 
-def _rows(piece: bytes, at: int) -> list[tuple[Code, int, int]]:
+def _rows(piece: bytes, at: int) -> list[tuple[ProcessorCode, int, int]]:
     """Code, offset and size of a bundle's entries; none where its head is not whole, or in disorder."""
-    found: list[tuple[Code, int, int]] = []
+    found: list[tuple[ProcessorCode, int, int]] = []
     end = at + len(MAGIC) + 8
     (count,) = struct.unpack("<Q", piece[end - 8 : end].ljust(8, b"\0"))
     if count > MOST_ENTRIES:
@@ -101,7 +101,7 @@ def _rows(piece: bytes, at: int) -> list[tuple[Code, int, int]]:
         except CheckError:
             return []
         if parsed:
-            found.append((Code({parsed[0]}, parsed[1]), offset, size))
+            found.append((ProcessorCode({parsed[0]}, parsed[1]), offset, size))
         last = offset + size
         end += _ROW.size + length
     return found

@@ -12,16 +12,16 @@ from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.hashing import Sha256
-from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, moved, parse_name, with_local
+from rocwheel.wheels.metadata import RECORD, RecordRow, dist_info_folder, moved, parse_name, with_local
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import MIB, Scratch, scratch
-from rocwheel.wheels.slim.report import Report
+from rocwheel.wheels.slim.report import SlimReport
 from rocwheel.wheels.slim.skim import skimmed
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.slim.work import HEAD, Candidate, Work, work_through
-from rocwheel.wheels.source import Source
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.slim.work import HEAD, SlimFile, Work, work_through
+from rocwheel.wheels.source import ByteSource
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 SUFFIX = ".whl"
 
@@ -37,7 +37,7 @@ def slim_wheel(
     known: Collection[str],
     epoch: int,
     tell: Callable[[str], None] = lambda text: None,
-) -> Report:
+) -> SlimReport:
     """Write the slimmed wheel `path` into the folder `out`, or to `out` where that ends as its new name does.
 
     `known` are the names of all targets, `epoch` the time of the files within, in seconds since 1970. Raises
@@ -60,9 +60,9 @@ def slim_wheel(
         scratch(target.parent, ONE_LIBRARY) as aside,
         scratch(target.parent, RESULTS) as results,
     ):
-        rows: dict[str, Row] = {}
+        rows: dict[str, RecordRow] = {}
         candidates = [
-            Candidate(
+            SlimFile(
                 path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside, rows)
             )
             for one in files
@@ -76,7 +76,7 @@ def slim_wheel(
         tell(target.name)
         approve = _as_recorded(path, files, work, version, rows)
         write_wheel(target, retitled(slimmed, version), epoch=epoch, copy=True, approve=approve)
-    return Report(
+    return SlimReport(
         out=target,
         version=version,
         before=path.stat().st_size,
@@ -88,8 +88,8 @@ def slim_wheel(
 
 
 def _as_recorded(
-    path: Path, files: Sequence[File], work: Work, version: str, rows: Mapping[str, Row]
-) -> Callable[[Sequence[Row]], None]:
+    path: Path, files: Sequence[WheelFile], work: Work, version: str, rows: Mapping[str, RecordRow]
+) -> Callable[[Sequence[RecordRow]], None]:
     """What raises CheckError where the RECORD of the wheel `path` is not that of what it held.
 
     `rows` are of the files that were unpacked. A new RECORD for files that were changed on their way would
@@ -100,7 +100,7 @@ def _as_recorded(
     remedy = "`rocwheel canonicalize --fix-record` it first"
     agree = agreeing_with(files, path, remedy=remedy)
 
-    def approve(new: Sequence[Row]) -> None:
+    def approve(new: Sequence[RecordRow]) -> None:
         written = {row.path: row for row in new}
         agree(
             [
@@ -126,25 +126,25 @@ def slim_version(version: str, targets: Sequence[Target], known: Collection[str]
     return with_local(public, label)
 
 
-def _head(file: File) -> bytes:
+def _head(file: WheelFile) -> bytes:
     return next(iter(file.pieces()), b"")[:HEAD]
 
 
-def _unpack(file: File, wish: Wish, aside: Scratch, rows: dict[str, Row]) -> Source:
+def _unpack(file: WheelFile, wish: Wish, aside: Scratch, rows: dict[str, RecordRow]) -> ByteSource:
     """A member in the place of the one before it; its row of RECORD is put into `rows`."""
     aside.forget()
     return skimmed(partial(_noted, file, rows), file.size, wish, aside, file.path)
 
 
-def _noted(file: File, rows: dict[str, Row]) -> Iterator[bytes]:
+def _noted(file: WheelFile, rows: dict[str, RecordRow]) -> Iterator[bytes]:
     """A file's pieces; with the last of them, its row is known."""
     digest = Sha256()
     for piece in file.pieces():
         digest.update(piece)
         yield piece
-    rows[file.path] = Row(path=file.path, sha256=digest.hexdigest(), size=digest.size)
+    rows[file.path] = RecordRow(path=file.path, sha256=digest.hexdigest(), size=digest.size)
 
 
-def _keep(results: Scratch, content: Source) -> Source:
+def _keep(results: Scratch, content: ByteSource) -> ByteSource:
     part = results.put(pieces(content))
     return results.window(part.offset, part.size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rocbase.errors import CheckError
 from rocwheel.wheels import elf
-from rocwheel.wheels.choose import Code, needed
+from rocwheel.wheels.choose import ProcessorCode, needed
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.bundle import is_bundle
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, check_name, fat_binary, may_hold_code
@@ -18,7 +18,7 @@ from rocwheel.wheels.slim.files import other_files
 from rocwheel.wheels.slim.library import Slimmed, slim_bundles, slim_library
 from rocwheel.wheels.slim.report import Changed
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 
 HEAD = 64
 """Bytes of a file that say what it is."""
@@ -28,20 +28,20 @@ _MAGICS = (elf.MAGIC, offload.MAGIC, offload.COMPRESSED_MAGIC, _PE_MAGIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class SlimFile:
     """A file: its path, size, first HEAD bytes, and how its content is opened."""
 
     path: str
     size: int
     head: bytes
-    open: Callable[[], Source]
+    open: Callable[[], ByteSource]
 
 
 @dataclass(slots=True, kw_only=True)
 class Work:
     """What becomes of the files: `made` holds new contents by path; the rest is told in the report."""
 
-    made: dict[str, Source] = field(default_factory=dict)
+    made: dict[str, ByteSource] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     changed: list[Changed] = field(default_factory=list)
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class Work:
 
 
 def work_through(
-    files: Sequence[Candidate],
+    files: Sequence[SlimFile],
     wish: Wish,
     results: Scratch,
     *,
-    settle: Callable[[Source], Source] = lambda content: content,
+    settle: Callable[[ByteSource], ByteSource] = lambda content: content,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Work:
     """Make every file smaller that can be.
@@ -98,7 +98,7 @@ def work_through(
     return work
 
 
-def _unseen(one: Candidate, source: Source) -> Iterator[str]:
+def _unseen(one: SlimFile, source: ByteSource) -> Iterator[str]:
     """Why code of a file stays as it is: it cannot be read, or lies elsewhere."""
     found = fat_binary(source, heads=True) if may_hold_code(one.head) else None
     yield from (f"{one.path}: {why}" for why in (found.unseen if found else ()))
@@ -107,11 +107,11 @@ def _unseen(one: Candidate, source: Source) -> Iterator[str]:
 def _more_targets(archive: Archive, wish: Wish) -> list[str]:
     """The targets of an archive that stays which nobody asked for."""
     targets = sorted({one.target for one in archive.code})
-    kept, _ = needed([Code({one}) for one in targets], wish.targets, wish.covered)
+    kept, _ = needed([ProcessorCode({one}) for one in targets], wish.targets, wish.covered)
     return [one for number, one in enumerate(targets) if number not in kept]
 
 
-def _note(work: Work, one: Candidate, found: Slimmed, settle: Callable[[Source], Source]) -> None:
+def _note(work: Work, one: SlimFile, found: Slimmed, settle: Callable[[ByteSource], ByteSource]) -> None:
     if found.left:
         work.left[one.path] = found.left
     if not found.changed:
@@ -131,7 +131,7 @@ def _note(work: Work, one: Candidate, found: Slimmed, settle: Callable[[Source],
     )
 
 
-def _reason_to_leave(source: Source) -> str:
+def _reason_to_leave(source: ByteSource) -> str:
     """Why the GPU code in a file is left as it is; "" where there is none, or it can go."""
     begin = source.read_at(0, min(source.size, _PE_TABLES))
     if begin.startswith(_PE_MAGIC) and _PE_SECTION in begin:

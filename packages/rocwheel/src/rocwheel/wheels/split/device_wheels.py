@@ -18,10 +18,10 @@ from rocwheel.wheels.devicecode.kpack_reference import FOLDER, PLACEHOLDER, Refe
 from rocwheel.wheels.kpacked import installed
 from rocwheel.wheels.metadata import Headers, WheelName, parse_name
 from rocwheel.wheels.parts import pieces
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 from rocwheel.wheels.split.kpacked import into_archives, reason_to_stay
 from rocwheel.wheels.split.walk import Piece, Split, Walk, opened
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 HOST = "host"
 """What stands for the target of the wheel with the libraries."""
@@ -34,20 +34,20 @@ class _Pieces:
     name: WheelName
     walk: Walk
     takes_archives: bool = True
-    host: list[File] = field(default_factory=list)
-    device: defaultdict[str, list[File]] = field(default_factory=lambda: defaultdict(list))
-    code: dict[str, dict[str, list[kpack_writer.Code]]] = field(default_factory=dict)
+    host: list[WheelFile] = field(default_factory=list)
+    device: defaultdict[str, list[WheelFile]] = field(default_factory=lambda: defaultdict(list))
+    code: dict[str, dict[str, list[kpack_writer.KpackCode]]] = field(default_factory=dict)
 
-    def keep(self, file: File) -> None:
+    def keep(self, file: WheelFile) -> None:
         self.host.append(file)
 
-    def give(self, file: File, target: str) -> None:
+    def give(self, file: WheelFile, target: str) -> None:
         self.device[target].append(file)
 
-    def reason_to_stay(self, file: File, fat: FatBinary) -> str:
+    def reason_to_stay(self, file: WheelFile, fat: FatBinary) -> str:
         return _misplaced(file.path) or reason_to_stay(fat)
 
-    def take_apart(self, file: File, source: Source, fat: FatBinary) -> None:
+    def take_apart(self, file: WheelFile, source: ByteSource, fat: FatBinary) -> None:
         place = PurePosixPath(installed(file.path))
         top = place.parts[0] if len(place.parts) > 1 else ""
         inner = place.relative_to(top) if top else place
@@ -114,7 +114,7 @@ def _device_suffix(target: str) -> str:
 
 
 def _write_host(
-    out: Path, name: WheelName, folder: str, files: Sequence[File], targets: Sequence[str], epoch: int
+    out: Path, name: WheelName, folder: str, files: Sequence[WheelFile], targets: Sequence[str], epoch: int
 ) -> Piece:
     written = []
     for file in files:
@@ -145,7 +145,7 @@ def _write_device(out: Path, name: WheelName, target: str, found: _Pieces, epoch
             if target_id.partition(":")[0] == target:
                 place = f"{FOLDER}/{_group(name)}_{target_id}.kpack"
                 content = kpack_writer.archive(code, _group(name), found.walk.results)
-                files.append(File(path=f"{top}/{place}" if top else place, content=content))
+                files.append(WheelFile(path=f"{top}/{place}" if top else place, content=content))
                 count += len(code)
     metadata = (
         f"Metadata-Version: 2.1\nName: {project}\nVersion: {name.version}\n"
@@ -154,8 +154,8 @@ def _write_device(out: Path, name: WheelName, target: str, found: _Pieces, epoch
     )
     wheel = found.walk.headers().replaced("Generator", ["rocwheel"])
     files += [
-        File(path=f"{folder}/METADATA", content=metadata.encode()),
-        File(
+        WheelFile(path=f"{folder}/METADATA", content=metadata.encode()),
+        WheelFile(
             path=f"{folder}/WHEEL",
             content=wheel.as_bytes(),
         ),

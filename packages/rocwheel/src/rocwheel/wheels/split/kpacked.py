@@ -22,7 +22,7 @@ from rocwheel.wheels.parts import Joined, held, replaced
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.cut import cannot
 from rocwheel.wheels.slim.relink import Renewed, relinked
-from rocwheel.wheels.source import Held, Source
+from rocwheel.wheels.source import ByteSource, MemorySource
 
 _SECTION_SIZE = 64
 _WRAPPER_SIZE = 24
@@ -34,8 +34,8 @@ _UNUSED_AT = 16
 class Kpacked:
     """What is left of a library, and its code by target, in the order of its wrappers."""
 
-    content: Source
-    code: Mapping[str, Sequence[kpack_writer.Code]]
+    content: ByteSource
+    code: Mapping[str, Sequence[kpack_writer.KpackCode]]
 
 
 def reason_to_stay(fat: FatBinary) -> str:
@@ -52,9 +52,9 @@ def reason_to_stay(fat: FatBinary) -> str:
     return ""
 
 
-def into_archives(source: Source, fat: FatBinary, told: Reference, results: Scratch) -> Kpacked:
+def into_archives(source: ByteSource, fat: FatBinary, told: Reference, results: Scratch) -> Kpacked:
     """The library, which `told` names, without its code. Raises CheckError where that cannot be taken out."""
-    reference = Held(kpack_writer.reference(told))
+    reference = MemorySource(kpack_writer.reference(told))
     if reference.size > LARGEST:
         raise CheckError(
             "the reference to its archives would be too long",
@@ -70,15 +70,15 @@ def into_archives(source: Source, fat: FatBinary, told: Reference, results: Scra
         )
         sections[index].append(Renewed(offset=bundle.offset, content=reference))
     less = relinked(file, sections, [], instead=reference)
-    by_target: dict[str, list[kpack_writer.Code]] = defaultdict(list)
+    by_target: dict[str, list[kpack_writer.KpackCode]] = defaultdict(list)
     for target, code in _code(source, fat, told, results):
         by_target[target].append(code)
     return Kpacked(content=_marked(less), code=by_target)
 
 
 def _code(
-    source: Source, fat: FatBinary, told: Reference, results: Scratch
-) -> Iterator[tuple[str, kpack_writer.Code]]:
+    source: ByteSource, fat: FatBinary, told: Reference, results: Scratch
+) -> Iterator[tuple[str, kpack_writer.KpackCode]]:
     """The code of each wrapper, by target; wrappers of one bundle have the same."""
     wrappers: dict[int | None, list[int]] = defaultdict(list)
     for number, wrapper in enumerate(fat.wrappers):
@@ -88,15 +88,15 @@ def _code(
             for number in wrappers[bundle.offset]:
                 yield (
                     entry.target_id,
-                    kpack_writer.Code(
+                    kpack_writer.KpackCode(
                         name=f"{told.name}#{number}", target_id=entry.target_id, content=content
                     ),
                 )
 
 
 def _entries(
-    source: Source, bundle: offload.Bundle, results: Scratch
-) -> Iterator[tuple[offload.Entry, Source]]:
+    source: ByteSource, bundle: offload.Bundle, results: Scratch
+) -> Iterator[tuple[offload.BundleEntry, ByteSource]]:
     if not bundle.compression:
         for entry in bundle.code:
             yield entry, source.window(bundle.offset + entry.offset, entry.size)
@@ -106,7 +106,7 @@ def _entries(
         yield entry, results.window(part.offset, part.size)
 
 
-def _marked(source: Joined) -> Source:
+def _marked(source: Joined) -> ByteSource:
     """The library with wrappers of kpack, and the section of bundles called that of the reference."""
     file = Elf(source)
     edits: dict[int, bytes] = {}

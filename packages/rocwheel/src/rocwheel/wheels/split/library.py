@@ -11,14 +11,14 @@ from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, FatBinary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.parts import Joined, Part, held, pieces, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, held, pieces, whole, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import alignment, packed, plain
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.relink import Renewed, relinked
 from rocwheel.wheels.slim.wish import Wish
-from rocwheel.wheels.source import Source
-from rocwheel.wheels.split.manifest import KEPT_HEAD, Bundle, Entry, Library, Span
+from rocwheel.wheels.source import ByteSource
+from rocwheel.wheels.split.manifest import KEPT_HEAD, Bundle, Span, SplitEntry, SplitLibrary
 
 _NOTHING = Wish(targets=(), covered={}, allow_missing=True, embedded=False)
 
@@ -27,13 +27,13 @@ _NOTHING = Wish(targets=(), covered={}, allow_missing=True, embedded=False)
 class Apart:
     """A library without GPU code, its bytes that are in neither, and its code by bundle and entry id."""
 
-    library: Library
-    neutral: Source
-    kept: Source
-    code: Mapping[tuple[int, str], Source]
+    library: SplitLibrary
+    neutral: ByteSource
+    kept: ByteSource
+    code: Mapping[tuple[int, str], ByteSource]
 
 
-def take_apart(source: Source, fat: FatBinary, path: str, kept: str, results: Scratch) -> Apart | None:
+def take_apart(source: ByteSource, fat: FatBinary, path: str, kept: str, results: Scratch) -> Apart | None:
     """The pieces of a library; None where it has no code. `kept` is where the bytes that stay will lie.
 
     Raises CheckError where the library cannot be changed without breaking what loads it.
@@ -50,7 +50,7 @@ def take_apart(source: Source, fat: FatBinary, path: str, kept: str, results: Sc
     for piece in pieces(source):
         digest.update(piece)
     return Apart(
-        library=Library(
+        library=SplitLibrary(
             path=path,
             size=source.size,
             sha256=digest.hexdigest(),
@@ -60,24 +60,24 @@ def take_apart(source: Source, fat: FatBinary, path: str, kept: str, results: Sc
         ),
         neutral=results.window(part.offset, part.size),
         kept=Joined(
-            [held(KEPT_HEAD), *(Part(source, one.offset, one.size) for one in spans if one.at is None)]
+            [held(KEPT_HEAD), *(BytePart(source, one.offset, one.size) for one in spans if one.at is None)]
         ),
         code=code,
     )
 
 
-def is_exact(library: Library) -> bool:
+def is_exact(library: SplitLibrary) -> bool:
     """Whether all pieces together give the original's bytes; else code comes to lie there packed anew."""
     return not any(bundle.compression for bundle in library.bundles)
 
 
 def put_together(
-    library: Library,
-    neutral: Source,
-    kept: Source,
-    code: Mapping[tuple[int, str], Source],
+    library: SplitLibrary,
+    neutral: ByteSource,
+    kept: ByteSource,
+    code: Mapping[tuple[int, str], ByteSource],
     results: Scratch,
-) -> Source:
+) -> ByteSource:
     """The library with the code that there is, as slim would have made it of the original.
 
     With all of it, and bundles that are not compressed, it is the original, to the byte.
@@ -105,7 +105,9 @@ def _check_hosts(fat: FatBinary, path: str) -> None:
             )
 
 
-def _code(source: Source, fat: FatBinary, results: Scratch) -> Iterator[tuple[tuple[int, str], Source]]:
+def _code(
+    source: ByteSource, fat: FatBinary, results: Scratch
+) -> Iterator[tuple[tuple[int, str], ByteSource]]:
     for index, bundle in enumerate(fat.bundles):
         if not bundle.compression:
             for entry in bundle.code:
@@ -116,14 +118,14 @@ def _code(source: Source, fat: FatBinary, results: Scratch) -> Iterator[tuple[tu
             yield (index, entry.id), results.window(part.offset, part.size)
 
 
-def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], Source]) -> Bundle:
+def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], ByteSource]) -> Bundle:
     return Bundle(
         offset=bundle.offset,
         size=bundle.size,
         compression=bundle.compression,
         version=bundle.version,
         entries=tuple(
-            Entry(
+            SplitEntry(
                 id=one.id,
                 target=one.target,
                 offset=one.offset,
@@ -135,7 +137,7 @@ def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], Sou
     )
 
 
-def _sha256(source: Source) -> str:
+def _sha256(source: ByteSource) -> str:
     digest = hashlib.sha256()
     for piece in pieces(source):
         digest.update(piece)
@@ -152,7 +154,7 @@ def _gone(bundles: Sequence[offload.Bundle]) -> Iterator[tuple[int, int]]:
             yield bundle.offset + entry.offset, bundle.offset + entry.offset + entry.size
 
 
-def _origins(content: Source, source: Source, at: int = 0) -> Iterator[tuple[int, int, int]]:
+def _origins(content: ByteSource, source: ByteSource, at: int = 0) -> Iterator[tuple[int, int, int]]:
     """Offset in `source`, offset in `content` and size of all that the one has of the other."""
     if not isinstance(content, Joined):
         return
@@ -190,7 +192,7 @@ def _spans(
 
 
 def _original(
-    library: Library, neutral: Source, kept: Source, code: Mapping[tuple[int, str], Source]
+    library: SplitLibrary, neutral: ByteSource, kept: ByteSource, code: Mapping[tuple[int, str], ByteSource]
 ) -> Joined:
     """The original's layout; zeros where code is that is not there, and where it was packed."""
     parts = sorted([*_frame(library, neutral, kept), *_places(library, code)], key=lambda one: one[0])
@@ -204,7 +206,7 @@ def _original(
     return Joined([part for _, part in parts], library.path)
 
 
-def _frame(library: Library, neutral: Source, kept: Source) -> Iterator[tuple[int, Part]]:
+def _frame(library: SplitLibrary, neutral: ByteSource, kept: ByteSource) -> Iterator[tuple[int, BytePart]]:
     """What is no GPU code, and where it lies in the original."""
     position = len(KEPT_HEAD)
     for span in library.spans:
@@ -215,7 +217,9 @@ def _frame(library: Library, neutral: Source, kept: Source) -> Iterator[tuple[in
             yield span.offset, whole(neutral.window(span.at, span.size))
 
 
-def _places(library: Library, code: Mapping[tuple[int, str], Source]) -> Iterator[tuple[int, Part]]:
+def _places(
+    library: SplitLibrary, code: Mapping[tuple[int, str], ByteSource]
+) -> Iterator[tuple[int, BytePart]]:
     """Where code lies in the original."""
     for index, bundle in enumerate(library.bundles):
         if bundle.compression:
@@ -228,8 +232,12 @@ def _places(library: Library, code: Mapping[tuple[int, str], Source]) -> Iterato
 
 
 def _bundle(
-    original: Source, index: int, bundle: Bundle, code: Mapping[tuple[int, str], Source], results: Scratch
-) -> Source:
+    original: ByteSource,
+    index: int,
+    bundle: Bundle,
+    code: Mapping[tuple[int, str], ByteSource],
+    results: Scratch,
+) -> ByteSource:
     """The bundle with the entries that there are, packed as it was."""
     there = [one for one in bundle.entries if not one.target or (index, one.id) in code]
     if not bundle.compression and len(there) == len(bundle.entries):
@@ -239,7 +247,7 @@ def _bundle(
             one.id,
             whole(code[index, one.id])
             if one.target
-            else Part(original, bundle.offset + one.offset, one.size),
+            else BytePart(original, bundle.offset + one.offset, one.size),
         )
         for one in there
     ]
@@ -247,7 +255,7 @@ def _bundle(
     return packed(content, bundle.compression, bundle.version, results) if bundle.compression else content
 
 
-def _all_there(library: Library, code: Mapping[tuple[int, str], Source]) -> bool:
+def _all_there(library: SplitLibrary, code: Mapping[tuple[int, str], ByteSource]) -> bool:
     return all(
         (index, one.id) in code
         for index, bundle in enumerate(library.bundles)
@@ -256,7 +264,7 @@ def _all_there(library: Library, code: Mapping[tuple[int, str], Source]) -> bool
     )
 
 
-def _section(file: Elf, bundle: Bundle, library: Library) -> int:
+def _section(file: Elf, bundle: Bundle, library: SplitLibrary) -> int:
     """The number of the section in which the bundle lies."""
     end = bundle.offset + bundle.size
     for one in file.named(BUNDLES):
@@ -265,7 +273,7 @@ def _section(file: Elf, bundle: Bundle, library: Library) -> int:
     raise _unfit(library)
 
 
-def _unfit(library: Library) -> CheckError:
+def _unfit(library: SplitLibrary) -> CheckError:
     return CheckError(
         f"the pieces of {library.path} do not fit together",
         cause="the neutral wheel is damaged, or was changed",

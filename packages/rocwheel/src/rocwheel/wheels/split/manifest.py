@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
-from rocwheel.wheels.metadata import Row, record_bytes
+from rocwheel.wheels.metadata import RecordRow, record_bytes
 from rocwheel.wheels.write import check_path
 
 NAME = "rocwright-split.json"
@@ -33,7 +33,7 @@ class Span(Frozen):
     at: Count | None = None
 
 
-class Entry(Frozen):
+class SplitEntry(Frozen):
     """An entry of a bundle, at `offset` of it unpacked; `target` is empty for the host's."""
 
     id: str
@@ -50,10 +50,10 @@ class Bundle(Frozen):
     size: Count
     compression: Literal["", "zlib", "zstd"]
     version: Annotated[int, Field(ge=0, le=3)]
-    entries: tuple[Entry, ...]
+    entries: tuple[SplitEntry, ...]
 
 
-class Library(Frozen):
+class SplitLibrary(Frozen):
     """A file with bundles: what it was, and where its bytes that are no GPU code are now, in order.
 
     Bytes that are not those of the neutral file follow one another in the file `kept`, behind KEPT_HEAD.
@@ -87,11 +87,11 @@ class Neutral(Frozen):
     wheel: str
     folder: str
     targets: tuple[str, ...]
-    libraries: tuple[Library, ...]
+    libraries: tuple[SplitLibrary, ...]
     whole: tuple[Whole, ...]
 
 
-class Code(Frozen):
+class CodeManifest(Frozen):
     """The manifest of a wheel with the code of one target; `record` is that of the neutral one."""
 
     schema_version: Annotated[Literal[1], Field(alias="schema")] = 1
@@ -99,7 +99,7 @@ class Code(Frozen):
     target: str
 
 
-def identity(rows: Iterable[Row]) -> str:
+def identity(rows: Iterable[RecordRow]) -> str:
     """What names a wheel's content, whoever packed it: the sha256 of its RECORD in its one form."""
     return hashlib.sha256(record_bytes(rows)).hexdigest()
 
@@ -109,7 +109,7 @@ def code_path(folder: str, library: str, index: int, entry_id: str) -> str:
     return f"{folder}/{library}/{index:04}.{entry_id.replace(':', '.')}.co"
 
 
-def as_bytes(manifest: Neutral | Code) -> bytes:
+def as_bytes(manifest: Neutral | CodeManifest) -> bytes:
     """The manifest as it is written."""
     return manifest.model_dump_json(by_alias=True).encode() + b"\n"
 
@@ -123,12 +123,12 @@ def read_neutral(data: bytes, subject: str) -> Neutral:
     return manifest
 
 
-def read_code(data: bytes, subject: str) -> Code:
+def read_code(data: bytes, subject: str) -> CodeManifest:
     """The manifest of a target's wheel. Raises InputError as `read_neutral` does."""
-    return _read(Code, data, subject)
+    return _read(CodeManifest, data, subject)
 
 
-_Manifest = TypeVar("_Manifest", Neutral, Code)
+_Manifest = TypeVar("_Manifest", Neutral, CodeManifest)
 
 
 def _read(model: type[_Manifest], data: bytes, subject: str) -> _Manifest:

@@ -11,24 +11,24 @@ from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.devicecode.gpu import machines
-from rocwheel.wheels.metadata import RECORD, Row, dist_info_folder, parse_name
+from rocwheel.wheels.metadata import RECORD, RecordRow, dist_info_folder, parse_name
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import Scratch, scratch
 from rocwheel.wheels.slim.wheel import slim_version
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 from rocwheel.wheels.split.library import is_exact, put_together
 from rocwheel.wheels.split.manifest import (
     LARGEST,
     NAME,
-    Library,
     Neutral,
+    SplitLibrary,
     code_path,
     identity,
     read_code,
     read_neutral,
 )
 from rocwheel.wheels.split.wheel import code_folder
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 _OWN = NAME.removesuffix(".json")
 
@@ -49,8 +49,8 @@ class _Given:
 
     manifest: Neutral
     folder: str
-    neutral: Mapping[str, File]
-    code: Mapping[str, Mapping[str, File]]
+    neutral: Mapping[str, WheelFile]
+    code: Mapping[str, Mapping[str, WheelFile]]
 
 
 def merge_wheels(
@@ -93,10 +93,10 @@ def merge_wheels(
     return Merged(path=target, size=target.stat().st_size, targets=tuple(sorted(given.code)), exact=exact)
 
 
-def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
+def _given(wheels: Sequence[tuple[Path, Sequence[WheelFile]]]) -> _Given:
     """The pieces told apart, and seen to be of one wheel. Raises InputError where they are not."""
-    neutral: list[tuple[Path, Neutral, str, dict[str, File]]] = []
-    code: dict[str, tuple[Path, str, dict[str, File]]] = {}
+    neutral: list[tuple[Path, Neutral, str, dict[str, WheelFile]]] = []
+    code: dict[str, tuple[Path, str, dict[str, WheelFile]]] = {}
     for path, files in wheels:
         by_path = {file.path: file for file in files}
         folder = dist_info_folder(by_path)
@@ -134,7 +134,7 @@ def _given(wheels: Sequence[tuple[Path, Sequence[File]]]) -> _Given:
     )
 
 
-def _manifest(path: Path, file: File | None) -> bytes:
+def _manifest(path: Path, file: WheelFile | None) -> bytes:
     if file is None or file.size > LARGEST:
         raise InputError(
             f"{path.name} is not a piece of a wheel",
@@ -144,7 +144,7 @@ def _manifest(path: Path, file: File | None) -> bytes:
     return file.read(LARGEST)
 
 
-def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iterator[File]:
+def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iterator[WheelFile]:
     """The files of the merged wheel, under the original version."""
     manifest, own = given.manifest, given.folder
     libraries = {library.path: library for library in manifest.libraries}
@@ -169,7 +169,7 @@ def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iter
             yield _there(given.code[one.target], one.path, one.target)
 
 
-def _library(given: _Given, library: Library, neutral: File, results: Scratch) -> Source:
+def _library(given: _Given, library: SplitLibrary, neutral: WheelFile, results: Scratch) -> ByteSource:
     kept = given.neutral.get(_moved(library.kept, given))
     if kept is None:
         raise _changed(library.kept)
@@ -192,20 +192,20 @@ def _moved(path: str, given: _Given) -> str:
     return given.folder + path.removeprefix(given.manifest.folder)
 
 
-def _kept(file: File, results: Scratch) -> Source:
+def _kept(file: WheelFile, results: Scratch) -> ByteSource:
     part = results.put(file.pieces())
     return results.window(part.offset, part.size)
 
 
-def _there(files: Mapping[str, File], path: str, target: str) -> File:
+def _there(files: Mapping[str, WheelFile], path: str, target: str) -> WheelFile:
     found = files.get(path)
     if found is None:
         raise _changed(f"{path}, of the wheel for {target},")
     return found
 
 
-def _as_it_was(manifest: Neutral) -> Callable[[Sequence[Row]], None]:
-    def approve(rows: Sequence[Row]) -> None:
+def _as_it_was(manifest: Neutral) -> Callable[[Sequence[RecordRow]], None]:
+    def approve(rows: Sequence[RecordRow]) -> None:
         if identity(rows) != manifest.record:
             raise _changed(manifest.wheel)
 

@@ -16,8 +16,8 @@ from rocwheel.wheels.devicecode.loose import loose
 from rocwheel.wheels.elf import MAGIC, RELOCATABLE, Elf
 from rocwheel.wheels.metadata import RECORD, Headers, dist_info_folder
 from rocwheel.wheels.scratch import Scratch, scratch
-from rocwheel.wheels.source import Source
-from rocwheel.wheels.write import File, in_order
+from rocwheel.wheels.source import ByteSource
+from rocwheel.wheels.write import WheelFile, in_order
 
 HEAD = 64
 
@@ -46,16 +46,16 @@ class Sorter(Protocol):
     takes_archives: bool
     """Whether a kpack archive for one target goes to that target."""
 
-    def keep(self, file: File) -> None:
+    def keep(self, file: WheelFile) -> None:
         """A file for all targets."""
 
-    def give(self, file: File, target: str) -> None:
+    def give(self, file: WheelFile, target: str) -> None:
         """A file that is for one target."""
 
-    def reason_to_stay(self, file: File, fat: FatBinary) -> str:
+    def reason_to_stay(self, file: WheelFile, fat: FatBinary) -> str:
         """Why the library cannot be taken apart in this way; else ""."""
 
-    def take_apart(self, file: File, source: Source, fat: FatBinary) -> None:
+    def take_apart(self, file: WheelFile, source: ByteSource, fat: FatBinary) -> None:
         """A library with code for several targets, or for one and for the host."""
 
 
@@ -68,7 +68,7 @@ class Walk:
     """
 
     wheel: str
-    files: tuple[File, ...]
+    files: tuple[WheelFile, ...]
     folder: str
     results: Scratch
     _originals: Scratch
@@ -79,7 +79,7 @@ class Walk:
         for file in self.files:
             self._sort(file, sorter, tell)
 
-    def _sort(self, file: File, sorter: Sorter, tell: Callable[[str], None]) -> None:
+    def _sort(self, file: WheelFile, sorter: Sorter, tell: Callable[[str], None]) -> None:
         head = next(iter(file.pieces()), b"")[:HEAD]
         told = loose(file.path)
         if told and len(told.targets) == 1:
@@ -144,7 +144,7 @@ def _left(fat: FatBinary, archives: bool) -> Iterator[str]:
         yield "a kpack archive: its code is apart from the libraries already"
 
 
-def _reason_to_stay(source: Source, head: bytes) -> str:
+def _reason_to_stay(source: ByteSource, head: bytes) -> str:
     """Why a file with code for several targets, or for one and for the host, is not taken apart; else ""."""
     if is_bundle(head):
         return "a file of bundles for several targets"

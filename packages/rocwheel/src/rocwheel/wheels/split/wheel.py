@@ -11,21 +11,21 @@ from pathlib import Path
 from rocwheel.wheels.devicecode.fatbin import FatBinary
 from rocwheel.wheels.metadata import WheelName, parse_name, with_local
 from rocwheel.wheels.retitle import named, retitled
-from rocwheel.wheels.source import Source
+from rocwheel.wheels.source import ByteSource
 from rocwheel.wheels.split.library import take_apart
 from rocwheel.wheels.split.manifest import (
     NAME,
     NEUTRAL,
-    Code,
-    Library,
+    CodeManifest,
     Neutral,
+    SplitLibrary,
     Whole,
     as_bytes,
     code_path,
     identity,
 )
 from rocwheel.wheels.split.walk import Piece, Split, Walk, opened
-from rocwheel.wheels.write import File, write_wheel
+from rocwheel.wheels.write import WheelFile, write_wheel
 
 
 @dataclass(slots=True)
@@ -35,33 +35,33 @@ class _Pieces:
     name: WheelName
     walk: Walk
     takes_archives: bool = False
-    neutral: list[File] = field(default_factory=list)
-    code: defaultdict[str, list[File]] = field(default_factory=lambda: defaultdict(list))
-    libraries: list[Library] = field(default_factory=list)
+    neutral: list[WheelFile] = field(default_factory=list)
+    code: defaultdict[str, list[WheelFile]] = field(default_factory=lambda: defaultdict(list))
+    libraries: list[SplitLibrary] = field(default_factory=list)
     whole: list[Whole] = field(default_factory=list)
 
-    def keep(self, file: File) -> None:
+    def keep(self, file: WheelFile) -> None:
         self.neutral.append(file)
 
-    def give(self, file: File, target: str) -> None:
+    def give(self, file: WheelFile, target: str) -> None:
         self.whole.append(Whole(path=file.path, target=target))
         self.code[target].append(file)
 
-    def reason_to_stay(self, file: File, fat: FatBinary) -> str:
+    def reason_to_stay(self, file: WheelFile, fat: FatBinary) -> str:
         return ""
 
-    def take_apart(self, file: File, source: Source, fat: FatBinary) -> None:
+    def take_apart(self, file: WheelFile, source: ByteSource, fat: FatBinary) -> None:
         kept = f"{self.walk.folder}/{NAME.removesuffix('.json')}/{len(self.libraries):04}"
         apart = take_apart(source, fat, file.path, kept, self.walk.results)
         assert apart  # it has code
         self.libraries.append(apart.library)
         self.neutral.append(replace(file, content=apart.neutral))
-        self.neutral.append(File(path=apart.library.kept, content=apart.kept))
+        self.neutral.append(WheelFile(path=apart.library.kept, content=apart.kept))
         for index, bundle in enumerate(apart.library.bundles):
             for entry in bundle.entries:
                 if entry.target:
                     path = code_path(code_folder(self.name, entry.target), file.path, index, entry.id)
-                    self.code[entry.target].append(File(path=path, content=apart.code[index, entry.id]))
+                    self.code[entry.target].append(WheelFile(path=path, content=apart.code[index, entry.id]))
 
 
 def split_wheel(
@@ -100,11 +100,11 @@ def code_folder(name: WheelName, target: str) -> str:
     return re.sub(r"[-_.]+", "_", f"{name.name}_{target}").lower()
 
 
-def _write_neutral(out: Path, name: WheelName, manifest: Neutral, files: Sequence[File]) -> Piece:
+def _write_neutral(out: Path, name: WheelName, manifest: Neutral, files: Sequence[WheelFile]) -> Piece:
     version = with_local(name.version, NEUTRAL)
     metadata = next(file for file in files if file.path == f"{manifest.folder}/METADATA")
     added = [
-        File(path=f"{manifest.folder}/{NAME}", content=as_bytes(manifest)),
+        WheelFile(path=f"{manifest.folder}/{NAME}", content=as_bytes(manifest)),
         # As it was, since other spellings of a version are the same version.
         replace(metadata, path=f"{manifest.folder}/{NAME.removesuffix('.json')}/METADATA"),
     ]
@@ -119,16 +119,20 @@ def _write_code(
     walk: Walk,
     manifest: Neutral,
     target: str,
-    code: Sequence[File],
+    code: Sequence[WheelFile],
 ) -> Piece:
     own = replace(name, name=code_folder(name, target))
     folder = f"{own.name}-{own.version}.dist-info"
     summary = f"Code for {target} of {name.name} {name.version}, which `rocwright wheel merge` puts into it"
     metadata = f"Metadata-Version: 2.1\nName: {own.name}\nVersion: {own.version}\nSummary: {summary}\n"
     added = [
-        File(path=f"{folder}/METADATA", content=metadata.encode()),
-        File(path=f"{folder}/WHEEL", content=walk.headers().replaced("Generator", ["rocwright"]).as_bytes()),
-        File(path=f"{folder}/{NAME}", content=as_bytes(Code(record=manifest.record, target=target))),
+        WheelFile(path=f"{folder}/METADATA", content=metadata.encode()),
+        WheelFile(
+            path=f"{folder}/WHEEL", content=walk.headers().replaced("Generator", ["rocwright"]).as_bytes()
+        ),
+        WheelFile(
+            path=f"{folder}/{NAME}", content=as_bytes(CodeManifest(record=manifest.record, target=target))
+        ),
     ]
     path = out / own.file_name
     write_wheel(path, [*code, *added], epoch=manifest.epoch)

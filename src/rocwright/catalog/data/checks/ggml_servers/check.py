@@ -56,7 +56,7 @@ REPLY_SECONDS = 300.0
 STOP_SECONDS = 10.0
 
 
-class CheckError(Exception):
+class ReplyError(Exception):
     """Why a check failed, in one line."""
 
 
@@ -70,12 +70,12 @@ class Picture:
 
 
 def read_png(data: bytes) -> Picture:
-    """A picture of 8-bit RGB without interlacing. Raises CheckError for everything else."""
+    """A picture of 8-bit RGB without interlacing. Raises ReplyError for everything else."""
     if data[:8] != b"\x89PNG\r\n\x1a\n" or data[12:16] != b"IHDR":
-        raise CheckError("it is no PNG")
+        raise ReplyError("it is no PNG")
     width, height, *kind = struct.unpack(">IIBBBBB", data[16:29])
     if kind != [8, 2, 0, 0, 0]:
-        raise CheckError(f"it is not of 8-bit RGB: {kind}")
+        raise ReplyError(f"it is not of 8-bit RGB: {kind}")
     packed, at = b"", 8
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 4])
@@ -86,9 +86,9 @@ def read_png(data: bytes) -> Picture:
     try:
         raw = zlib.decompressobj().decompress(packed, (stride + 1) * height + 1)
     except zlib.error as error:
-        raise CheckError(f"it cannot be unpacked: {error}") from error
+        raise ReplyError(f"it cannot be unpacked: {error}") from error
     if len(raw) != (stride + 1) * height:
-        raise CheckError(f"{len(raw)} bytes are no picture of {width}x{height}")
+        raise ReplyError(f"{len(raw)} bytes are no picture of {width}x{height}")
     rows = bytearray()
     above = bytes(stride)
     for row in range(height):
@@ -99,9 +99,9 @@ def read_png(data: bytes) -> Picture:
 
 
 def unfiltered(kind: int, line: bytes, above: bytes) -> bytes:
-    """A row as it was before it was filtered (PNG specification, section 9). Raises CheckError."""
+    """A row as it was before it was filtered (PNG specification, section 9). Raises ReplyError."""
     if kind > 4:
-        raise CheckError(f"a row has the filter {kind}")
+        raise ReplyError(f"a row has the filter {kind}")
     row = bytearray(line)
     for at, value in enumerate(line):
         left = row[at - 3] if at >= 3 else 0
@@ -118,21 +118,21 @@ def nearest(left: int, up: int, corner: int) -> int:
 
 
 def compare_pictures(mine: Picture, theirs: Picture) -> str:
-    """Says how far apart they are; raises CheckError where that is too far, or a picture shows nothing."""
+    """Says how far apart they are; raises ReplyError where that is too far, or a picture shows nothing."""
     if (mine.width, mine.height) != (theirs.width, theirs.height):
-        raise CheckError(f"{mine.width}x{mine.height} and {theirs.width}x{theirs.height}")
+        raise ReplyError(f"{mine.width}x{mine.height} and {theirs.width}x{theirs.height}")
     if len(set(theirs.colours)) < 16:
-        raise CheckError(f"the picture has only {len(set(theirs.colours))} different values")
+        raise ReplyError(f"the picture has only {len(set(theirs.colours))} different values")
     apart = [abs(one - other) for one, other in zip(mine.colours, theirs.colours, strict=True)]
     off = sum(one > COLOUR for one in apart)
     said = f"{len(apart):,} colours at most {max(apart)} of 255 apart, {off} by more than {COLOUR}"
     if off > MOST_OFF * len(apart):
-        raise CheckError(said)
+        raise ReplyError(said)
     return said
 
 
 def words_of(reply: dict[str, Any]) -> list[tuple[str, float]]:
-    """The words that were heard, with their probabilities. Raises CheckError."""
+    """The words that were heard, with their probabilities. Raises ReplyError."""
     try:
         found = [
             (str(word["word"]), float(word["probability"]))
@@ -140,22 +140,22 @@ def words_of(reply: dict[str, Any]) -> list[tuple[str, float]]:
             for word in part["words"]
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckError(f"not a transcription: {json.dumps(reply)[:200]}") from error
+        raise ReplyError(f"not a transcription: {json.dumps(reply)[:200]}") from error
     if not found:
-        raise CheckError("nothing was heard")
+        raise ReplyError("nothing was heard")
     return found
 
 
 def compare_words(mine: list[tuple[str, float]], theirs: list[tuple[str, float]]) -> str:
-    """Says how far apart they are; raises CheckError where words differ, or a probability by too much."""
+    """Says how far apart they are; raises ReplyError where words differ, or a probability by too much."""
     if [word for word, _ in mine] != [word for word, _ in theirs]:
-        raise CheckError(f"{''.join(w for w, _ in mine)!r} and {''.join(w for w, _ in theirs)!r}")
+        raise ReplyError(f"{''.join(w for w, _ in mine)!r} and {''.join(w for w, _ in theirs)!r}")
     apart = max(abs(one - other) for (_, one), (_, other) in zip(mine, theirs, strict=True))
     least = min(one for _, one in theirs)
     said = f"{len(mine)} words, probabilities at most {apart:.5f} apart (allowed {PROBABILITY})"
     said = f"{said}, the least {least:.3f}"
     if not apart <= PROBABILITY:
-        raise CheckError(said)
+        raise ReplyError(said)
     return said
 
 
@@ -239,31 +239,31 @@ def picture(folder: Path, model: Path, beside: list[str]) -> Program:
 
 
 def draw(url: str) -> Picture:
-    """What it draws for the same words. Raises CheckError for another size."""
+    """What it draws for the same words. Raises ReplyError for another size."""
     body = json.dumps({"prompt": PROMPT, "size": f"{SIDE}x{SIDE}"}).encode()
     reply = post(f"{url}/v1/images/generations", "application/json", body)
     try:
         data = base64.b64decode(reply["data"][0]["b64_json"], validate=True)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise CheckError(f"no picture: {json.dumps(reply)[:200]}") from error
+        raise ReplyError(f"no picture: {json.dumps(reply)[:200]}") from error
     drawn = read_png(data)
     if (drawn.width, drawn.height) != (SIDE, SIDE):
-        raise CheckError(f"{SIDE}x{SIDE} was asked for, and {drawn.width}x{drawn.height} came")
+        raise ReplyError(f"{SIDE}x{SIDE} was asked for, and {drawn.width}x{drawn.height} came")
     return drawn
 
 
 def post(url: str, kind: str, body: bytes) -> dict[str, Any]:
-    """A request and its JSON reply; raises CheckError when there is none."""
+    """A request and its JSON reply; raises ReplyError when there is none."""
     request = urllib.request.Request(url, data=body, headers={"Content-Type": kind})
     try:
         with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
             parsed = json.loads(reply.read())
     except urllib.error.HTTPError as error:
-        raise CheckError(f"{url}: status {error.code}: {error.read()[:200]!r}") from error
+        raise ReplyError(f"{url}: status {error.code}: {error.read()[:200]!r}") from error
     except (OSError, ValueError) as error:
-        raise CheckError(f"{url}: {error}") from error
+        raise ReplyError(f"{url}: {error}") from error
     if not isinstance(parsed, dict):
-        raise CheckError(f"{url}: the reply is no JSON object")
+        raise ReplyError(f"{url}: the reply is no JSON object")
     return parsed
 
 
@@ -276,7 +276,7 @@ class Session:
 
 
 def asked(program: Program, visible: str | None, more: list[str]) -> Session:
-    """Start the server, ask it, and end it. Raises CheckError where it does not start or answer."""
+    """Start the server, ask it, and end it. Raises ReplyError where it does not start or answer."""
     env = dict(os.environ) | {"XDG_CACHE_HOME": tempfile.gettempdir()}
     if visible is not None:
         env["GGML_VK_VISIBLE_DEVICES"] = visible
@@ -316,35 +316,35 @@ def running(command: list[str], program: Program, env: dict[str, str], log: Path
 
 
 def wait_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    """Returns when the server has loaded the model; raises CheckError when it ends or takes too long."""
+    """Returns when the server has loaded the model; raises ReplyError when it ends or takes too long."""
     limit = time.monotonic() + START_SECONDS
     while time.monotonic() < limit:
         if process.poll() is not None:
             said = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
-            raise CheckError(f"the server ended with status {process.returncode}: {said}")
+            raise ReplyError(f"the server ended with status {process.returncode}: {said}")
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
         except (OSError, urllib.error.URLError):
             time.sleep(0.05)
-    raise CheckError(f"the server was not ready after {START_SECONDS:.0f} s")
+    raise ReplyError(f"the server was not ready after {START_SECONDS:.0f} s")
 
 
 def on_device(program: Program) -> tuple[Session, str, str | None]:
-    """What it answers on a Vulkan device, that device, and what makes ggml take it. Raises CheckError."""
+    """What it answers on a Vulkan device, that device, and what makes ggml take it. Raises ReplyError."""
     for visible in (None, "0"):
         session = asked(program, visible, [])
         found = DEVICE.search(session.log)
         if found:
             return session, found[1], visible
-    raise CheckError("it takes no Vulkan device")
+    raise ReplyError("it takes no Vulkan device")
 
 
 def report(name: str, device: str, judge: Callable[[], str]) -> bool:
     """Prints the line of one check, and tells whether it passed."""
     try:
         detail, ok = judge(), True
-    except (CheckError, OSError, subprocess.SubprocessError) as error:
+    except (ReplyError, OSError, subprocess.SubprocessError) as error:
         detail, ok = str(error) or type(error).__name__, False
     print(MARK + json.dumps({"name": name, "ok": ok, "detail": detail, "device": device}), flush=True)
     return ok
@@ -354,7 +354,7 @@ def run(program: Program, compare: Callable[[Any, Any], str]) -> bool:
     """Runs all checks and prints their lines; True when all passed."""
     try:
         first, device, visible = on_device(program)
-    except (CheckError, OSError) as error:
+    except (ReplyError, OSError) as error:
         why = str(error)
         return report("answers", "none", lambda: fail(why))
     how = "a GPU" if visible is None else "in software, GGML_VK_VISIBLE_DEVICES=0"
@@ -362,13 +362,13 @@ def run(program: Program, compare: Callable[[Any, Any], str]) -> bool:
 
     def again() -> str:
         if asked(program, visible, []).answer != first.answer:
-            raise CheckError("another process answers otherwise")
+            raise ReplyError("another process answers otherwise")
         return "two processes give the same, bit by bit"
 
     def as_cpu() -> str:
         other = asked(program, "", program.on_cpu)
         if DEVICE.search(other.log):
-            raise CheckError("the CPU's answer came from a device")
+            raise ReplyError("the CPU's answer came from a device")
         return compare(first.answer, other.answer)
 
     passed.append(report("same-again", device, again))
@@ -377,8 +377,8 @@ def run(program: Program, compare: Callable[[Any, Any], str]) -> bool:
 
 
 def fail(why: str) -> str:
-    """Raises CheckError."""
-    raise CheckError(why)
+    """Raises ReplyError."""
+    raise ReplyError(why)
 
 
 def main() -> int:
