@@ -217,7 +217,7 @@ def test_what_a_step_has_written_is_not_asked_for_again(home: Home, tmp_path: Pa
         before = len(asked)
         watch = DiskWatch(where=places(home), home=home, running=running, on_full=raise_, say=said.append)
         with watch.watching():
-            end = time.monotonic() + 10
+            end = time.monotonic() + 120
             while len(asked) < before + 2 and time.monotonic() < end:
                 time.sleep(0.02)
         return said

@@ -136,7 +136,7 @@ def processes_of(home: Home) -> list[str]:
 
 def nothing_left(project: TinyProject, runtime: Path) -> bool:
     """No process runs, nothing is mounted, no sandbox is kept: at once, or some moments after a kill."""
-    end = time.monotonic() + 15
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         mounted = str(project.home.path.parent) in Path("/proc/mounts").read_text()
         kept = [path for path in runtime.glob("*") if path.is_dir()]

@@ -216,7 +216,7 @@ def test_a_step_that_prints_nothing_is_told_of_until_it_ends(
     for one in (step, other):
         shown.started(one)
     shown.ended(other, "done")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while said.count("no history") < 2 and time.monotonic() < until:
         time.sleep(0.01)
         said += capsys.readouterr().err

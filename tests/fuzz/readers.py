@@ -131,13 +131,16 @@ class _Answers(HTTPAdapter):
             raw.begin()
         except (http.client.HTTPException, OSError) as error:
             raise requests.ConnectionError from error
-        answer = urllib3.HTTPResponse(
-            body=raw,
-            headers=dict(raw.headers.items()),
-            status=raw.status,
-            preload_content=False,
-            original_response=raw,
-        )
+        try:
+            answer = urllib3.HTTPResponse(
+                body=raw,
+                headers=dict(raw.headers.items()),
+                status=raw.status,
+                preload_content=False,
+                original_response=raw,
+            )
+        except urllib3.exceptions.InvalidHeader as error:
+            raise requests.exceptions.InvalidHeader from error
         return self.build_response(request, answer)
 
 

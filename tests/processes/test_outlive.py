@@ -49,7 +49,7 @@ def wait(words: tuple[str, ...]) -> int:
 
 
 def until(path: Path) -> bool:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while path.exists() and time.monotonic() < end:
         time.sleep(0.05)
     return not path.exists()

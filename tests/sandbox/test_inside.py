@@ -12,7 +12,7 @@ import pytest
 from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.sandbox import inside
-from rocwright.sandbox.model import Job
+from rocwright.sandbox.model import SandboxJob
 from tests.sandbox.sandbox_jobs import job
 
 SHOW = ("/bin/sh", "-c", 'pwd; umask; echo "$ONLY-$HOME"; echo to-errors >&2; exit 7')
@@ -24,7 +24,7 @@ def ran(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", [inside.plain, inside.below_shell])
 def test_on_a_terminal_nothing_is_told_and_errors_stay_errors(
-    tmp_path: Path, command: Callable[[Job], tuple[str, ...]]
+    tmp_path: Path, command: Callable[[SandboxJob], tuple[str, ...]]
 ) -> None:
     done = ran(command(job(*SHOW, env={"ONLY": "this"}, workdir=str(tmp_path))))
     assert done.stdout.splitlines() == [str(tmp_path), "0022", "this-"]

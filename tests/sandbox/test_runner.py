@@ -14,8 +14,8 @@ from rocbase.errors import SandboxError
 from rocwright.sandbox import (
     Ended,
     Engine,
-    Job,
     Launch,
+    SandboxJob,
     Scene,
     cgroup,
     foreground,
@@ -76,13 +76,13 @@ def sleeps(number: str) -> bool:
     return False
 
 
-def quiet(engine: Engine, job: Job) -> int:
+def quiet(engine: Engine, job: SandboxJob) -> int:
     return run(engine, job, lambda line: None).code
 
 
 @pytest.mark.parametrize(("begin", "terminal"), [(quiet, False), (interactive, True), (foreground, True)])
 def test_an_engine_is_told_whether_there_is_a_terminal(
-    begin: Callable[[Engine, Job], int], terminal: bool
+    begin: Callable[[Engine, SandboxJob], int], terminal: bool
 ) -> None:
     engine = Told()
     assert begin(engine, shell("exit 3")) == 3

@@ -235,7 +235,7 @@ def test_a_shell_that_was_killed_is_told_by_its_signal() -> None:
 
 def test_a_program_in_front_is_ended_by_what_the_terminal_sends() -> None:
     """The processes around it ignore that."""
-    assert foreground(Host(), job("sh", "-c", "kill -INT $$; exit 1")) == 128 + signal.SIGINT
+    assert foreground(HostEngine(), job("sh", "-c", "kill -INT $$; exit 1")) == 128 + signal.SIGINT
 
 
 def test_the_program_within_an_engines_processes_is_known(tmp_path: Path) -> None:

@@ -120,6 +120,27 @@ def test_who_finds_the_lease_taken_ends_the_work_and_says_so(bucket: Bucket) -> 
     assert bucket.get(f"leases/step-{KEY}", 64) == b"of another"
 
 
+def test_a_lease_that_another_takes_right_after_a_renewal_is_lost(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, update = threading.Event(), Bucket.update
+
+    def update_and_lose(bucket: Bucket, name: str, data: bytes, tag: str) -> str | None:
+        updated = update(bucket, name, data, tag)
+        if updated:
+            bucket.replace(name, b"of another")
+        return updated
+
+    monkeypatch.setattr(Bucket, "update", update_and_lose)
+    with (
+        pytest.raises(NetworkError, match="was lost"),
+        step_lease(bucket, KEY, times=Clock().times, on_lost=lost.set),
+    ):
+        assert lost.wait(30)
+        raise KeyboardInterrupt
+    assert bucket.get(f"leases/step-{KEY}", 64) == b"of another"
+
+
 def test_who_cannot_renew_ends_before_others_take_the_lease_for_void(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,8 +241,8 @@ def test_a_page_of_the_index_has_all_its_headers_whenever_it_is_asked_for(served
     ask = "{} /simple/alpha/ HTTP/1.{}\r\nHost: localhost\r\n{}\r\n"
     with (
         listening(made) as place,
-        socket.create_connection(place, timeout=10) as client,
-        socket.create_connection(place, timeout=10) as old,
+        socket.create_connection(place, timeout=60) as client,
+        socket.create_connection(place, timeout=60) as old,
     ):
         # asked for in one breath; the last ends the connection
         last = "Connection: close\r\n"

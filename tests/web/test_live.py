@@ -37,7 +37,7 @@ def test_lines_come_as_they_are_written_until_the_run_ends(
     write_log(home, run, "first\nsecond\n")
     with listening(served.made) as (host, port):
         base = f"http://{host}:{port}/runs/{run.id}"
-        with httpx.stream("GET", f"{base}/log/alpha/live?from=6", timeout=10) as answer:
+        with httpx.stream("GET", f"{base}/log/alpha/live?from=6", timeout=60) as answer:
             told = events(answer)
             assert [one["text"] for one in json.loads(next(told)[1])] == ["second"]
             write_log(home, run, "thi")  # codespell:ignore thi
@@ -47,7 +47,7 @@ def test_lines_come_as_they_are_written_until_the_run_ends(
             records.put(ended(run, "built"))
             assert [one["text"] for one in json.loads(next(told)[1])] == ["last"]
             assert next(told)[0] == "end"
-        again = httpx.get(f"{base}/log/alpha/live", headers={"last-event-id": "13"}, timeout=10).text
+        again = httpx.get(f"{base}/log/alpha/live", headers={"last-event-id": "13"}, timeout=60).text
         assert "third" in again and "second" not in again
 
 
@@ -55,7 +55,7 @@ def test_states_come_until_a_run_is_killed(served: Served, records: Records) -> 
     run = a_run(**GOING)
     records.put(run)
     with listening(served.made) as (host, port):
-        with httpx.stream("GET", f"http://{host}:{port}/runs/{run.id}/live", timeout=10) as answer:
+        with httpx.stream("GET", f"http://{host}:{port}/runs/{run.id}/live", timeout=60) as answer:
             told = events(answer)
             assert json.loads(next(told)[1])["steps"]["alpha"]["look"] == "running"
             records.put(ended(run, "killed"))
@@ -80,7 +80,7 @@ def test_a_stream_ends_soon_after_who_listens_may_not(
     with (
         listening(served.made) as (host, port),
         httpx.stream(
-            "GET", f"http://{host}:{port}/runs/{run.id}/{what}", cookies={COOKIE: session}, timeout=10
+            "GET", f"http://{host}:{port}/runs/{run.id}/{what}", cookies={COOKIE: session}, timeout=60
         ) as answer,
     ):
         lines = answer.iter_lines()
@@ -130,4 +130,4 @@ def test_a_thousand_read_a_log_beside_some_who_do_not_listen_or_have_gone(
             assert next(told)[0] == "end"
         for one in readers:
             assert b"the last line" in one.makefile("rb").read()
-        assert httpx.get(f"http://{place[0]}:{place[1]}/runs", timeout=10).status_code == 200
+        assert httpx.get(f"http://{place[0]}:{place[1]}/runs", timeout=60).status_code == 200

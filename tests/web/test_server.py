@@ -67,7 +67,7 @@ def listening(
 
 def ask(place: tuple[str, int], path: bytes = b"/") -> socket.socket:
     """A client that has asked for it."""
-    client = socket.create_connection(place, timeout=10)
+    client = socket.create_connection(place, timeout=60)
     client.sendall(GET % path)
     return client
 
@@ -96,7 +96,7 @@ def test_a_request_must_be_whole_in_time(
 ) -> None:
     monkeypatch.setattr(connection, "REQUEST_SECONDS", 0.3)
     with listening(Answers()) as place:
-        client = socket.create_connection(place, timeout=10)
+        client = socket.create_connection(place, timeout=60)
         client.sendall(asked)
         dribbling = threading.Event()
 
@@ -127,7 +127,7 @@ def test_a_connection_that_was_used_must_ask_in_time_too(monkeypatch: pytest.Mon
 @each("size", [1, 7, 50, 1000])
 def test_requests_are_answered_however_they_are_cut(size: int) -> None:
     asked = GET % b"/" + FORM + b"a" * 900 + GET % b"/" + b"GET / HTTP/1.0\r\n\r\n"
-    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(Answers()) as place, socket.create_connection(place, timeout=60) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(asked), size):
             client.sendall(asked[at : at + size])
@@ -136,7 +136,7 @@ def test_requests_are_answered_however_they_are_cut(size: int) -> None:
 
 def test_a_head_is_not_endless() -> None:
     begin = b"GET / HTTP/1.1\r\nlong: "
-    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(Answers()) as place, socket.create_connection(place, timeout=60) as client:
         client.sendall(begin + b"x" * (connection.MOST_HEAD + 1 - len(begin)))
         assert rest(client).startswith(b"HTTP/1.1 400 ")
 
@@ -145,18 +145,18 @@ def test_a_client_that_takes_nothing_is_left(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(connection, "PATIENCE", 0.3)
     made = Answers()
     with listening(made) as place, ask(place, b"/flood"):
-        assert made.ended.acquire(timeout=10)
+        assert made.ended.acquire(timeout=60)
 
 
 def test_where_all_are_answered_the_next_is_told_to_come_again() -> None:
     made = Answers()
     with listening(made, most_clients=2) as place:
         first, second = ask(place, b"/hold"), ask(place, b"/hold")
-        assert made.begun.acquire(timeout=10) and made.begun.acquire(timeout=10)
+        assert made.begun.acquire(timeout=60) and made.begun.acquire(timeout=10)
         told = rest(ask(place)).lower()
         assert told.startswith(b"http/1.1 503 ") and b"retry-after: 5\r\n" in told
         first.close()
-        assert made.ended.acquire(timeout=10)
+        assert made.ended.acquire(timeout=60)
         with ask(place) as third:
             assert third.recv(12) == b"HTTP/1.1 200"
         second.close()
@@ -165,7 +165,7 @@ def test_where_all_are_answered_the_next_is_told_to_come_again() -> None:
 def test_who_waits_makes_room_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "FIRST_SECONDS", 0)
     with listening(Answers(), most_clients=2) as place:
-        idle = [socket.create_connection(place, timeout=10) for _ in range(2)]
+        idle = [socket.create_connection(place, timeout=60) for _ in range(2)]
         with ask(place) as client:
             assert client.recv(12) == b"HTTP/1.1 200"
         assert rest(idle[0]) == b""
@@ -178,7 +178,7 @@ def test_connections_are_bounded_whoever_asks(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(connection, "SPARE", 1)
     monkeypatch.setattr(connection, "FIRST_SECONDS", 60)
     with listening(Answers(), most_clients=1) as place:
-        clients = [socket.create_connection(place, timeout=10) for _ in range(3)]
+        clients = [socket.create_connection(place, timeout=60) for _ in range(3)]
         assert rest(clients[2]) == b""
         clients[1].sendall(GET % b"/")
         assert rest(clients[1]).startswith(b"HTTP/1.1 503 ")
@@ -209,7 +209,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 )
 def test_what_does_not_end_is_neither_kept_nor_read_on(begin: bytes, more: bytes) -> None:
     endless = 64 * 2**20
-    with listening(Answers()) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(Answers()) as place, socket.create_connection(place, timeout=60) as client:
         sent, at_first = 0, psutil.Process().memory_info().rss
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
             client.sendall(begin)
@@ -225,9 +225,9 @@ def test_what_does_not_end_is_neither_kept_nor_read_on(begin: bytes, more: bytes
 
 def test_a_body_that_nobody_reads_is_not_kept() -> None:
     made = Answers()
-    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(made) as place, socket.create_connection(place, timeout=60) as client:
         client.sendall(CHUNKED.replace(b"POST /", b"POST /flood"))
-        assert made.begun.acquire(timeout=10)
+        assert made.begun.acquire(timeout=60)
         client.settimeout(1)
         at_first, sent = psutil.Process().memory_info().rss, 0
         with contextlib.suppress(OSError):
@@ -277,7 +277,7 @@ def test_a_body_that_nobody_reads_is_not_kept() -> None:
 )
 def test_what_can_be_read_in_two_ways_is_refused(asked: bytes, status: int) -> None:
     made = Answers()
-    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(made) as place, socket.create_connection(place, timeout=60) as client:
         client.sendall(asked)
         told = rest(client)
         assert told.startswith(b"HTTP/1.1 %d " % status)
@@ -290,12 +290,12 @@ def test_a_trailer_that_is_none_behind_an_answer_ends_the_connection_alone(
 ) -> None:
     made = Answers()
     with listening(made) as place:
-        client = socket.create_connection(place, timeout=10)
+        client = socket.create_connection(place, timeout=60)
         client.sendall(CHUNKED.replace(b"POST /", b"POST /hold"))
-        assert made.begun.acquire(timeout=10)
+        assert made.begun.acquire(timeout=60)
         client.sendall(b"0\r\n\r\x00\n\r\n")
         rest(client)
-        assert made.ended.acquire(timeout=10)
+        assert made.ended.acquire(timeout=60)
         with ask(place) as another:
             assert another.recv(12) == b"HTTP/1.1 200"
     assert not caplog.records
@@ -307,7 +307,7 @@ def test_a_server_on_the_loopback_goes_by_its_names_alone() -> None:
             b"localhost:1": 200, b"127.0.0.1": 200, b"[::1]:80": 200, b"Builds.Example": 200,
             b"elsewhere.example": 403, b"127.0.0.1.example": 403, b"localhost.example": 403,
         }.items():  # fmt: skip
-            with socket.create_connection(place, timeout=10) as client:
+            with socket.create_connection(place, timeout=60) as client:
                 client.sendall(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
                 assert client.recv(12) == b"HTTP/1.1 %d" % status, host
 
@@ -320,9 +320,9 @@ def test_an_address_that_cannot_be_listened_on_is_told(host: str) -> None:
 
 def test_the_next_request_waits_for_the_answer_and_is_not_kept_whole() -> None:
     made = Answers()
-    with listening(made) as place, socket.create_connection(place, timeout=10) as client:
+    with listening(made) as place, socket.create_connection(place, timeout=60) as client:
         client.sendall(GET % b"/hold")
-        assert made.begun.acquire(timeout=10)
+        assert made.begun.acquire(timeout=60)
         client.settimeout(1)
         at_first, sent = psutil.Process().memory_info().rss, 0
         with contextlib.suppress(OSError):

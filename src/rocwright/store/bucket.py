@@ -250,8 +250,8 @@ class Bucket:
                 return
             obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
 
-    def update(self, name: str, data: bytes, tag: str) -> bool:
-        """Put an object over the writing of it that has that tag; whether it still had, and it was put."""
+    def update(self, name: str, data: bytes, tag: str) -> str | None:
+        """Put an object over the version that has `tag`; return the new tag, or None if the tag changed."""
         import obstore
         from obstore.exceptions import NotFoundError, PreconditionError
 
@@ -259,10 +259,9 @@ class Bucket:
             with self._told(f"write {name}"):
                 if self._shared is not None:
                     self._shared.stat(name)
-                obstore.put(self._objects(make=True), name, data, mode={"e_tag": tag})
+                return str(obstore.put(self._objects(make=True), name, data, mode={"e_tag": tag})["e_tag"])
         except (KeyError, NotFoundError, PreconditionError):
-            return False
-        return True
+            return None
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""

@@ -60,22 +60,27 @@ class _Held:
                 continue
             if tag != seen:
                 seen, since = tag, self.times.clock()
-            elif self.times.clock() - since >= VOID and self.bucket.update(self.name, self.token, tag):
-                break
+            elif self.times.clock() - since >= VOID and self._renew(tag):
+                return
             if not told:
                 told = True
                 on_wait()
             self.times.wait(self.ended, LOOK)
         self.tag, self.renewed = self.bucket.tag(self.name), self.times.clock()
 
+    def _renew(self, tag: str | None) -> bool:
+        """Put our token over the version with `tag`; the next version is known by the answer alone, since
+        another machine may write before it could be looked up."""
+        updated = self.bucket.update(self.name, self.token, tag) if tag is not None else None
+        if updated is not None:
+            self.tag, self.renewed = updated, self.times.clock()
+        return updated is not None
+
     def keep(self) -> None:
         """Renew it until it is ended; tell where that is not possible any more."""
         while not self.times.wait(self.ended, RENEW):
             try:
-                ours = self.tag is not None and self.bucket.update(self.name, self.token, self.tag)
-                if ours:
-                    self.tag, self.renewed = self.bucket.tag(self.name), self.times.clock()
-                else:
+                if not self._renew(self.tag):
                     self.lost = "another machine took it"
             except ExplainedError as error:
                 if self.times.clock() - self.renewed >= GIVE_UP:

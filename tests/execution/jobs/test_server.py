@@ -43,7 +43,7 @@ def wants(cores: int, name: str = "step") -> Step:
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not holds() and time.monotonic() < end:
         time.sleep(0.02)
     return holds()
