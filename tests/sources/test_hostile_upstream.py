@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
+import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from tests.sources.conftest import Repository, make_repository
+from tests.store.servers import serving
 
 from rocbase.errors import FetchError, InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.bisection.commits import History
+from rocwright.sources import git
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import check_address, pack_commit, release_day, remote_refs, resolve_tag
 from rocwright.sources.mirrors import mirrors
@@ -217,3 +222,45 @@ def test_a_commit_that_holds_a_git_folder_is_refused(
     repository.git("update-ref", "refs/heads/main", git("commit-tree", tree, text="hostile"))
     with pytest.raises(NetworkError, match="does not serve the commit"):
         pack_commit(repository.url, repository.git("rev-parse", "refs/heads/main"), tmp_path / "packed")
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """A host whose list of refs does not end."""
+
+    sent = 0
+    piece, pause = b"x" * 65536, 0.0
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-git-upload-pack-advertisement")
+        self.end_headers()
+        while self.piece:
+            self.wfile.write(self.piece)
+            type(self).sent += len(self.piece)
+            time.sleep(self.pause)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+
+def test_a_list_of_refs_that_does_not_end_fills_no_memory() -> None:
+    class Host(_Endless):
+        pass
+
+    with serving(Host) as url, pytest.raises(NetworkError, match="cannot be reached"):
+        remote_refs(f"{url}/x.git", 20)
+    assert Host.sent < 400 * 2**20
+
+
+def test_a_host_that_drips_does_not_keep_a_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Host(_Endless):
+        piece, pause = b"0", 0.5
+
+    monkeypatch.setitem(git._APART, "http.lowSpeedTime", "1")
+    with serving(Host) as url, pytest.raises(NetworkError, match="does not serve"):
+        pack_commit(f"{url}/x.git", "1" * 40, tmp_path)
+    assert Host.sent < 20

@@ -26,8 +26,9 @@ from rocwright.sources.patience import asked, within
 REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
-BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 2097152 && exec "$@"', "sh")
-"""What only looks writes no file above 64 MiB and takes no more than 2 GiB of memory, whatever answers."""
+BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 393216 && exec "$@"', "sh")
+"""A look writes no file above 64 MiB and a process of it takes at most 384 MiB: a host that never ends its
+list of refs filled 1.8 GB before."""
 
 _FETCHING = ("sh", "-c", f'ulimit -f {8 * GIB // 512} && ulimit -v 1572864 && exec "$@"', "sh")
 """What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory."""
@@ -63,8 +64,12 @@ _APART = {
     **{f"protocol.{name}.allow": "always" for name in ("https", "http", "ssh", "git")},
     # for what the user named: git allows none of it to submodules
     "protocol.file.allow": "user",
+    # a host that prepares a pack sends a byte a second meanwhile, but not for minutes for a single commit
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "120",
 }
-"""Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere."""
+"""Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere, and no host
+keeps a fetch waiting by bytes that drip."""
 
 _NETWORK = re.compile(r"(https?|ssh|git)://[^-].*|[A-Za-z0-9_.]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^:-].*")
 """Addresses that a lock or a recipe of a stranger may name."""
