@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from rocwheel_samples.fixtures import (
+    no_fixture_reads_the_users_settings,
     no_test_touches_the_users_home,
     nothing_is_left_that_pytest_cannot_remove,
 )
@@ -35,6 +36,7 @@ from tests.skips import (
 )
 
 __all__ = [
+    "no_fixture_reads_the_users_settings",
     "no_test_touches_the_users_home",
     "nothing_is_left_that_pytest_cannot_remove",
     "pytest_collection_modifyitems",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 from hashlib import sha256
@@ -40,6 +41,15 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "settings/rocwright"
+
+
+@pytest.fixture(scope="module")
+def settings_of_modules() -> str:
+    return os.environ.get("XDG_CONFIG_HOME", "")
+
+
+def test_fixtures_of_modules_see_no_key_of_the_users(settings_of_modules: str) -> None:
+    assert settings_of_modules and not Path(settings_of_modules).is_relative_to(Path.home() / ".config")
 
 
 def pem(passphrase: bytes = b"") -> str:

@@ -7,11 +7,16 @@ import signal
 from hypothesis import settings
 
 from rocwheel_samples.fixtures import (
+    no_fixture_reads_the_users_settings,
     no_test_touches_the_users_home,
     nothing_is_left_that_pytest_cannot_remove,
 )
 
-__all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot_remove"]
+__all__ = [
+    "no_fixture_reads_the_users_settings",
+    "no_test_touches_the_users_home",
+    "nothing_is_left_that_pytest_cannot_remove",
+]
 
 # A shell has what it starts in the background ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)

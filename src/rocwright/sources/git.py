@@ -27,8 +27,8 @@ REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
 BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 393216 && exec "$@"', "sh")
-"""A look writes no file above 64 MiB and a process of it takes at most 384 MiB: a host that never ends its
-list of refs filled 1.8 GB before."""
+"""A look writes no file above 64 MiB, and none of its processes takes more than 384 MiB: a million refs fit, and
+an endless list of refs fills any bound in seconds."""
 
 _FETCHING = ("sh", "-c", f'ulimit -f {8 * GIB // 512} && ulimit -v 1572864 && exec "$@"', "sh")
 """What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory."""

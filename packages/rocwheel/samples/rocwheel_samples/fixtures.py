@@ -10,7 +10,19 @@ import pytest
 from rocbase.folders.removal import remove_tree
 from rocwheel_samples import hostile_files
 
-__all__ = ["no_test_touches_the_users_home", "nothing_is_left_that_pytest_cannot_remove"]
+__all__ = [
+    "no_fixture_reads_the_users_settings",
+    "no_test_touches_the_users_home",
+    "nothing_is_left_that_pytest_cannot_remove",
+]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_fixture_reads_the_users_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hide the user's settings from fixtures of modules: a signing key there would sign their builds."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
 
 
 @pytest.fixture(autouse=True)

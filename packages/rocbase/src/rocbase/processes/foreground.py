@@ -42,10 +42,11 @@ def attend(
     """
     words = tuple(str(word) for word in argv)
     with _deaf(), _blocked() as mask:
-        # a signal can come as soon as the command runs, on a busy machine before Popen returns
+        # On a busy machine a signal can come before Popen returns. Python may run in the child here: the one
+        # system call takes no lock.
         unblock = partial(signal.pthread_sigmask, signal.SIG_SETMASK, mask)
         try:
-            running = subprocess.Popen(words, cwd=cwd, env=env, preexec_fn=unblock)  # noqa: PLW1509 - no lock
+            running = subprocess.Popen(words, cwd=cwd, env=env, preexec_fn=unblock)  # noqa: PLW1509 - see above
         except FileNotFoundError as error:
             raise not_installed(words[0]) from error
         while running.poll() is None:
@@ -76,7 +77,7 @@ def _deaf() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _blocked() -> Iterator[set[int]]:
-    """Let signals wait until they are read; yield the mask of before."""
+    """Let signals wait until they are read; yield the previous mask."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     try:
         yield mask
