@@ -27,8 +27,10 @@ REACH_SECONDS = 20
 """How long a repository may take to answer before the next source place is tried."""
 
 BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 393216 && exec "$@"', "sh")
-"""A look writes no file above 64 MiB, and none of its processes takes more than 384 MiB: a million refs fit, and
-an endless list of refs fills any bound in seconds."""
+"""A look writes no file above 64 MiB, and none of its processes takes more than 384 MiB.
+
+A million refs fit. A list of refs without an end fills any bound in seconds.
+"""
 
 _FETCHING = ("sh", "-c", f'ulimit -f {8 * GIB // 512} && ulimit -v 1572864 && exec "$@"', "sh")
 """What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory."""
