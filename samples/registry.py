@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rocwheel_samples import MissingError
 from rocwright.bases.roots import remove_tree
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.sources.image import ARCHITECTURES
 
 HOST = host_architecture()

@@ -20,7 +20,7 @@ from rocbase.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.inside import what_can_go
 from rocwright.cli import cli
-from rocwright.execution.built import Built
+from rocwright.execution.options import Built
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.flow import build, lock_before, planned

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rocbase.errors import ConflictError, ExplainedError, InputError, OutOfDiskError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.temporary import temporary_folder
-from rocwright.execution.built import Built
-from rocwright.execution.options import LOCAL, Options, StepsOutcome
+from rocwright.execution.options import LOCAL, Built, Options, StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import Plan

@@ -12,8 +12,7 @@ from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright import api
 from rocwright.catalog.load import the_catalog
-from rocwright.machine.architecture import host_architecture
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.plan.decide import State
 from rocwright.resolve.lock import versions_in
 from rocwright.resolve.shipped import rows

@@ -17,8 +17,7 @@ from rocwright.catalog.load import load_catalog, the_catalog
 from rocwright.cli import cli
 from rocwright.cli.lock import command as lock_command
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.plan.make import make_plan
 from rocwright.project import project_of
 from rocwright.resolve.files import change_request, read_request, write_lock

@@ -172,5 +172,5 @@ def test_what_is_missing_is_told_with_what_brings_it(
     ask: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "no coordinator is named" in refusal(ask("status"))
-    monkeypatch.setattr("rocwright.farm.extra.find_spec", lambda name: None)
+    monkeypatch.setattr("rocwright.farm.executors.find_spec", lambda name: None)
     assert "pip install -e '.[farm]'" in refusal(ask("status", "tls://127.0.0.1:1"))

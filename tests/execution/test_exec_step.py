@@ -32,8 +32,7 @@ from rocwright.execution.exec_step import execute
 from rocwright.execution.jobs.forms import JobsRequest, numbers
 from rocwright.execution.run import cut_short, environment
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.model.step_environment import FIXED
 from rocwright.model.steps import About, FetchAction, Input, Resources, RunAction, Step, TreeAction
 from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome

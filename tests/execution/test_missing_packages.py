@@ -12,7 +12,7 @@ import pytest
 from rocwright.diagnosis.diagnose import diagnose
 from rocwright.execution.missing_packages import looked_up
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.sources.debian import DebianArchive
 
 FOUND = diagnose([b"a.c:1:10: fatal error: numa.h: No such file or directory\n"])

@@ -22,8 +22,7 @@ from rocwheel_samples.wheel_making import small_wheel
 from rocwright.home import Home
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
-from rocwright.provenance.known import as_built
-from rocwright.provenance.layout import write_index
+from rocwright.provenance.layout import as_built, write_index
 from rocwright.provenance.sidecars import attest
 from rocwright.signing.keys import KEY, make_key
 from tests.provenance.official import faults

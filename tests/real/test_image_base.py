@@ -30,7 +30,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Options
 from rocwright.export.write import carried_sources, export
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
 from rocwright.project import Project
 from rocwright.resolve.model import Request

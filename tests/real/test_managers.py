@@ -21,7 +21,7 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.plan.roots import root_steps
 from rocwright.resolve.difference import name_and_version
 from rocwright.resolve.network import NetworkUpstream

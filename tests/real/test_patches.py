@@ -18,7 +18,7 @@ from rocwright.catalog.place import DebianPlace
 from rocwright.catalog_lint.trees import Shelf, wanted_trees
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.edits import Edit
 from rocwright.model.versions import version_in
 from rocwright.patching.check import check_tree

@@ -22,7 +22,7 @@ from rocwright.execution.fetch import fetch
 from rocwright.execution.options import Options
 from rocwright.execution.progress import choose_progress
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.edits import Edit
 from rocwright.records.model import Which
 from rocwright.records.opening import read_records

@@ -17,7 +17,7 @@ from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.place import ImagePlace
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import BaseAction, ImageOrigin, PackageOrigin
 from rocwright.resolve.images import lock_image
 from rocwright.resolve.model import Lock

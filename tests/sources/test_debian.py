@@ -13,7 +13,7 @@ from tests.making import deb
 from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.debian_control import parse_stanzas, upstream_version

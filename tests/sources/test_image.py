@@ -13,8 +13,7 @@ from tests.sources.test_layers import bring, layer
 
 from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError, OutOfDiskError
 from rocwheel_samples.tables import each
-from rocwright.machine.architecture import host_architecture
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.model.steps import ImageOrigin
 from rocwright.sources import skopeo
 from rocwright.sources.image import (

@@ -173,7 +173,7 @@ def write_image(
     """
     from rocwright.config import store_of
     from rocwright.export.environment_image import write
-    from rocwright.machine.architecture import host_architecture
+    from rocwright.model.architecture import host_architecture
 
     place = _home(home)
     return write(environment, host_architecture(), store_of(place), place, Path(folder).absolute())

@@ -100,7 +100,7 @@ def _with_packages(
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.missing import with_packages
     from rocwright.home import Home
-    from rocwright.machine.architecture import host_architecture
+    from rocwright.model.architecture import host_architecture
     from rocwright.sources.file_index import index_of
 
     if not base:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
-    from rocwright.execution.built import Built
+    from rocwright.execution.options import Built
     from rocwright.execution.progress import Progress
     from rocwright.plan.decide import Decision
     from rocwright.project import Project
@@ -54,7 +54,7 @@ def request(
     architecture that is not known.
     """
     from rocwright.catalog.load import the_catalog
-    from rocwright.machine.architecture import architecture_named
+    from rocwright.model.architecture import architecture_named
     from rocwright.resolve.model import Request
     from rocwright.verify.proven import proven_base
 

@@ -17,7 +17,7 @@ from rocwright import sandbox
 from rocwright.bench.model import ABSENT, DEVICE, LONGEST, Measurement, measurements, read_figures
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import LogFile, UnderWay, log_name
-from rocwright.machine.architecture import described
+from rocwright.model.architecture import described
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project, built_outputs

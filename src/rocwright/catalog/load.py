@@ -20,9 +20,9 @@ from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, BaseRelease, PackageManager, with_python
 from rocwright.catalog.folders import DATA, catalog_folders
-from rocwright.catalog.launcher import Launcher
 from rocwright.catalog.model import Component, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
+from rocwright.catalog.schema import Launcher
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.model.edits import Edit
 

@@ -8,12 +8,20 @@ from rocbase.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, PackageManager
 from rocwright.catalog.issue import ErrorLines, IssuesFile
-from rocwright.catalog.launcher import Launcher
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.catalog.watchlist import WatchlistFile
 from rocwright.model.edits import Edit
+
+
+class Launcher(Frozen):
+    """How a compiler of a system package, by the catalog's name, is run through the compiler cache: shell
+    commands before those of the recipes that ask for the package."""
+
+    package: str
+    setup: tuple[str, ...]
+    source: str
 
 
 class TargetRow(Target):

@@ -15,7 +15,7 @@ from rocwright.catalog.place import DebianPlace, GitPlace, ImagePlace, Place, Wh
 from rocwright.config import store_of
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.resolve.model import LockedComponent
 from rocwright.sources.archive import unpack

@@ -314,7 +314,7 @@ def _address(scheduler: str | None) -> str:
 def _security(scheduler: str | None = None) -> Security:
     from rocwright.config import config
     from rocwright.farm.dask.security import security_of
-    from rocwright.farm.extra import check_installed
+    from rocwright.farm.executors import check_installed
 
     check_installed()
 

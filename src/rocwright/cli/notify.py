@@ -153,11 +153,15 @@ def failed(what: str) -> None:
     """
     from rocwright.config import config
     from rocwright.home import Home
+    from rocwright.notify.changes import UNIT
     from rocwright.notify.look import add
+    from rocwright.notify.model import Fact
     from rocwright.notify.tell import untold
-    from rocwright.notify.unit import failure_of
+    from rocwright.records.model import now
 
-    home = Home.default()
-    add(home, config(), "needs-person", failure_of(what, here()))
+    home, folder, time = Home.default(), str(here().resolve()), now()
+    detail = (f"in {folder}", f"journalctl --user -u {what}")
+    fact = Fact(f"{UNIT}{folder}", f"failed {time}", time, what, detail=detail)
+    add(home, config(), "needs-person", fact)
     for line in untold(home):
         say(line)

@@ -124,7 +124,7 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     from rocwright.home import Home
     from rocwright.plan.make import make_plan
     from rocwright.project import project_of
-    from rocwright.provenance.known import as_built
+    from rocwright.provenance.layout import as_built
     from rocwright.reproduce.rebuild import plan_of, request_of
     from rocwright.resolve.files import read_lock
 

@@ -20,8 +20,7 @@ from rocwright.cycle.shown import shown
 from rocwright.records.model import Promotion, Which
 from rocwright.records.read import Records
 from rocwright.resolve.files import PROJECT, read_project
-from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.row import row_name
+from rocwright.resolve.model import Lock, Request, row_name
 from rocwright.resolve.settings import Channel
 
 

@@ -26,8 +26,8 @@ def with_this_machine(
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
     from rocwright.diagnosis.here import not_of, of_log, with_machine
+    from rocwright.doctor.findings.kernel import evidence
     from rocwright.machine.driver import read_driver
-    from rocwright.machine.evidence import evidence
     from rocwright.machine.gpus import read_gpus
     from rocwright.machine.tree import Tree
 

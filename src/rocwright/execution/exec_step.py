@@ -14,7 +14,7 @@ from rocwright.execution import kept_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
-from rocwright.machine.architecture import cannot_build
+from rocwright.model.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.model import Output, Record, Store, in_store, is_key
 

@@ -12,7 +12,7 @@ from rocbase.toml.read import holder
 from rocbase.units import count, size
 from rocwright.bases.image import fetch_packages
 from rocwright.catalog.folders import catalog_folders
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import (
     ArchiveOrigin,
     BuiltinOrigin,

@@ -19,7 +19,7 @@ def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
     # what a step that does not fail has no use for
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.missing import with_packages
-    from rocwright.machine.architecture import host_architecture
+    from rocwright.model.architecture import host_architecture
     from rocwright.sources.file_index import index_of
 
     def packages_with(header: str) -> tuple[str, ...]:

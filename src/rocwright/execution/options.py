@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass, field
 
 from rocbase.errors import ExplainedError
-from rocwright.records.model import StepRun
+from rocwright.provenance.layout import Artifact
+from rocwright.records.model import Finding, Run, StepRun
+from rocwright.resolve.model import Lock
 
 LOCAL = "local"
 """The executor that runs steps on this machine."""
@@ -39,3 +41,14 @@ class StepsOutcome:
 
     steps: list[StepRun] = field(default_factory=list)
     failures: list[tuple[str, ExplainedError]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a build did, from which lock, and what checks found where it was verified."""
+
+    run: Run
+    lock: Lock
+    artifacts: tuple[Artifact, ...]
+    failures: tuple[tuple[str, ExplainedError], ...]
+    findings: tuple[Finding, ...] = ()

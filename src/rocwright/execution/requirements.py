@@ -13,7 +13,7 @@ from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import fitting, per_job
 from rocwright.execution.jobs.room import MemoryBudget, read_room
 from rocwright.home import Home
-from rocwright.machine.architecture import cannot_build
+from rocwright.model.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, GitOrigin
 from rocwright.plan.decide import Decision, State
 from rocwright.sources.programs import check_programs

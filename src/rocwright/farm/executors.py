@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +14,6 @@ from rocwright.execution.executor import Executor
 from rocwright.execution.options import LOCAL, Options, StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.scheduler import Notes, schedule
-from rocwright.farm.extra import check_installed
 from rocwright.home import Home
 from rocwright.plan.decide import Decision
 from rocwright.store.model import Store
@@ -84,3 +84,13 @@ def run_steps(
     """
     executor = find_maker(options.executor)(home, options, progress.say)
     return schedule(decisions, store, executor, options, logs, expected, progress, under_way)
+
+
+def check_installed() -> None:
+    """Raise InputError where it is not."""
+    if find_spec("distributed") is None:
+        raise InputError(
+            "running steps on other machines needs dask.distributed, which is not installed",
+            cause="it comes with the extra `farm`",
+            next_step="pip install -e '.[farm]' in a checkout of rocwright",
+        )

@@ -20,7 +20,7 @@ from rocwright.failures import as_known
 from rocwright.farm.handed import Handed, Place, Reply, Runs, TaskEvent
 from rocwright.farm.local import LocalExecutor
 from rocwright.home import Home
-from rocwright.machine.architecture import host as architecture
+from rocwright.model.architecture import host as architecture
 
 Tell = Callable[[TaskEvent], None]
 MOST_LINES = 500

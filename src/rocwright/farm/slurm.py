@@ -38,7 +38,7 @@ from rocwright.execution.options import Options
 from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fit_for, nobody_has
 from rocwright.home import Home
-from rocwright.machine.architecture import host
+from rocwright.model.architecture import host
 
 POLL = 1.0
 """Seconds between two looks at what the cluster says."""

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from rocwheel.wheels.emulators import emulator_in
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
-from rocwright.machine.container import read_container, read_nobodys_group
 from rocwright.machine.driver import read_driver, read_iommu, read_page_limit, read_processors, read_settings
 from rocwright.machine.gpus import read_gpus
 from rocwright.machine.kernel import read_dkms, read_kernel_log, read_secure_boot
 from rocwright.machine.memory import read_memory
-from rocwright.machine.model import Machine
+from rocwright.machine.model import Container, Machine
 from rocwright.machine.rights import has_sub_ids, read_rights, read_user
 from rocwright.machine.rooms import read_rooms
 from rocwright.machine.surroundings import read_configured, read_folders, read_leftovers, read_variables
@@ -66,3 +65,21 @@ def read_machine(
         leftovers=read_leftovers(tree, work) if work else (),
         unread=tuple(tree.unread),
     )
+
+
+NOBODY = 65534
+"""The group that stands for all that are not mapped, where the kernel does not say (user_namespaces(7))."""
+
+
+def read_container(tree: Tree, facts: HostFacts) -> Container | None:
+    """The first engine whose mark is there; None outside of containers."""
+    for one in facts.container:
+        text = tree.text(one.file)
+        if text is not None:
+            return Container(engine=one.engine, rootless=bool(one.rootless) and one.rootless in text)
+    return None
+
+
+def read_nobodys_group(tree: Tree) -> int:
+    """The number of that group."""
+    return tree.number("/proc/sys/kernel/overflowgid") or NOBODY

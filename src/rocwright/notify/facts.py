@@ -14,7 +14,7 @@ from rocwright.cycle.stands import ChannelPlace
 from rocwright.notify.changes import CHANNEL, CYCLES, OVERDUE, PERSON, ROW, UNIT, WATCH
 from rocwright.notify.model import BROKEN, FINE, PASSING, Fact
 from rocwright.records.model import Cell
-from rocwright.resolve.row import row_name
+from rocwright.resolve.model import row_name
 from rocwright.watch.kept import LastLook
 from rocwright.watch.model import Alarm, Caution
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from rocwright.project import Project
     from rocwright.provenance.sidecars import Laid
 
+import contextlib
+
+from rocwright.signing.envelope import LARGEST
+from rocwright.signing.safe_json import parse_json, read_bounded
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
@@ -239,3 +244,14 @@ def write_index(out: Path, wheels: list[Path], say: Callable[[str], None] = lamb
     found, _ = write(folder, out, by_gpu=False, ours=True)
     for problem in found.problems:
         say(f"not in the wheel index: {problem.path}: {problem.what}")
+
+
+def as_built(home: Home, sha256: str) -> str:
+    """The sha256 of the artifact as its step made it; the file's own where nothing was put into it, or this
+    machine did not lay it out."""
+    with contextlib.suppress(InputError):
+        said = parse_json(read_bounded(home.statement(sha256), LARGEST, "statement"), "statement")
+        match said:
+            case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(told)}}}}:
+                return told
+    return sha256

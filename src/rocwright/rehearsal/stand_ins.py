@@ -13,7 +13,7 @@ from rocwright.catalog.model import Component
 from rocwright.catalog.place import Place
 from rocwright.flow import lock as make_new_lock
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import BaseAction, Plan, Step
 from rocwright.plan.make import make_plan
 from rocwright.plan.roots import root_steps

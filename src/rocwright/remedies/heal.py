@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rocwright.execution.built import Built
-from rocwright.execution.options import Options
+from rocwright.execution.options import Built, Options
 from rocwright.execution.progress import Progress
 from rocwright.flow import build, lock_again
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.remedies.aside import LockSnapshots, Unshared

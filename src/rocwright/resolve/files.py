@@ -13,7 +13,7 @@ from rocbase.files.atomic import write_atomic
 from rocbase.model import SUM, Frozen, opened, sealed
 from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
-from rocwright.machine.architecture import host, host_architecture
+from rocwright.model.architecture import host, host_architecture
 from rocwright.model.steps import FilePin
 from rocwright.resolve.gpus import with_gpus
 from rocwright.resolve.model import LOCK_SCHEMA, Lock, Request

@@ -15,8 +15,7 @@ from rocbase.model import Frozen
 from rocwright.bases.image import Packages, packages_of
 from rocwright.catalog.base import Base, BaseRelease, PackageManager
 from rocwright.home import Home
-from rocwright.machine.architecture import described, host
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, described, host
 from rocwright.model.steps import FilePin, ImageOrigin, PackageOrigin
 from rocwright.resolve.model import LockedRoot, Role
 from rocwright.sources.debian_control import upstream_version

@@ -10,7 +10,7 @@ from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.remedy import AddPackages
-from rocwright.machine.architecture import cannot_build, described, host
+from rocwright.model.architecture import cannot_build, described, host
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.resolve.aliases import base_of, catalog_for
 from rocwright.resolve.model import Lock, LockedProvider, Remedy, Request, Role

@@ -12,7 +12,7 @@ from rocbase.errors import CheckError
 from rocbase.folders.temporary import temporary_folder
 from rocbase.model import Frozen
 from rocwright import sandbox
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving.environments import PLACE
 

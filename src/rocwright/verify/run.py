@@ -13,7 +13,7 @@ from rocwright.checks.passed import Passed
 from rocwright.checks.static import CheckNote, named, published
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
-from rocwright.machine.architecture import described
+from rocwright.model.architecture import described
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.project import Project, built_outputs, published_wheels

@@ -20,7 +20,7 @@ from rocwright.catalog.target import Target
 from rocwright.checks.libraries import LIBRARIES, judged, libraries_in, libraries_needed
 from rocwright.checks.static import look_at, named
 from rocwright.execution.runs import LogFile, log_name
-from rocwright.machine.architecture import described
+from rocwright.model.architecture import described
 from rocwright.model.step_environment import EPOCH
 from rocwright.plan.make import make_plan
 from rocwright.project import Project

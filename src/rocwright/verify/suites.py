@@ -17,7 +17,7 @@ from rocwright import __version__
 from rocwright.catalog.target import Target
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.home import Home
-from rocwright.machine.architecture import described
+from rocwright.model.architecture import described
 from rocwright.records.ended import me
 from rocwright.records.model import (
     SUITE,

@@ -11,7 +11,7 @@ from rocbase.errors import FetchError, InputError
 from rocwheel.wheels.gpu_table import gpu_table
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
-from rocwright.machine.architecture import host_architecture
+from rocwright.model.architecture import host_architecture
 from rocwright.project import Project, project_in, project_of
 from rocwright.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
 from rocwright.resolve.gpus import target_named

@@ -23,9 +23,8 @@ from rocwright.config import store_of
 from rocwright.provenance.check import SAYS_NOT
 from rocwright.records.model import Artifact
 from rocwright.store.model import Store, is_key
-from rocwright.web.findings import once
 from rocwright.web.installing import Views, index_at, install_line
-from rocwright.web.pages import Pages
+from rocwright.web.pages import Pages, once
 from rocwright.web.proofs import Laid, check, has_key, laid_out
 from rocwright.web.sent import sent
 from rocwright.web.site import asked

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rocbase.errors import ExplainedError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
-from rocwright.machine.architecture import host
+from rocwright.model.architecture import host
 from rocwright.plan.make import make_plan
 from rocwright.resolve.model import Request
 from rocwright.resolve.shipped import request_of, rows, shipped_lock

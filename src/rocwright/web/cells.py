@@ -18,10 +18,9 @@ from rocwright.diagnosis.masking import masked
 from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
 from rocwright.web.failures import broken
-from rocwright.web.findings import once
 from rocwright.web.installing import IndexAt, Views, index_at, install_line
 from rocwright.web.matrix import highest
-from rocwright.web.pages import PAGE, Pages
+from rocwright.web.pages import PAGE, Pages, once
 from rocwright.web.proofs import laid_out
 from rocwright.web.site import asked
 

@@ -34,7 +34,7 @@ class Workers:
 
 
 def _places(settings: Farm) -> list[Place]:
-    from rocwright.farm.extra import check_installed
+    from rocwright.farm.executors import check_installed
 
     check_installed()
     from rocwright.farm.dask.coordinator import places

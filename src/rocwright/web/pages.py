@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,13 +17,12 @@ from rocwright.catalog.issue import Issue, the_issues
 from rocwright.diagnosis.novel import MOST_WIDE
 from rocwright.diagnosis.search import search
 from rocwright.execution.good_log import new_lines
-from rocwright.records.model import Run, Sample, StepRun, Which
+from rocwright.records.model import Finding, Run, Sample, StepRun, Which
 from rocwright.resolve.files import LOCK, lock_text
 from rocwright.resolve.model import Lock
 from rocwright.web.broken_steps import BrokenSteps
 from rocwright.web.charts import Chart, chart
 from rocwright.web.eta import going, in_a_word
-from rocwright.web.findings import once
 from rocwright.web.graph import graph, look_of
 from rocwright.web.log_lines import CHUNK, phases, read_from
 from rocwright.web.render import render
@@ -223,3 +222,12 @@ def charts(samples: Sequence[Sample]) -> list[Chart]:
         for name, of, unit in told
     ]
     return [one for one in found if one is not None]
+
+
+def once(findings: Iterable[Finding]) -> list[Finding]:
+    """Each statement once, however many files and runs say it; what is wrong comes first."""
+    told = {
+        (one.component, one.check, one.name, one.ok, one.absent, one.detail, one.device): one
+        for one in findings
+    }
+    return sorted(told.values(), key=lambda one: one.ok)

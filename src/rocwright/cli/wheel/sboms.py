@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rocbase.errors import ExplainedError
-from rocwheel.cli.sboms import paths
+from rocwheel.cli.quick import paths
 
 
 def sboms(wheel: Path) -> list[dict[str, Any]]:

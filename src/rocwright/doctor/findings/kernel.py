@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from rocbase.units import printable
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, KnownIssue, diagnose
 from rocwright.diagnosis.facts import HostFacts
-from rocwright.diagnosis.here import with_machine
+from rocwright.diagnosis.here import Here, with_machine
 from rocwright.diagnosis.read_log import pieces
 from rocwright.doctor.findings.model import DoctorFinding, Say, found, speaker
-from rocwright.machine.evidence import evidence
-from rocwright.machine.model import DkmsModule, Machine
+from rocwright.machine.model import DkmsModule, Driver, Gpu, Machine
 
 MOST_KNOWN = 6
 """Known issues of the kernel's log that are told, the likeliest first."""
@@ -119,3 +118,17 @@ def _secure_boot(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
         yield DoctorFinding(name="secure-boot", grade="ok", what=f"Secure Boot is on, and {names} is loaded")
     else:
         yield say("secure-boot", "error", f"Secure Boot is on, and {names} is not loaded")
+
+
+def evidence(gpus: Iterable[Gpu], driver: Driver) -> Here:
+    """Of the cards that are known; two of one kind have the firmware of the first that tells it."""
+    firmware: dict[str, dict[str, int]] = {}
+    for gpu in gpus:
+        if gpu.target is not None:
+            firmware[gpu.target] = {**gpu.firmware, **firmware.get(gpu.target, {})}
+    return Here(
+        kernel=driver.kernel,
+        driver=driver.version,
+        firmware=firmware,
+        settings=driver.settings,
+    )

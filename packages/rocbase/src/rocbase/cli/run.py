@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from rocbase.cli.signals import settle
+from rocbase.processes.startup import settle_command
 from rocbase.terminal import colours
 
 
@@ -21,7 +21,7 @@ def run(
     more: that is the failure.
     """
     debug = "--debug" in sys.argv
-    settle()
+    settle_command()
     # around the command's own context, so that errors are printed by it too
     with click.Context(command, color=None if colours() else False).scope(cleanup=False):
         try:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from rocbase.cli.signals import settle
+from rocbase.processes.startup import settle_command
 from rocbase.terminal import guard
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def start(
     answer; False says that it has said nothing. `load` gives the command for all others, `failed` prints what
     no verb foresaw, and gives the exit code.
     """
-    settle()
+    settle_command()
     guard()
     problem: BaseException | None = None
     try:

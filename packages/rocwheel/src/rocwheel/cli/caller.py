@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import click
 
 from rocbase.units import printable
-from rocwheel.cli.sboms import paths
+from rocwheel.cli.quick import paths
 
 _SBOMS, _GPUS = "rocwheel.sboms", "rocwheel.gpus"
 

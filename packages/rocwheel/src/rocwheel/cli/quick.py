@@ -24,7 +24,6 @@ def answered(words: Sequence[str]) -> bool:
     path = Path(rest[1])
     if rest[1].startswith("-") or not os.access(path, os.R_OK):
         return False
-    from rocwheel.cli.sboms import paths
 
     if paths(path):
         return False
@@ -52,3 +51,18 @@ def _print(path: Path, heads: bool) -> bool:
     sys.stdout.write(text)
     sys.stdout.flush()
     return True
+
+
+def paths(wheel: Path) -> list[str]:
+    """The files of a wheel that lie where SBOMs do (PEP 770)."""
+    if wheel.suffix != ".whl" or not wheel.is_file():
+        return []
+    from rocbase.errors import ExplainedError
+    from rocwheel.wheels.source import FileSource
+    from rocwheel.wheels.zips import zip_members
+
+    try:
+        return [one.path for one in zip_members(FileSource(wheel)) if ".dist-info/sboms/" in one.path]
+    except ExplainedError:
+        # no whole wheel: what is wrong with it is told by who judges it
+        return []

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from rocbase.errors import InputError
-from rocwright.machine.architecture import architecture_named, described, host, host_architecture
-from rocwright.model.architecture import Architecture
+from rocwright.model.architecture import Architecture, architecture_named, described, host, host_architecture
 
 SOURCE = Path(__file__).parents[2] / "src/rocwright"
 ASKS = re.compile(r"platform\.machine|from platform import|uname\(\)\.machine|uname\(\)\[4\]")
@@ -42,4 +41,4 @@ def test_a_name_is_that_architecture_none_is_this_machines_and_others_are_refuse
 
 def test_nothing_else_asks_which_processor_this_machine_has() -> None:
     asking = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if ASKS.search(path.read_text())}
-    assert asking == {"machine/architecture.py"}
+    assert asking == {"model/architecture.py"}
