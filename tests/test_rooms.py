@@ -55,3 +55,11 @@ def test_no_class_name_is_defined_more_than_twice() -> None:
     modules = [ast.parse(path.read_bytes()) for folder in PACKAGES.values() for path in folder.rglob("*.py")]
     classes = (node.name for module in modules for node in ast.walk(module) if isinstance(node, ast.ClassDef))
     assert [name for name, count in Counter(classes).items() if count > 2] == []
+
+
+def test_few_modules_have_fewer_than_25_lines() -> None:
+    """What a reader opens should say something. The rest are verbs and files that load alone."""
+    modules = (path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+    own = (path for path in modules if "__" not in path.stem and "catalog/data" not in str(path))
+    short = [path.name for path in own if len(path.read_text().splitlines()) < 25]
+    assert len(short) <= 10, short
