@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from tests.records.test_records import run
 
 from rocbase.errors import InputError
+from rocwheel_samples.tables import each
 from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.records import write
@@ -101,6 +102,32 @@ def test_a_line_that_is_none_is_told_by_its_number(home: Home) -> None:
         for line in ("{", "7", '{"run": 1}', '{"promotion": {}}'):
             with pytest.raises(InputError, match="line 1"):
                 take_in(opened, [line])
+
+
+@each(
+    "said",
+    (
+        *({"id": name} for name in ("..", "", "/etc", "../x")),
+        *(
+            {"steps": [{"name": "a", "key": "k", "outcome": "built", "log": name}]}
+            for name in ("..", "../x", "/x")
+        ),
+    ),
+)
+def test_a_run_whose_folder_or_log_would_be_elsewhere_is_not_imported(
+    home: Home, said: dict[str, object]
+) -> None:
+    plain = {
+        "command": "build",
+        "started": "",
+        "seconds": 1,
+        "stack": "x",
+        "gpu": [],
+        "base": "",
+        "outcome": "",
+    }
+    with open_records(home) as opened, pytest.raises(InputError, match="line 2"):
+        take_in(opened, [json.dumps({"run": plain | {"id": "a"} | more}) for more in ({}, said)])
 
 
 def test_what_was_replaced_gives_its_room_back(home: Home) -> None:

@@ -149,6 +149,17 @@ def test_what_the_catalog_does_not_know_is_not_built(doing: Served, records: Rec
     assert records.count() == 0
 
 
+def test_a_run_of_elsewhere_brings_no_option_to_the_queue(doing: Served, records: Records) -> None:
+    odds: tuple[dict[str, object], ...] = ({"stack": "--engine=host"}, {"stack": "unknown"}, {"gpu": ()})
+    for number, odd in enumerate(odds):
+        run = a_run(f"run{number}", **{"stack": WANTED.stack} | odd)
+        records.put(run)
+        client = doing.client("run")
+        answer = client.post(f"/runs/{run.id}/again", data={"secret": doing.secret(client)})
+        assert answer.status_code == 400
+    assert records.count() == 3
+
+
 def test_a_full_queue_takes_no_more(home: Home, records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rocwright.web.queue.MOST_WAITING", 2)
     queue = Queue(records, home.path)

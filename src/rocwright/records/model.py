@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from rocbase.model import Frozen
+from rocwright.model.steps import FileName
 
 State = Literal["queued", "running", "ended"]
 
@@ -74,7 +75,7 @@ class StepRun(Frozen):
     key: str
     outcome: str
     seconds: float = 0
-    log: str = ""
+    log: FileName | Literal[""] = ""
     error: dict[str, str] = {}
     engine: str = ""
     jobs: int = 0
@@ -122,7 +123,7 @@ class Run(Frozen):
     who runs it.
     """
 
-    id: str
+    id: FileName
     command: str
     started: str
     seconds: float

@@ -13,7 +13,6 @@ from rocwright.catalog.load import the_catalog
 from rocwright.cycle.by_hand import promote
 from rocwright.cycle.stands import ChannelPlace
 from rocwright.records.model import Run, Which
-from rocwright.resolve.model import Lock
 from rocwright.resolve.model import Request as Asked
 from rocwright.web.buildable import Buildable
 from rocwright.web.cycling import Cycling
@@ -125,6 +124,9 @@ class Doing:
         return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 
     async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:
+        if not own and wanted.stack not in the_catalog().stacks:
+            # a run may have come from another machine's records, and its words go to a command line
+            raise HTTPException(400, "the catalog does not know that stack")
         try:
             run = await asked(lambda: self.queue.put(wanted, own=own, heal=heal, by=by))
         except FullError:
@@ -135,7 +137,9 @@ class Doing:
 
     def _asked(self, run: Run) -> Asked:
         """What a run was asked for, whole where its lock is on record."""
-        kept = self.site.records.lock(run.lock) if run.lock else None
-        if kept is not None:
-            return Lock.model_validate_json(kept).request
+        lock = self.pages.lock_of(run)
+        if lock is not None:
+            return lock.request
+        if not run.gpu:
+            raise HTTPException(400, "that run was for no GPU")
         return Asked(stack=run.stack, gpu=run.gpu, base=run.base)

@@ -185,7 +185,7 @@ class Pages:
 
     def log_path(self, run: Run, log: str) -> Path:
         """The log of a step; the names are those on record, never those of the address."""
-        return self.site.home.runs / Path(run.id).name / Path(log or "none").name
+        return self.site.home.runs / run.id / (log or "none")
 
 
 def about(issue: Issue, failure: str = "", component: str = "") -> bool:
