@@ -115,7 +115,7 @@ def text(name: str, content: bytes) -> Callable[[Path], Path]:
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "slim": lambda path: slim_wheel(path, out(path), WISH, known={"gfx1100"}, epoch=0),
+    "slim": lambda path: slim_wheel(path, out(path), WISH, names={"gfx1100"}, epoch=0),
     "split": lambda path: split_wheel(path, out(path), epoch=0),
     "split --kpack": lambda path: split_device_wheels(path, out(path), epoch=0),
     "diff": with_another,

@@ -25,18 +25,18 @@ def canonical_json(data: Any) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def sealed(said: dict[str, Any]) -> dict[str, Any]:
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
     """An object with the sha256 over its canonical form: it finds damage, not whoever can write the file."""
-    return said | {SUM: sha256_bytes(canonical_json(said))}
+    return content | {SUM: sha256_bytes(canonical_json(content))}
 
 
-def opened(found: object) -> dict[str, Any]:
+def opened(document: object) -> dict[str, Any]:
     """What was sealed. Raises ValueError where it is no object, or not what its sha256 is of."""
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError("it is not a JSON object")
-    said = {name: value for name, value in found.items() if name != SUM}
-    if SUM not in found:
+    content = {name: value for name, value in document.items() if name != SUM}
+    if SUM not in document:
         raise ValueError("it has no sha256")
-    if found[SUM] != sha256_bytes(canonical_json(said)):
+    if document[SUM] != sha256_bytes(canonical_json(content)):
         raise ValueError("its sha256 does not match its content")
-    return said
+    return content

@@ -10,8 +10,8 @@ from typing import Any, TextIO, cast
 class Guarded:
     """A stream of text that strangers' codes do not come through: all else is that of the stream below."""
 
-    def __init__(self, below: TextIO) -> None:
-        self.below = below
+    def __init__(self, stream: TextIO) -> None:
+        self.below = stream
 
     def write(self, text: str) -> int:
         plain = text
@@ -54,9 +54,9 @@ def is_dumb() -> bool:
 def columns() -> int:
     """How wide what is printed may be: as the terminal of standard output, or as COLUMNS says; 0 for any
     width, where a file or a pipe takes it."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdecimal() and int(told):
-        return int(told)
+    width = os.environ.get("COLUMNS", "")
+    if width.isdecimal() and int(width):
+        return int(width)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):

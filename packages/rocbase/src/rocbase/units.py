@@ -54,7 +54,7 @@ def plain_text(text: str) -> str:
         return text
     head = "\r" if text.startswith("\r") else ""
     parts = _STYLE.split(text[len(head) :])
-    return head + "".join(part if at % 2 else _plain_lines(part) for at, part in enumerate(parts))
+    return head + "".join(part if index % 2 else _plain_lines(part) for index, part in enumerate(parts))
 
 
 def _plain_lines(text: str) -> str:
@@ -63,4 +63,7 @@ def _plain_lines(text: str) -> str:
 
 def printable(text: str, keep: str = "") -> str:
     """The text with nothing in it that a terminal would obey; the characters of `keep` stay."""
-    return "".join(one if one.isprintable() or one in keep else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return "".join(
+        character if character.isprintable() or character in keep else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )

@@ -14,7 +14,7 @@ from rocbase.errors import CheckError
 from rocwheel.wheels import marks
 from rocwheel.wheels.elf import FRONT
 from rocwheel.wheels.inspection import inspect
-from rocwheel.wheels.marks import MOST
+from rocwheel.wheels.marks import PLACE_LIMIT
 from rocwheel.wheels.source import BLOCK, Inflated, MemorySource
 from rocwheel_samples.fatbin import (
     compressed_bundle,
@@ -97,9 +97,9 @@ def test_wrappers_far_from_both_ends_take_no_second_pass(tmp_path: Path, passes:
 
 
 def test_a_file_made_of_beginnings_of_code_does_not_fill_the_memory() -> None:
-    data = b"CCOB\1\0\0\0" * (MOST + BLOCK)
+    data = b"CCOB\1\0\0\0" * (PLACE_LIMIT + BLOCK)
     packed = zlib.compress(data, wbits=-15)
     source = Inflated(MemorySource(packed), len(data), zlib.crc32(data), "x.so")
     with pytest.raises(CheckError, match="more than 200,000 places"):
         source.read_at(len(data) - 1, 1)
-    assert len(source._passing.found) < MOST + BLOCK
+    assert len(source._passing.found) < PLACE_LIMIT + BLOCK

@@ -23,13 +23,17 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
     texts = [[str(cell) for cell in row] for row in rows]
     natural = [max((len(row[i]) for row in [list(header), *texts]), default=0) for i in range(len(header))]
     by_column = [[header[i], *(row[i] for row in texts)] for i in range(len(header))]
-    least, parts = (
-        [natural[i] if i in right else _least(cells, split) for i, cells in enumerate(by_column)]
+    minimum, parts = (
+        [natural[i] if i in right else _minimum_width(cells, split) for i, cells in enumerate(by_column)]
         for split in (str.split, _parts)
     )
     # what a row is called stays whole, as long as any other word can be broken, where it has a joint first
     widths = natural
-    for floor in (least, [*least[:1], *parts[1:]], [*least[:1], *(min(one, BROKEN) for one in least[1:])]):
+    for floor in (
+        minimum,
+        [*minimum[:1], *parts[1:]],
+        [*minimum[:1], *(min(width, BROKEN) for width in minimum[1:])],
+    ):
         widths = _narrowed(widths, floor, columns())
 
     def line(cells: Sequence[str]) -> str:
@@ -46,21 +50,21 @@ def lines(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
             yield line(some)
 
 
-def _narrowed(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def _narrowed(natural: Sequence[int], floor: Sequence[int], room: int) -> list[int]:
     """The widths that fit into so many columns of a terminal (0: any number), the widest narrowed first, and
-    none below its `least`."""
+    none below its `floor`."""
     widths = list(natural)
     while room and sum(widths) + 2 * (len(widths) - 1) > room:
-        able = [i for i, width in enumerate(widths) if width > least[i]]
+        able = [i for i, width in enumerate(widths) if width > floor[i]]
         if not able:
             break
         widths[max(able, key=lambda i: widths[i])] -= 1
     return widths
 
 
-def _least(cells: Iterable[str], split: Callable[[str], list[str]]) -> int:
+def _minimum_width(cells: Iterable[str], split: Callable[[str], list[str]]) -> int:
     """How narrow a column may become: as the longest word or part of one."""
-    return max((min(len(one), LONGEST_WORD) for cell in cells for one in split(cell)), default=0)
+    return max((min(len(word), LONGEST_WORD) for cell in cells for word in split(cell)), default=0)
 
 
 def _parts(text: str) -> list[str]:
@@ -75,7 +79,7 @@ def wrapped(cell: str, width: int) -> list[str]:
     from textwrap import wrap  # most tables need none of it
 
     words = ([word] if len(word) <= width else _joined(_parts(word), width) for word in cell.split())
-    return wrap(" ".join(one for parts in words for one in parts), width, break_on_hyphens=False)
+    return wrap(" ".join(part for parts in words for part in parts), width, break_on_hyphens=False)
 
 
 def _joined(parts: Iterable[str], width: int) -> list[str]:

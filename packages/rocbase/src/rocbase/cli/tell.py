@@ -22,33 +22,39 @@ PIECES = 10_000
 _HOLDING = (dict, list, tuple)
 
 
-def tell(error: ExplainedError, subject: str = "", more: Sequence[tuple[str, str]] = ()) -> None:
-    """Print an error: class, what, detail, cause, `more` rows of a label and a text, next step."""
+def tell(error: ExplainedError, subject: str = "", extra: Sequence[tuple[str, str]] = ()) -> None:
+    """Print an error: class, what, detail, cause, `extra` rows of a label and a text, next step."""
     head = click.style(f"error[{error.failure.value}]", fg="red", bold=True)
     click.echo(f"{head} {f'{subject}: ' if subject else ''}{error.message}", err=True)
     for line in error.detail.splitlines():
         click.echo(f"  {line}", err=True)
-    known = f"{error.issue}: {error.known_issue}" if error.issue else ""
-    told: list[str] = []
-    rows = (("in", _where(error)), ("known", known), ("cause", error.cause), *more, ("next", error.next_step))
+    known_issue = f"{error.issue}: {error.known_issue}" if error.issue else ""
+    printed: list[str] = []
+    rows = (
+        ("in", _subject_file(error)),
+        ("known", known_issue),
+        ("cause", error.cause),
+        *extra,
+        ("next", error.next_step),
+    )
     for label, text in rows:
-        if text and text not in told:
-            told.append(text)  # what mends it is often the next step too
+        if text and text not in printed:
+            printed.append(text)  # what mends it is often the next step too
             click.echo(f"  {click.style(f'{label:<5}', bold=True)}  {text}", err=True)
 
 
-def _where(error: ExplainedError) -> str:
+def _subject_file(error: ExplainedError) -> str:
     """The file in which a check found something, where nothing else of the error names it."""
-    said = (error.message, error.cause, error.detail, error.next_step)
+    texts = (error.message, error.cause, error.detail, error.next_step)
     named = PurePath(error.subject).name
-    if error.failure is not FailureClass.CHECK or not named or any(named in one for one in said):
+    if error.failure is not FailureClass.CHECK or not named or any(named in text for text in texts):
         return ""
     return printable(error.subject)
 
 
-def tell_any(error: ExplainedError, more: Sequence[tuple[str, str]] = (), *, as_json: bool = False) -> int:
+def tell_any(error: ExplainedError, extra: Sequence[tuple[str, str]] = (), *, as_json: bool = False) -> int:
     """Print an error, as JSON on standard output too if asked; gives the exit code of its class."""
-    tell(error, more=more)
+    tell(error, extra=extra)
     if as_json:
         print_json({"error": error.as_dict()})
     return error.failure.exit_code
@@ -102,16 +108,16 @@ def _encoder(newline: str) -> Callable[[Any], str]:
 def print_rows(rows: Iterable[tuple[str, str]], *, indent: str = "", width: int = 0) -> None:
     """Labels, in bold, and texts beside them, which are wrapped in a terminal. A label that is said twice in
     a row is shown once; `width` is that of the labels, where it is not their own."""
-    told = list(rows)
-    width = width or max((len(label) for label, _ in told), default=0)
-    before = None
-    for label, text in told:
+    pairs = list(rows)
+    width = width or max((len(label) for label, _ in pairs), default=0)
+    previous = None
+    for label, text in pairs:
         room = columns() - len(indent) - width - 2
-        shown = "" if label == before else label
+        shown = "" if label == previous else label
         for number, line in enumerate(wrapped(text, room) if room >= BROKEN else [text]):
             head = click.style(f"{shown if number == 0 else '':<{width}}", bold=True)
             click.echo(f"{indent}{head}  {line}".rstrip())
-        before = label
+        previous = label
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
@@ -119,7 +125,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
 
     In a terminal that is too narrow the widest cells take several lines.
     """
-    head, *others = lines(header, rows, right)
+    head, *body = lines(header, rows, right)
     click.echo(click.style(head, bold=True))
-    for one in others:
-        click.echo(one)
+    for line in body:
+        click.echo(line)

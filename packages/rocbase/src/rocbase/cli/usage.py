@@ -11,26 +11,26 @@ from rocbase.errors import InputError
 
 def as_input(error: click.ClickException) -> InputError:
     """The same with its cause, how the command is called, and a next step."""
-    what, _, detail = error.format_message().partition("\n")
+    summary, _, detail = error.format_message().partition("\n")
     context = getattr(error, "ctx", None)
     if context is None:
         return InputError(
-            _begun(what),
+            _as_clause(summary),
             detail=detail,
             cause="it is on the command line",
             next_step="correct the command line",
         )
     near = tuple(getattr(error, "possibilities", None) or ())
     # click says them itself too, in a way that differs between its releases
-    what = re.split(r" \(?(?:Did you mean|Possible options)", what)[0] if near else what
-    told = f"{context.command_path} --help"
+    summary = re.split(r" \(?(?:Did you mean|Possible options)", summary)[0] if near else summary
+    help_command = f"{context.command_path} --help"
     usage = " ".join(context.command.collect_usage_pieces(context))
     return InputError(
-        _begun(what),
+        _as_clause(summary),
         detail=detail,
         cause=f"the command is {context.command_path} {usage}".rstrip(),
         next_step=_as_argument(error, context)
-        or (f"{' or '.join(near)}? {told} lists all" if near else f"{told} explains it"),
+        or (f"{' or '.join(near)}? {help_command} lists all" if near else f"{help_command} explains it"),
     )
 
 
@@ -38,12 +38,12 @@ def _as_argument(error: click.ClickException, context: click.Context) -> str:
     """How to say what was said as an option and is an argument: `plan --stack X` is `plan X`; "" for none."""
     if isinstance(error, click.NoSuchOption):
         name = error.option_name.lstrip("-").replace("-", "_")
-        if any(isinstance(one, click.Argument) and one.name == name for one in context.command.params):
+        if any(isinstance(param, click.Argument) and param.name == name for param in context.command.params):
             return f"{name.upper()} is no option: {context.command_path} {name.upper()}"
     return ""
 
 
-def _begun(text: str) -> str:
+def _as_clause(text: str) -> str:
     """A sentence as messages begin and end here; names in capitals stay."""
     text = text.strip().removesuffix(".")
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text

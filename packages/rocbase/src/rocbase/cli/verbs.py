@@ -35,9 +35,9 @@ class Verbs(click.Group):
         modules: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
         sections: Mapping[str, Mapping[str, str]] | None = None,
-        **others: Any,
+        **attrs: Any,
     ) -> None:
-        super().__init__(*args, **others)
+        super().__init__(*args, **attrs)
         self.verbs = verbs
         self._sections = sections or {"Commands": verbs}
         self._package = package
@@ -82,23 +82,23 @@ class DefaultVerb(Verbs):
     That verb takes a file, or what it completes itself.
     """
 
-    def __init__(self, *args: Any, default: str, **others: Any) -> None:
-        super().__init__(*args, **others)
+    def __init__(self, *args: Any, default: str, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
         self._default = default
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        told = super().shell_complete(ctx, incomplete)
+        completions = super().shell_complete(ctx, incomplete)
         verb = self.get_command(ctx, self._default)
         assert verb is not None
-        first = next(one for one in verb.params if isinstance(one, click.Argument))
-        return [*told, *first.shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
+        first = next(param for param in verb.params if isinstance(param, click.Argument))
+        return [*completions, *first.shell_complete(ctx, incomplete), CompletionItem(incomplete, type="file")]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        told = args[0] if args else ""
-        asks = told in ctx.help_option_names
+        verb = args[0] if args else ""
+        asks = verb in ctx.help_option_names
         completing = ctx.resilient_parsing and not args
-        if not asks and not completing and told not in self.verbs:
+        if not asks and not completing and verb not in self.verbs:
             args = [self._default, *args]
         return super().parse_args(ctx, args)

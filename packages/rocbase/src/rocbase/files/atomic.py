@@ -58,7 +58,7 @@ def write_atomic(path: Path, data: bytes | str, mode: int = 0o644) -> None:
 def make_private(path: Path, mode: int) -> None:
     """Take away what others than its owner may do with a file or folder; what is another's stays as it is."""
     with contextlib.suppress(OSError):
-        found = path.lstat()
-        ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
-        if ours and stat.S_IMODE(found.st_mode) & ~mode:
-            path.chmod(found.st_mode & mode)
+        status = path.lstat()
+        ours = status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode)
+        if ours and stat.S_IMODE(status.st_mode) & ~mode:
+            path.chmod(status.st_mode & mode)

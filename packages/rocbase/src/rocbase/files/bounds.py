@@ -63,12 +63,12 @@ RECORD, RECORD_ROWS = 32 * MIB, WHEELS.members
 """Bytes and rows of RECORD: torch's has 12,000 rows in 1.5 MB."""
 
 
-def check_text(path: str, size: int, most: int = 0) -> None:
-    """Raise CheckError if a text in a wheel is larger than any real one, or than `most`, if that is given."""
-    most = most or (RECORD if path.endswith(".dist-info/RECORD") else METADATA)
-    if size > most:
+def check_text(path: str, size: int, limit: int = 0) -> None:
+    """Raise CheckError if a text in a wheel is larger than any real one, or than a given `limit`."""
+    limit = limit or (RECORD if path.endswith(".dist-info/RECORD") else METADATA)
+    if size > limit:
         raise CheckError(
-            f"{path} has {size:,} bytes; at most {most:,} are read",
+            f"{path} has {size:,} bytes; at most {limit:,} are read",
             cause="real files of this kind are far smaller: it is damaged, or made to fill the memory",
             next_step="get a fresh copy of the wheel",
             subject=path,

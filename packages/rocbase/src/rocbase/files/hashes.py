@@ -40,12 +40,12 @@ class Hashes:
 
     def _read(self, file: BufferedReader) -> str:
         with self._reading:
-            begun, mark = time.time(), _mark(file)
-            if found := self._find(mark):
-                return found
+            started, mark = time.time(), _mark(file)
+            if cached := self._find(mark):
+                return cached
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if _mark(file) == mark and mark[-1] < (begun - SETTLED) * 1e9:
+            if _mark(file) == mark and mark[-1] < (started - SETTLED) * 1e9:
                 with self._lock:
                     self._known[mark] = digest
                     while len(self._known) > MOST_KEPT:
@@ -54,5 +54,5 @@ class Hashes:
 
 
 def _mark(file: BufferedReader) -> Mark:
-    told = os.fstat(file.fileno())
-    return told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns
+    status = os.fstat(file.fileno())
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

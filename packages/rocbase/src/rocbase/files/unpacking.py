@@ -32,7 +32,7 @@ BROKEN: tuple[type[Exception], ...] = (
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _RECORD, _DIGITS = re.compile(rb"(\d{1,9}) "), re.compile(rb"\d{256}")
-_HELD = 16
+_RETAINED_HEADERS = 16
 """Times the bound of a header that all headers may take that are held until the end."""
 
 
@@ -48,14 +48,14 @@ class Meter:
             "bytes": bound.size_of(packed),
             "bytes in files": bound.size_of(packed),  # a sparse one stands for more than comes
             "files": bound.members,
-            "bytes of headers": _HELD * bound.header,
+            "bytes of headers": _RETAINED_HEADERS * bound.header,
         }
 
-    def spend(self, count: int, what: str = "bytes", subject: str = "") -> None:
+    def spend(self, count: int, unit: str = "bytes", subject: str = "") -> None:
         """Raise OverBoundError where less is left; it names the member `subject`."""
-        self._left[what] -= count
-        if self._left[what] < 0:
-            raise OverBoundError(f"it unpacks to more {what} than any real one", subject)
+        self._left[unit] -= count
+        if self._left[unit] < 0:
+            raise OverBoundError(f"it unpacks to more {unit} than any real one", subject)
 
 
 class Unpacked(io.RawIOBase):
@@ -90,18 +90,18 @@ class _Unxz(io.RawIOBase):
         self._unpack = lzma.LZMADecompressor(memlimit=2 * LARGEST_WINDOW)
 
     def read(self, size: int = -1, /) -> bytes:
-        most = CHUNK if size < 0 else size
+        limit = CHUNK if size < 0 else size
         while True:
             if self._unpack.eof:
-                held = self._unpack.unused_data or self._packed.read(CHUNK)
-                if not held.strip(b"\0"):
+                piece = self._unpack.unused_data or self._packed.read(CHUNK)
+                if not piece.strip(b"\0"):
                     return b""
                 self._unpack = lzma.LZMADecompressor(memlimit=2 * LARGEST_WINDOW)
             else:
-                held = self._packed.read(CHUNK) if self._unpack.needs_input else b""
-                if self._unpack.needs_input and not held:
+                piece = self._packed.read(CHUNK) if self._unpack.needs_input else b""
+                if self._unpack.needs_input and not piece:
                     raise EOFError("the xz data end early")
-            if data := self._unpack.decompress(held, most):
+            if data := self._unpack.decompress(piece, limit):
                 return data
 
     def readable(self) -> bool:
@@ -168,9 +168,9 @@ class _Member(tarfile.TarInfo):
         if self.type in (*_LONG, *_PAX) and self.size > tar.meter.header:
             raise tarfile.ReadError(f"a header of {self.size} bytes")
         if self.type == tarfile.XGLTYPE:  # copied into every member behind it
-            tar.meter.spend(_HELD**2 * self.size, "bytes of headers")
-        found: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc] # typeshed lacks it
-        return found
+            tar.meter.spend(_RETAINED_HEADERS**2 * self.size, "bytes of headers")
+        member: tarfile.TarInfo | None = super()._proc_member(tar)  # type: ignore[misc] # typeshed lacks it
+        return member
 
     def _proc_pax(self, tar: Tar) -> tarfile.TarInfo:
         stream = tar.fileobj
@@ -179,17 +179,17 @@ class _Member(tarfile.TarInfo):
         _check_pax(header[: self.size])
         tar.fileobj = cast("Any", _Replayed(header, stream))
         try:
-            found: tarfile.TarInfo = super()._proc_pax(tar)  # type: ignore[misc]
+            member: tarfile.TarInfo = super()._proc_pax(tar)  # type: ignore[misc]
         finally:
             tar.fileobj = stream
-        return found
+        return member
 
     def _proc_sparse(self, tar: Tar) -> tarfile.TarInfo:
         # its map goes on in blocks without an end
         if self._sparse_structs[1]:  # type: ignore[attr-defined]
             raise tarfile.ReadError("a sparse file of many parts")
-        found: tarfile.TarInfo = super()._proc_sparse(tar)  # type: ignore[misc]
-        return found
+        member: tarfile.TarInfo = super()._proc_sparse(tar)  # type: ignore[misc]
+        return member
 
     def _proc_gnusparse_10(self, *_: object) -> None:
         raise tarfile.ReadError("a sparse file whose map has no bound")
@@ -198,8 +198,8 @@ class _Member(tarfile.TarInfo):
 class _Replayed:
     """A stream whose next bytes were read already, all in one reading."""
 
-    def __init__(self, data: bytes, rest: Any) -> None:
-        self._data, self._rest = data, rest
+    def __init__(self, data: bytes, stream: Any) -> None:
+        self._data, self._rest = data, stream
 
     def read(self, size: int) -> bytes:
         data, self._data = self._data, b""
@@ -212,13 +212,17 @@ class _Replayed:
 def _check_pax(header: bytes) -> None:
     """Raise ReadError unless each record is as long as it says: Python 3.11.7 holds a header once for each
     that is not, and takes a square of the length of a row of digits."""
-    at = 0
-    while at < len(header) and header[at]:
-        match = _RECORD.match(header, at)
-        end = at + int(match[1]) if match else 0
-        if not at < end <= len(header) or header[end - 1] != ord("\n") or header.find(b"=", at, end) < 0:
+    offset = 0
+    while offset < len(header) and header[offset]:
+        match = _RECORD.match(header, offset)
+        end = offset + int(match[1]) if match else 0
+        if (
+            not offset < end <= len(header)
+            or header[end - 1] != ord("\n")
+            or header.find(b"=", offset, end) < 0
+        ):
             raise tarfile.ReadError("an extended header is not made of records")
-        at = end
+        offset = end
     if _DIGITS.search(header):
         raise tarfile.ReadError("an extended header of digits")
 

@@ -57,10 +57,10 @@ class Level:
 
     def next(self) -> FolderEntry | None:
         """What comes next in it, None at its end; what went meanwhile is left out."""
-        for found in self._listing:
+        for entry in self._listing:
             with contextlib.suppress(FileNotFoundError):
-                path = f"{self.path}/{found.name}" if self.path else found.name
-                return FolderEntry(path=path, stat=found.stat(follow_symlinks=False), parent=self.descriptor)
+                path = f"{self.path}/{entry.name}" if self.path else entry.name
+                return FolderEntry(path=path, stat=entry.stat(follow_symlinks=False), parent=self.descriptor)
         return None
 
     def close(self) -> None:
@@ -74,6 +74,6 @@ def shown(name: str) -> str:
     return plain if len(plain) <= 200 else f"{plain[:200]}..."
 
 
-def kind_of(found: os.stat_result) -> str:
+def kind_of(status: os.stat_result) -> str:
     """What lies there, in words."""
-    return _KINDS.get(stat.S_IFMT(found.st_mode), "something")
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "something")

@@ -85,12 +85,12 @@ def _opened(parent: int, name: str) -> int:
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:
-        held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:
             # the only way to change the mode of a folder that may not be opened, without following a link
-            Path(f"/proc/self/fd/{held}").chmod(0o700)
+            Path(f"/proc/self/fd/{handle}").chmod(0o700)
         finally:
-            os.close(held)
+            os.close(handle)
         return os.open(name, _FOLDER, dir_fd=parent)
     if os.fstat(descriptor).st_mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):

@@ -39,11 +39,11 @@ def sweep_temporary(*places: Path) -> list[Path]:
 
     Nobody else's are touched, and no link is followed.
     """
-    gone: list[Path] = []
+    removed: list[Path] = []
     for place in places or temporary_places():
         with contextlib.suppress(OSError):
-            gone += [path for path in sorted(place.glob(f"{PREFIX}*{SUFFIX}")) if _removed(path)]
-    return gone
+            removed += [path for path in sorted(place.glob(f"{PREFIX}*{SUFFIX}")) if _removed(path)]
+    return removed
 
 
 def _locked(purpose: str, place: Path | None) -> tuple[Path, int]:

@@ -47,10 +47,10 @@ def _start_reader(words: tuple[str, ...], source: int) -> None:
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as reader:
-        said = reader.communicate()[1].decode(errors="replace")
+        errors = reader.communicate()[1].decode(errors="replace")
     if reader.returncode != 0:
         raise InternalError(
             "what a program prints cannot be read",
-            cause=said.strip()[-500:] or f"{words[0]} ended with status {reader.returncode}",
+            cause=errors.strip()[-500:] or f"{words[0]} ended with status {reader.returncode}",
             next_step="look for room on the disk, and at the rights of its folder",
         )

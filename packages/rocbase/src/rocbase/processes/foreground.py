@@ -21,7 +21,10 @@ HANDED_ON = (*FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, sign
 
 _AWAITED = frozenset({*HANDED_ON, signal.SIGCHLD})
 
-DEFAULTS = ("/usr/bin/env", *(f"--default-signal={one.name.removeprefix('SIG')}" for one in FROM_TERMINAL))
+DEFAULTS = (
+    "/usr/bin/env",
+    *(f"--default-signal={signum.name.removeprefix('SIG')}" for signum in FROM_TERMINAL),
+)
 """Words before the program: the programs around it ignore these signals, which it would inherit."""
 
 _BY_KERNEL = 128

@@ -45,9 +45,11 @@ def left_behind(runtime: str, places: list[str]) -> bool:
     owners = [owner for name in _names(runtime) if (owner := owner_of(name))]
     if any(start_time(pid) != start for pid, start in owners):
         return True
-    found = [(at, name) for at in places for name in _names(at)]
+    entries = [(place, name) for place in places for name in _names(place)]
     return any(
-        _free(f"{at}/{name}") for at, name in found if name.startswith(PREFIX) and name.endswith(SUFFIX)
+        _free(f"{place}/{name}")
+        for place, name in entries
+        if name.startswith(PREFIX) and name.endswith(SUFFIX)
     )
 
 

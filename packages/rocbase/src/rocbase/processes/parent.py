@@ -30,8 +30,8 @@ def stop_with(parent: int) -> None:
             os.dup2(null, 2)
         raise KeyboardInterrupt
 
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, stop)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, stop)
     # a signal of its own: it comes before the number of the parent changes
     _when_gone(parent, signal.SIGHUP)
 

@@ -23,12 +23,12 @@ def safe_children() -> Iterator[None]:
 
     multiprocessing starts its processes with `python -c`, which looks into the current folder first.
     """
-    before = os.environ.get("PYTHONSAFEPATH")
+    previous = os.environ.get("PYTHONSAFEPATH")
     os.environ["PYTHONSAFEPATH"] = "1"
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ["PYTHONSAFEPATH"]
         else:
-            os.environ["PYTHONSAFEPATH"] = before
+            os.environ["PYTHONSAFEPATH"] = previous

@@ -22,7 +22,7 @@ from rocbase.files.atomic import CHUNK
 LINE_LIMIT = 64 * 1024
 """Longest line kept from a process, in bytes; a longer one is cut into pieces of this size."""
 
-_HELD = 200
+_PIDFD_BATCH = 200
 """Processes held by a descriptor at once."""
 
 _LAST_WORDS = 5.0
@@ -58,7 +58,7 @@ def run(
     Raises InputError where the program is not installed; never raises for a non-zero exit or a time-out.
     """
     words = tuple(str(word) for word in argv)
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         with subprocess.Popen(
             words,
@@ -86,7 +86,7 @@ def run(
         returncode=process.returncode,
         stdout=out.decode(errors="replace"),
         stderr=err.decode(errors="replace"),
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - started,
         timed_out=timed_out,
     )
 
@@ -107,7 +107,7 @@ def stream(
     Raises InputError where the program is not installed; never raises for a non-zero exit or a time-out.
     """
     words = tuple(str(word) for word in argv)
-    begun = time.monotonic()
+    started = time.monotonic()
     expired: list[bool] = []
     try:
         process = subprocess.Popen(
@@ -127,7 +127,7 @@ def stream(
         kill_group(process)
 
     timer = Timer(timeout, expire) if timeout is not None else None
-    told = _told_beside(process, on_error) if on_error is not None else None
+    reader = _read_errors(process, on_error) if on_error is not None else None
     with process:
         try:
             if timer is not None:
@@ -139,8 +139,8 @@ def stream(
             for line in split_lines(process.stdout.fileno()):
                 on_line(line)
             process.wait()
-            if told is not None:
-                told.join(_LAST_WORDS)
+            if reader is not None:
+                reader.join(_LAST_WORDS)
         except BaseException:
             kill_group(process)
             raise
@@ -152,12 +152,12 @@ def stream(
         returncode=process.returncode,
         stdout="",
         stderr="",
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - started,
         timed_out=bool(expired),
     )
 
 
-def _told_beside(process: subprocess.Popen[bytes], on_error: Callable[[str], None]) -> Thread:
+def _read_errors(process: subprocess.Popen[bytes], on_error: Callable[[str], None]) -> Thread:
     """A thread that hands on the process's errors; it waits for nobody who keeps them open for longer."""
     assert process.stderr is not None
     descriptor = os.dup(process.stderr.fileno())
@@ -200,10 +200,10 @@ def pipe(
         try:
             assert running.stdout is not None
             assert running.stderr is not None
-            told = pool.submit(_tell, running.stderr.fileno(), on_line)
+            reader = pool.submit(_tell, running.stderr.fileno(), on_line)
             while chunk := running.stdout.read(CHUNK):
                 write(chunk)
-            told.result()
+            reader.result()
             return running.wait()
         except BaseException:
             kill_group(running)
@@ -218,7 +218,7 @@ class Reading:
     output: IO[bytes]
     _process: subprocess.Popen[bytes]
     _errors: IO[bytes]
-    _begun: float
+    _started: float
 
     def finish(self) -> Finished:
         """How it ended, once the output was read to its end; `stdout` is empty, it went to the reader."""
@@ -229,7 +229,7 @@ class Reading:
             returncode=returncode,
             stdout="",
             stderr=self._errors.read(LINE_LIMIT).decode(errors="replace"),
-            seconds=time.monotonic() - self._begun,
+            seconds=time.monotonic() - self._started,
         )
 
 
@@ -260,7 +260,7 @@ def reading(argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None)
                     output=running.stdout,
                     _process=running,
                     _errors=errors,
-                    _begun=time.monotonic(),
+                    _started=time.monotonic(),
                 )
             finally:
                 if running.poll() is None:
@@ -274,17 +274,17 @@ def _tell(descriptor: int, on_line: Callable[[str], None]) -> None:
 
 def split_lines(descriptor: int) -> Iterator[str]:
     """Lines from a file descriptor as they come; a carriage return ends a line too (ninja, pip)."""
-    held = b""
+    buffer = b""
     while chunk := os.read(descriptor, 65536):
-        held += chunk
-        *whole, held = held.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        for line in whole:
+        buffer += chunk
+        *lines, buffer = buffer.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for line in lines:
             yield line.decode(errors="replace")
-        while len(held) > LINE_LIMIT:
-            yield held[:LINE_LIMIT].decode(errors="replace")
-            held = held[LINE_LIMIT:]
-    if held:
-        yield held.decode(errors="replace")
+        while len(buffer) > LINE_LIMIT:
+            yield buffer[:LINE_LIMIT].decode(errors="replace")
+            buffer = buffer[LINE_LIMIT:]
+    if buffer:
+        yield buffer.decode(errors="replace")
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
@@ -304,16 +304,16 @@ def send(number: signal.Signals, pids: Iterable[int], still: Callable[[], Contai
     `still` says, once each is held by a descriptor, which numbers still stand for those that are meant.
     """
     waiting = iter(pids)
-    while some := tuple(itertools.islice(waiting, _HELD)):
+    while some := tuple(itertools.islice(waiting, _PIDFD_BATCH)):
         with contextlib.ExitStack() as stack:
-            held = {}
+            descriptors = {}
             for pid in some:
                 with contextlib.suppress(OSError):
-                    held[pid] = os.pidfd_open(pid)
-                    stack.callback(os.close, held[pid])
-            meant = still() if held else ()
-            for pid, descriptor in held.items():
-                if pid in meant:
+                    descriptors[pid] = os.pidfd_open(pid)
+                    stack.callback(os.close, descriptors[pid])
+            current = still() if descriptors else ()
+            for pid, descriptor in descriptors.items():
+                if pid in current:
                     with contextlib.suppress(OSError):
                         signal.pidfd_send_signal(descriptor, number)
 

@@ -19,20 +19,20 @@ def holder(name: str, folders: Sequence[Path]) -> Path | None:
 
     Raises InputError where that leads out of the folder: a catalog says nothing of other files.
     """
-    found = next((folder for folder in folders if (folder / name).exists()), None)
-    if found is not None and not (found / name).resolve().is_relative_to(found.resolve()):
+    folder = next((folder for folder in folders if (folder / name).exists()), None)
+    if folder is not None and not (folder / name).resolve().is_relative_to(folder.resolve()):
         raise InputError(
-            f"{name} points outside the catalog {found}",
+            f"{name} points outside the catalog {folder}",
             cause="paths in a catalog may only name files in its own folder",
             next_step="copy the file into the catalog's folder and use its path there",
         )
-    return found
+    return folder
 
 
 def layers(name: str, folders: Sequence[Path]) -> list[Path]:
     """Every file of that name, the lowest first. There must be one."""
-    found = [folder / name for folder in reversed(folders) if (folder / name).exists()]
-    return found or [folders[-1] / name]
+    files = [folder / name for folder in reversed(folders) if (folder / name).exists()]
+    return files or [folders[-1] / name]
 
 
 def read_toml(path: Path) -> dict[str, object]:
@@ -76,8 +76,8 @@ def read_toml(path: Path) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         # ValueError: not TOML, or a number with more digits than Python reads
         end = f"at line {len(text.splitlines()) or 1}, where the file ends"
-        told = str(error).replace("at end of document", end)
-        cause = "it is nested too deeply" if isinstance(error, RecursionError) else told
+        message = str(error).replace("at end of document", end)
+        cause = "it is nested too deeply" if isinstance(error, RecursionError) else message
         raise InputError(
             f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
         ) from error

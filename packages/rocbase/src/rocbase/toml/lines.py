@@ -27,8 +27,8 @@ def line_in(path: Path, place: Sequence[str | int]) -> int:
 def line_of(text: str, place: Sequence[str | int]) -> int:
     """As `line_in`, for the text of a file."""
     lines = _Lines(text)
-    whole = lines.upto(len(lines.lines))
-    depth = _depth(whole, place)
+    parsed = lines.upto(len(lines.lines))
+    depth = _depth(parsed, place)
     return lines.first(place[:depth]) if depth else 0
 
 
@@ -50,30 +50,30 @@ class _Lines:
 
     def first(self, place: Sequence[str | int]) -> int:
         """The line where the statement begins that gives `place`: what stands before is whole without it."""
-        before, after = 0, len(self.lines)
-        while after - before > 1 and self._left > 0:
-            middle = (before + after) // 2
+        low, high = 0, len(self.lines)
+        while high - low > 1 and self._left > 0:
+            middle = (low + high) // 2
             # a value over several lines is whole only at its end
-            for count in (*range(middle, before, -1), *range(middle + 1, after)):
-                said = self.upto(count)
-                if said is not None or self._left <= 0:
+            for count in (*range(middle, low, -1), *range(middle + 1, high)):
+                parsed = self.upto(count)
+                if parsed is not None or self._left <= 0:
                     break
             else:
                 break
-            if _depth(said, place) == len(place):
-                after = count
+            if _depth(parsed, place) == len(place):
+                high = count
             else:
-                before = count
-        return before + 1 if self._left > 0 else 0
+                low = count
+        return low + 1 if self._left > 0 else 0
 
 
-def _depth(said: object, place: Sequence[str | int]) -> int:
+def _depth(node: object, place: Sequence[str | int]) -> int:
     """How many parts of a place lead to something in the data."""
     for depth, part in enumerate(place):
-        if isinstance(said, dict) and str(part) in said:
-            said = said[str(part)]
-        elif isinstance(said, list) and str(part).isdecimal() and int(part) < len(said):
-            said = said[int(part)]
+        if isinstance(node, dict) and str(part) in node:
+            node = node[str(part)]
+        elif isinstance(node, list) and str(part).isdecimal() and int(part) < len(node):
+            node = node[int(part)]
         else:
             return depth
     return len(place)

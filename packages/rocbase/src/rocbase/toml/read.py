@@ -35,8 +35,8 @@ class TableFault:
         return line_in(self.file, _parts(self.place))
 
     def __str__(self) -> str:
-        where = f"{self.file}:{line}" if (line := self.line) else str(self.file)
-        return f"{where}: {f'{self.place}: ' if self.place else ''}{self.what}"
+        location = f"{self.file}:{line}" if (line := self.line) else str(self.file)
+        return f"{location}: {f'{self.place}: ' if self.place else ''}{self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Reader:
         try:
             self.texts[path] = read_toml(path)
         except InputError as error:
-            what = error.message.removeprefix(f"{path} ")
-            self.fault(path, "", f"{what}: {error.cause}" if error.cause else what, error)
+            problem = error.message.removeprefix(f"{path} ")
+            self.fault(path, "", f"{problem}: {error.cause}" if error.cause else problem, error)
             self.texts[path] = {}
         return self.texts[path]
 
@@ -95,33 +95,33 @@ class Reader:
         except ValidationError as error:
             if self.faults is None:
                 raise refused(model, error, path) from error
-            for where, what in places(error):
-                self.fault(path, f"{place}{f'.{where}' if place and where else where}", what)
+            for location, problem in places(error):
+                self.fault(path, f"{place}{f'.{location}' if place and location else location}", problem)
             return None
 
-    def fault(self, path: Path, place: str, what: str, error: InputError | None = None) -> None:
+    def fault(self, path: Path, place: str, problem: str, error: InputError | None = None) -> None:
         """Note a fault, or raise it."""
         if self.faults is None:
             raise error or InputError(
                 f"{path} has an error",
-                cause=_told(path, _parts(place), what),
+                cause=_fault_text(path, _parts(place), problem),
                 next_step="correct the entry that is named",
             )
-        self.faults.append(TableFault(path, place, what))
+        self.faults.append(TableFault(path, place, problem))
 
-    def named(self, model: type[Model], found: Iterable[tuple[Path, str, object]]) -> dict[str, Model]:
+    def named(self, model: type[Model], entries: Iterable[tuple[Path, str, object]]) -> dict[str, Model]:
         """Models by name, of (file, place, data); a folder's own stand in place of those of folders below."""
         models: dict[str, Model] = {}
-        for path, place, data in found:
-            one = self.model(model, data, path, place)
-            if one is None:
+        for path, place, data in entries:
+            parsed = self.model(model, data, path, place)
+            if parsed is None:
                 continue
-            name = str(getattr(one, "name", ""))
-            before, _ = self.where.get((model, name), (None, ""))
-            if before is not None and self._layer(before) == self._layer(path):
-                self.fault(path, place, f"the name {name} is taken already, in {before}")
+            name = str(getattr(parsed, "name", ""))
+            previous, _ = self.where.get((model, name), (None, ""))
+            if previous is not None and self._layer(previous) == self._layer(path):
+                self.fault(path, place, f"the name {name} is taken already, in {previous}")
             self.where[model, name] = path, place
-            models[name] = one
+            models[name] = parsed
         return models
 
     def _layer(self, path: Path) -> Path | None:
@@ -138,37 +138,41 @@ def parse(model: type[Model], data: object, path: Path) -> Model:
 
 def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
     """What pydantic found, as an error that a user can act on."""
-    known = [field.alias or name for name, field in model.model_fields.items()]
+    names = [field.alias or name for name, field in model.model_fields.items()]
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
     return InputError(
         f"{path} is not a valid {name}",
         cause="; ".join(
             # what stands below another entry is not the model's own
-            _told(path, at, _said(one["type"], at, one["msg"], known if len(at) == 1 else ()))
-            for one in error.errors()[:8]
-            for at in (one["loc"],)
+            _fault_text(
+                path,
+                place,
+                _entry_problem(detail["type"], place, detail["msg"], names if len(place) == 1 else ()),
+            )
+            for detail in error.errors()[:8]
+            for place in (detail["loc"],)
         ),
         next_step="correct the entries that are named",
     )
 
 
-def _said(kind: str, place: Sequence[str | int], message: str, known: Iterable[str] = ()) -> str:
-    """What is wrong with one entry, in words for one who never heard of pydantic; `known` are its like."""
+def _entry_problem(kind: str, place: Sequence[str | int], message: str, names: Iterable[str] = ()) -> str:
+    """What is wrong with one entry, in words for one who never heard of pydantic; `names` are its like."""
     if kind == "missing":
         return "it is missing"
     if kind != "extra_forbidden":
         return message
-    near = get_close_matches(str(place[-1]), [*known])
+    near = get_close_matches(str(place[-1]), [*names])
     return f"there is no such entry{f', did you mean {near[0]}?' if near else ''}"
 
 
-def _told(path: Path, place: Sequence[str | int], what: str) -> str:
+def _fault_text(path: Path, place: Sequence[str | int], problem: str) -> str:
     """What is wrong at a place of a file, with its line."""
     line = line_in(path, place)
-    where = ".".join(str(part) for part in place)
+    location = ".".join(str(part) for part in place)
     # what a model's own check says is a sentence already
-    what = what.removeprefix("Value error, ")
-    return f"{f'line {line}: ' if line else ''}{where or 'the file'}: {what}"
+    problem = problem.removeprefix("Value error, ")
+    return f"{f'line {line}: ' if line else ''}{location or 'the file'}: {problem}"
 
 
 def _parts(place: str) -> tuple[str, ...]:
@@ -179,6 +183,9 @@ def _parts(place: str) -> tuple[str, ...]:
 def places(error: ValidationError) -> list[tuple[str, str]]:
     """Each place that pydantic found wrong, and what is wrong there."""
     return [
-        (".".join(str(part) for part in one["loc"]), _said(one["type"], one["loc"], one["msg"]))
-        for one in error.errors()
+        (
+            ".".join(str(part) for part in detail["loc"]),
+            _entry_problem(detail["type"], detail["loc"], detail["msg"]),
+        )
+        for detail in error.errors()
     ]

@@ -20,7 +20,7 @@ CODE = b"\x7fELF\x02\x01\x01\x40"
 LONGEST = len(BUNDLE)
 PAGE = 4096
 
-KEPT = {BUNDLE[:4]: PAGE, COMPRESSED: 64, CODE[:4]: 64}
+HEAD_SIZES = {BUNDLE[:4]: PAGE, COMPRESSED: 64, CODE[:4]: 64}
 """Bytes that tell what begins with these four; of a compressed bundle its header."""
 
 PACKED_HEAD = 128 * 1024
@@ -31,7 +31,7 @@ of them together."""
 WHOLE_BUNDLES = 48 * 1024 * 1024
 """The same of all together where compressed bundles are kept whole."""
 
-MOST = 200_000
+PLACE_LIMIT = 200_000
 """Places in a file that are remembered, and of which the beginning is kept."""
 
 MOST_ENTRIES = 4096
@@ -40,7 +40,7 @@ _SOURCES = (rb"CCOB[\x01-\x0f]\x00[\x00-\x03]\x00", rb"\x7fELF\x02\x01\x01@", BU
 _SMALL = 64 * 1024
 """Bytes up to which a search is not worth the loading of RE2."""
 
-_FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in KEPT) + b"]")
+_FIRST_BYTES = re.compile(b"[" + b"".join(re.escape(magic[:1]) for magic in HEAD_SIZES) + b"]")
 
 
 def marks(data: bytes, begin: int = 0, end: int | None = None) -> list[int]:
@@ -56,12 +56,12 @@ def _patterns() -> Sequence[re.Pattern[bytes]]:
     # and lets other threads run meanwhile, as `re` does not
     import re2
 
-    return [re2.compile(one) for one in _SOURCES]
+    return [re2.compile(source) for source in _SOURCES]
 
 
 @cache
 def _patterns_of_re() -> Sequence[re.Pattern[bytes]]:
-    return [re.compile(one) for one in _SOURCES]
+    return [re.compile(source) for source in _SOURCES]
 
 
 class Passing:
@@ -81,81 +81,83 @@ class Passing:
         self._behind = 0
         self._tail = b""
 
-    def keep_whole(self, told: Callable[[int, memoryview], None]) -> None:
+    def keep_whole(self, on_bundle: Callable[[int, memoryview], None]) -> None:
         """From now on, compressed bundles are kept whole, as far as there is room.
 
-        `told` hears where each begins, with its bytes, as soon as all of it has come by.
+        `on_bundle` hears where each begins, with its bytes, as soon as all of it has come by.
         """
-        self._told = told
+        self._told = on_bundle
         self._room += WHOLE_BUNDLES - PACKED_HEADS
 
-    def see(self, at: int, data: bytes) -> None:
-        """The next piece, which begins at byte `at`."""
+    def see(self, offset: int, data: bytes) -> None:
+        """The next piece, which begins at byte `offset`."""
         growing, self._growing = self._growing, []
-        for begin, kept, size in growing:
-            kept.extend(data[: size - len(kept)])
-            self._grown(begin, kept, size)
-        position = max(at, self._behind)
+        for begin, buffer, size in growing:
+            buffer.extend(data[: size - len(buffer)])
+            self._grown(begin, buffer, size)
+        position = max(offset, self._behind)
         begins: list[int] = []
         for match in _FIRST_BYTES.finditer(data[::PAGE]):
-            page = at + match.start() * PAGE
-            if data[page - at : page - at + 4] not in KEPT:
+            page = offset + match.start() * PAGE
+            if data[page - offset : page - offset + 4] not in HEAD_SIZES:
                 continue
-            if page >= position and (size := _bundle_size(data[page - at : page - at + PAGE])):
-                begins += self._searched(at, data, position, page)
+            if page >= position and (size := _bundle_size(data[page - offset : page - offset + PAGE])):
+                begins += self._searched(offset, data, position, page)
                 self.found.append(page)
                 position = page + size
                 self.passed_over.append((page + 1, position))
             begins.append(page)
-        begins += self._searched(at, data, position, at + len(data))
+        begins += self._searched(offset, data, position, offset + len(data))
         self._behind = position
         for begin in sorted(set(begins)):
-            self._keep(begin, self._tail[begin - at :] + data if begin < at else data[begin - at :])
-        self._tail = data[-LONGEST + 1 :] if position <= at + len(data) - LONGEST else b""
+            self._keep(
+                begin, self._tail[begin - offset :] + data if begin < offset else data[begin - offset :]
+            )
+        self._tail = data[-LONGEST + 1 :] if position <= offset + len(data) - LONGEST else b""
 
-    def kept(self, offset: int, count: int) -> bytes | None:
+    def cached(self, offset: int, count: int) -> bytes | None:
         """So many bytes, if they are of a beginning that was kept."""
         number = bisect_right(self._starts, offset) - 1
         if number < 0:
             return None
         skip = offset - self._starts[number]
-        held = self._kept[number]
-        return bytes(memoryview(held)[skip : skip + count]) if skip + count <= len(held) else None
+        head = self._kept[number]
+        return bytes(memoryview(head)[skip : skip + count]) if skip + count <= len(head) else None
 
-    def _searched(self, at: int, data: bytes, begin: int, end: int) -> list[int]:
+    def _searched(self, offset: int, data: bytes, begin: int, end: int) -> list[int]:
         """The places in bytes `begin` to `end`, and those that begin in the piece before and end here."""
         if begin >= end:
             return []
-        found = [at + one for one in marks(data, begin - at, end - at)]
-        if begin == at:
+        places = [offset + mark for mark in marks(data, begin - offset, end - offset)]
+        if begin == offset:
             # only where the pieces meet are they joined: a copy of each takes as long as the search
             tail = self._tail
-            meeting = marks(tail + data[: min(LONGEST - 1, end - at)])
-            found = [at - len(tail) + one for one in meeting if one < len(tail)] + found
-        self.found += found
-        return found
+            meeting = marks(tail + data[: min(LONGEST - 1, end - offset)])
+            places = [offset - len(tail) + mark for mark in meeting if mark < len(tail)] + places
+        self.found += places
+        return places
 
     def _keep(self, begin: int, data: bytes) -> None:
-        if len(self._starts) >= MOST or (self._starts and begin <= self._starts[-1]):
+        if len(self._starts) >= PLACE_LIMIT or (self._starts and begin <= self._starts[-1]):
             return
-        size = KEPT.get(bytes(data[:4]), 0)
+        size = HEAD_SIZES.get(bytes(data[:4]), 0)
         if data.startswith(COMPRESSED):
-            told = _bundle_size(data[:PAGE]) or PACKED_HEAD
-            wanted = told if self._told else min(told, PACKED_HEAD)
-            if wanted <= self._room:
-                size = max(size, wanted)
+            claimed = _bundle_size(data[:PAGE]) or PACKED_HEAD
+            reserve = claimed if self._told else min(claimed, PACKED_HEAD)
+            if reserve <= self._room:
+                size = max(size, reserve)
                 self._room -= size
         if size:
-            kept = bytearray(data[:size])
+            buffer = bytearray(data[:size])
             self._starts.append(begin)
-            self._kept.append(kept)
-            self._grown(begin, kept, size)
+            self._kept.append(buffer)
+            self._grown(begin, buffer, size)
 
-    def _grown(self, begin: int, kept: bytearray, size: int) -> None:
-        if len(kept) < size:
-            self._growing.append((begin, kept, size))
-        elif self._told and kept.startswith(COMPRESSED) and size == _bundle_size(kept[:PAGE]):
-            self._told(begin, memoryview(kept))
+    def _grown(self, begin: int, buffer: bytearray, size: int) -> None:
+        if len(buffer) < size:
+            self._growing.append((begin, buffer, size))
+        elif self._told and buffer.startswith(COMPRESSED) and size == _bundle_size(buffer[:PAGE]):
+            self._told(begin, memoryview(buffer))
 
 
 def _bundle_size(head: bytes | bytearray) -> int:

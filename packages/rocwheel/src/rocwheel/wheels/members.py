@@ -47,9 +47,9 @@ class Member:
         """Its content, at random access. Raises CheckError where it is damaged."""
         return self.opener()
 
-    def read(self, most: int = 0) -> bytes:
+    def read(self, limit: int = 0) -> bytes:
         """Return a text of the wheel. Raises CheckError if it is larger than `check_text` allows."""
-        check_text(self.path, self.size, most)
+        check_text(self.path, self.size, limit)
         return self.open().read_at(0, self.size)
 
 
@@ -151,17 +151,17 @@ def _raise(error: OSError) -> None:
 def _in_zip(archive: ByteSource) -> Iterator[Member]:
     from rocwheel.wheels.zips import zip_members
 
-    for one in zip_members(archive):
+    for member in zip_members(archive):
 
-        def opener(one: ZipMember = one) -> ByteSource:
-            return one.open(archive)
+        def opener(member: ZipMember = member) -> ByteSource:
+            return member.open(archive)
 
         yield Member(
-            path=one.path,
-            size=one.size,
-            mode=one.mode,
-            head=one.head(archive, HEAD),
-            packed=one,
+            path=member.path,
+            size=member.size,
+            mode=member.mode,
+            head=member.head(archive, HEAD),
+            packed=member,
             opener=opener,
         )
 

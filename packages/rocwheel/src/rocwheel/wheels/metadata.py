@@ -86,7 +86,7 @@ class Headers:
 
     def all(self, name: str) -> list[str]:
         """The values of a header, in order; continued lines joined."""
-        return [self._value(begin, end) for begin, end in self._found(name)]
+        return [self._value(begin, end) for begin, end in self._spans(name)]
 
     def get(self, name: str) -> str:
         """The first value of a header; "" where there is none."""
@@ -103,15 +103,15 @@ class Headers:
 
     def replaced(self, name: str, values: Iterable[str]) -> Headers:
         """The same with these values for a header, in the place of its first (else behind all others)."""
-        found = self._found(name)
-        at = found[0][0] if found else len(self._lines)
-        gone = {number for begin, end in found for number in range(begin, end)}
+        spans = self._spans(name)
+        position = spans[0][0] if spans else len(self._lines)
+        removed = {number for begin, end in spans for number in range(begin, end)}
         ending = b"\r\n" if self._lines and self._lines[0].endswith(b"\r\n") else b"\n"
         written = [f"{name}: {value}".encode() + ending for value in values]
-        kept = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines]
-        before = [line for number, line in enumerate(kept[:at]) if number not in gone]
-        after = [line for number, line in enumerate(kept[at:], at) if number not in gone]
-        return Headers(b"".join([*before, *written, *after, self._rest]))
+        lines = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines]
+        head = [line for number, line in enumerate(lines[:position]) if number not in removed]
+        tail = [line for number, line in enumerate(lines[position:], position) if number not in removed]
+        return Headers(b"".join([*head, *written, *tail, self._rest]))
 
     def as_bytes(self) -> bytes:
         return b"".join([*self._lines, self._rest])
@@ -125,7 +125,7 @@ class Headers:
                 self._names[name.lower()] = name
                 self._places.setdefault(name.lower(), []).append((number, end))
 
-    def _found(self, name: str) -> list[tuple[int, int]]:
+    def _spans(self, name: str) -> list[tuple[int, int]]:
         """Return where each header of this name begins and ends, in lines."""
         return self._places.get(name.lower(), [])
 
@@ -155,16 +155,16 @@ def parse_name(file_name: str) -> WheelName:
 
 def dist_info_folder(paths: Iterable[str]) -> str:
     """The one *.dist-info folder at the top of a wheel. Raises InputError where there is none, or more."""
-    found = {top for path in paths if (top := path.partition("/")[0]).endswith(DIST_INFO) and "/" in path}
-    if len(found) != 1:
+    folders = {top for path in paths if (top := path.partition("/")[0]).endswith(DIST_INFO) and "/" in path}
+    if len(folders) != 1:
         raise InputError(
             "not a wheel: it has no *.dist-info folder"
-            if not found
-            else f"a wheel has one *.dist-info folder, this one has {', '.join(sorted(found))[:300]}",
+            if not folders
+            else f"a wheel has one *.dist-info folder, this one has {', '.join(sorted(folders))[:300]}",
             cause="it is another kind of file, or its build was incomplete",
             next_step="give a wheel that pip can install",
         )
-    return found.pop()
+    return folders.pop()
 
 
 def with_local(version: str, label: str) -> str:
@@ -173,9 +173,9 @@ def with_local(version: str, label: str) -> str:
     Source: PEP 440, local version identifiers. Raises InputError where that is no version.
     """
     try:
-        known = read_version(version)
-        local = ".".join(part for part in (known.local, label) if part)
-        return str(Version(f"{known.public}+{local}"))
+        parsed = read_version(version)
+        local = ".".join(part for part in (parsed.local, label) if part)
+        return str(Version(f"{parsed.public}+{local}"))
     except InvalidVersion as error:
         raise InputError(
             f"{version!r} with {label!r} is not a valid version",
@@ -213,12 +213,12 @@ def read_record(data: bytes) -> list[RecordRow]:
 
 def record_contradictions(rows: Iterable[RecordRow], content: Mapping[str, RecordRow]) -> list[str]:
     """What RECORD says that is not so; `content` has the row of each file as it is."""
-    told: set[str] = set()
+    listed: set[str] = set()
     problems = []
     for row in rows:
-        if row.path in told:
+        if row.path in listed:
             problems.append(f"RECORD names {row.path} twice")
-        told.add(row.path)
+        listed.add(row.path)
         real = content.get(row.path)
         if real is None:
             problems.append(f"RECORD names {row.path}, which is missing")
@@ -230,25 +230,25 @@ def record_contradictions(rows: Iterable[RecordRow], content: Mapping[str, Recor
 def record_gaps(rows: Iterable[RecordRow], content: Mapping[str, RecordRow], folder: str) -> list[str]:
     """What RECORD should say and does not; `folder` is the wheel's *.dist-info."""
     free = {f"{folder}/{name}" for name in (RECORD, *SIGNATURES)}
-    told = {row.path: row for row in rows}
-    missing = [f"{path} is not in RECORD" for path in sorted(content.keys() - told.keys() - free)]
-    bare = [path for path, row in told.items() if row.sha256 is None and path not in free]
+    listed = {row.path: row for row in rows}
+    missing = [f"{path} is not in RECORD" for path in sorted(content.keys() - listed.keys() - free)]
+    bare = [path for path, row in listed.items() if row.sha256 is None and path not in free]
     return missing + [f"RECORD has no sha256 of {path}" for path in bare]
 
 
 def name_problems(name: WheelName, folder: str, wheel: Headers, metadata: Headers) -> list[str]:
     """Where file name, *.dist-info, WHEEL and METADATA of a wheel contradict one another."""
     problems = []
-    said, _, version = folder.removesuffix(DIST_INFO).rpartition("-")
-    for where, this, that in (
-        (folder, said, name.name),
+    folder_name, _, version = folder.removesuffix(DIST_INFO).rpartition("-")
+    for source, this, that in (
+        (folder, folder_name, name.name),
         ("METADATA", metadata.get("Name"), name.name),
     ):
         if canonicalize_name(this) != canonicalize_name(that):
-            problems.append(f"{where} names {this or 'nothing'}, the file name {that}")
-    for where, told in ((folder, version), ("METADATA", metadata.get("Version"))):
-        if not _same_version(told, name.version):
-            problems.append(f"{where} has version {told or '(none)'}, the file name {name.version}")
+            problems.append(f"{source} names {this or 'nothing'}, the file name {that}")
+    for source, claimed in ((folder, version), ("METADATA", metadata.get("Version"))):
+        if not _same_version(claimed, name.version):
+            problems.append(f"{source} has version {claimed or '(none)'}, the file name {name.version}")
     try:
         if differ := read_tags(wheel.all("Tag")) ^ name.tags:
             few = ", ".join(sorted(map(str, differ)))
@@ -265,18 +265,18 @@ def name_problems(name: WheelName, folder: str, wheel: Headers, metadata: Header
 def moved(path: str, folder: str, version: str) -> str:
     """Where a file lies when the wheel has another version; `folder` is its *.dist-info of now."""
     name = folder.removesuffix(DIST_INFO).rpartition("-")[0]
-    top, slash, rest = path.partition("/")
+    top, slash, inner = path.partition("/")
     data = folder.removesuffix(DIST_INFO) + ".data"
     if top in (folder, data) and slash:
-        return f"{name}-{version}{DIST_INFO if top == folder else '.data'}/{rest}"
+        return f"{name}-{version}{DIST_INFO if top == folder else '.data'}/{inner}"
     return path
 
 
-def _same_version(one: str, other: str) -> bool:
+def _same_version(version: str, file_version: str) -> bool:
     try:
-        return read_version(one) == read_version(other.replace("_", "-"))
+        return read_version(version) == read_version(file_version.replace("_", "-"))
     except InvalidVersion:
-        return one == other
+        return version == file_version
 
 
 def _row(line: list[str]) -> RecordRow:

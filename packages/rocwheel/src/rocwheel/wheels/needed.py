@@ -27,7 +27,7 @@ _IDENT = b"\x7fELF\x02\x01"
 
 _HSA_ABI = 64
 _NEEDED, _SONAME, _RPATH, _RUNPATH, _VERNEED, _VERNEEDNUM = 1, 14, 15, 29, 0x6FFFFFFE, 0x6FFFFFFF
-_WANTED = struct.Struct("<HHIII")
+_VERNEED_ROW = struct.Struct("<HHIII")
 _VERSION = struct.Struct("<IHHII")
 
 
@@ -88,27 +88,27 @@ def _folders(elf: Elf, tag: int) -> tuple[str, ...]:
 
 def _versions(elf: Elf) -> dict[str, tuple[str, ...]]:
     """Source: Linux Standard Base, "Symbol Versioning", version requirements."""
-    told = dict(elf.dynamic)
-    at = elf.at_address(told[_VERNEED]) if _VERNEED in told else None
-    found: dict[str, tuple[str, ...]] = {}
-    left = MOST_VERSIONS
-    for _ in range(min(told.get(_VERNEEDNUM, 0), MOST_VERSIONS)):
-        if at is None:
+    tags = dict(elf.dynamic)
+    offset = elf.at_address(tags[_VERNEED]) if _VERNEED in tags else None
+    versions: dict[str, tuple[str, ...]] = {}
+    remaining = MOST_VERSIONS
+    for _ in range(min(tags.get(_VERNEEDNUM, 0), MOST_VERSIONS)):
+        if offset is None:
             break
-        _, count, file, inner, following = _WANTED.unpack(elf.source.read_at(at, _WANTED.size))
+        _, count, file, inner, following = _VERNEED_ROW.unpack(elf.source.read_at(offset, _VERNEED_ROW.size))
         names = []
-        at_name = at + inner
+        at_name = offset + inner
         for _ in range(count):
-            left -= 1
-            if left < 0:
+            remaining -= 1
+            if remaining < 0:
                 raise elf.wrong(f"it needs more than {MOST_VERSIONS:,} versions of symbols")
             *_, name, following_name = _VERSION.unpack(elf.source.read_at(at_name, _VERSION.size))
             names.append(elf.dynamic_string(name))
             at_name += following_name
         library = elf.dynamic_string(file)
-        found[library] = (*found.get(library, ()), *names)
-        at += following
-    return found
+        versions[library] = (*versions.get(library, ()), *names)
+        offset += following
+    return versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,24 +135,32 @@ class LibrarySearch:
     stand_ins: dict[str, str] = field(default_factory=dict)
     """Names that no file has -> the name of the file that is meant: a name without the version."""
 
-    def find(self, name: str, machine: int, after: NeededLibrary | None = None) -> NeededLibrary | None:
-        """The first library of that name for that machine; `after` is the one that wants it."""
-        own = origin_folders(after.linkage.search_path, after.path.parent) if after is not None else ()
-        beside = (after.path.parent,) if after is not None else ()
-        for folder in (*own, *self.folders, *beside, *self.system):
+    def find(self, name: str, machine: int, dependent: NeededLibrary | None = None) -> NeededLibrary | None:
+        """The first library of that name for that machine; `dependent` is the one that wants it."""
+        own = (
+            origin_folders(dependent.linkage.search_path, dependent.path.parent)
+            if dependent is not None
+            else ()
+        )
+        adjacent = (dependent.path.parent,) if dependent is not None else ()
+        for folder in (*own, *self.folders, *adjacent, *self.system):
             path = folder / self.stand_ins.get(name, name)
-            found = linkage_of(path) if path.is_file() else None
-            if found is not None and found.machine == machine:
-                return NeededLibrary(name=name, path=path.resolve(), linkage=found)
+            candidate = linkage_of(path) if path.is_file() else None
+            if candidate is not None and candidate.machine == machine:
+                return NeededLibrary(name=name, path=path.resolve(), linkage=candidate)
         return None
 
-    def matching(self, pattern: str, after: NeededLibrary | None = None) -> list[str]:
-        """Names of files that match `pattern`, in the given folders and beside `after`."""
-        own = origin_folders(after.linkage.search_path, after.path.parent) if after is not None else ()
-        beside = (after.path.parent,) if after is not None else ()
+    def matching(self, pattern: str, dependent: NeededLibrary | None = None) -> list[str]:
+        """Names of files that match `pattern`, in the given folders and beside `dependent`."""
+        own = (
+            origin_folders(dependent.linkage.search_path, dependent.path.parent)
+            if dependent is not None
+            else ()
+        )
+        adjacent = (dependent.path.parent,) if dependent is not None else ()
         names = (
             path.name
-            for folder in (*beside, *own, *self.folders)
+            for folder in (*adjacent, *own, *self.folders)
             if folder.is_dir() and folder not in self.system
             for path in sorted(folder.iterdir())
             if fnmatchcase(path.name, pattern)
@@ -162,34 +170,34 @@ class LibrarySearch:
 
 def origin_folders(folders: Iterable[str], origin: Path) -> tuple[Path, ...]:
     """The folders of an RPATH on disk, without those that are relative or have tokens beside `$ORIGIN`."""
-    found = []
+    resolved = []
     for folder in folders:
         text = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", str(origin))
         if "$" not in text and text.startswith("/"):
-            found.append(Path(text))
-    return tuple(found)
+            resolved.append(Path(text))
+    return tuple(resolved)
 
 
 def inside_folders(folders: Iterable[str], path: str) -> Iterator[str]:
     """The folders of an RPATH that lie in the wheel, seen from its top; `path` is the file that has it."""
     for folder in folders:
         text = folder.replace("${ORIGIN}", "$ORIGIN")
-        head, _, rest = text.partition("$ORIGIN")
-        if head or "$" in rest or (rest and not rest.startswith("/")):
+        head, _, relative = text.partition("$ORIGIN")
+        if head or "$" in relative or (relative and not relative.startswith("/")):
             continue
-        joined = os.path.normpath(PurePosixPath("/", path).parent.as_posix() + rest)
+        joined = os.path.normpath(PurePosixPath("/", path).parent.as_posix() + relative)
         # beyond the top, normpath stays at it: count instead
-        if _depth(PurePosixPath(path).parent.as_posix(), rest) >= 0:
+        if _depth(PurePosixPath(path).parent.as_posix(), relative) >= 0:
             yield joined.strip("/")
 
 
-def _depth(folder: str, rest: str) -> int:
-    """The least depth on the way from `folder` along `rest`; below zero where it leaves the wheel."""
-    depth = least = len([part for part in folder.split("/") if part not in ("", ".")])
-    for part in rest.split("/"):
+def _depth(folder: str, relative: str) -> int:
+    """The least depth on the way from `folder` along `relative`; below zero where it leaves the wheel."""
+    depth = lowest = len([part for part in folder.split("/") if part not in ("", ".")])
+    for part in relative.split("/"):
         depth += -1 if part == ".." else (1 if part not in ("", ".") else 0)
-        least = min(least, depth)
-    return least
+        lowest = min(lowest, depth)
+    return lowest
 
 
 @cache
@@ -235,31 +243,31 @@ def closure(
     `stays` says of a name that it is not brought in: it is in the wheel, the system's, or declared as another
     wheel's. `opened` gives names that a library opens by name and must find.
     """
-    found: dict[str, NeededLibrary] = {}
+    libraries: dict[str, NeededLibrary] = {}
     missing: dict[str, None] = {}
     wanted_by: dict[str, dict[str, None]] = {}
-    machine = next((one.machine for one in roots.values()), 0)
+    machine = next((root.machine for root in roots.values()), 0)
     queue: list[tuple[str, str, NeededLibrary | None]] = [
-        (name, path, None) for path, one in roots.items() for name in one.needed
+        (name, path, None) for path, root in roots.items() for name in root.needed
     ]
     while queue:
-        name, who, after = queue.pop(0)
+        name, needed_by, dependent = queue.pop(0)
         if of_system(name) or stays(name):
             continue
-        wanted_by.setdefault(name, {})[who] = None
-        if name in found:
+        wanted_by.setdefault(name, {})[needed_by] = None
+        if name in libraries:
             continue
         # a name with a slash is a path, which no search finds (ld.so(8)), and no name in a wheel
-        library = search.find(name, machine, after) if "/" not in name else None
+        library = search.find(name, machine, dependent) if "/" not in name else None
         if library is None:
             missing[name] = None
             continue
         missing.pop(name, None)
-        found[name] = library
-        wanted = dict.fromkeys((*library.linkage.needed, *opened(library)))
-        queue += [(one, library.file_name, library) for one in wanted]
+        libraries[name] = library
+        needs = dict.fromkeys((*library.linkage.needed, *opened(library)))
+        queue += [(need, library.file_name, library) for need in needs]
     return Closure(
-        found=found,
+        found=libraries,
         missing=tuple(missing),
-        wanted_by={name: tuple(who) for name, who in wanted_by.items()},
+        wanted_by={name: tuple(dependents) for name, dependents in wanted_by.items()},
     )

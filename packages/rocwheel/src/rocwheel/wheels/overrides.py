@@ -64,15 +64,15 @@ def the_overrides() -> Overrides:
 def overrides_in(folders: tuple[Path, ...]) -> Overrides:
     """Those of folders, the topmost first. Raises InputError that names the file and what is wrong in it."""
     reader = Reader(folders)
-    variable, found = "", dict[str, Override]()
+    variable, overrides = "", dict[str, Override]()
     for path in reader.layers(FILE):
         table = parse(OverridesFile, reader.data(path), path)
         variable = table.variable or variable
-        found |= {one.target: one.plain for one in table.override}
+        overrides |= {override.target: override.plain for override in table.override}
     # what a user's own catalog of rocwright says of a target
     for path in (folder / "targets.toml" for folder in reversed(folders)):
         rows = reader.rows(path, reader.data(path), "target") if path.is_file() else []
         for row in rows:
             if "override" in row:
-                found[str(row.get("name"))] = parse(Override, row["override"], path)
-    return Overrides(variable, found)
+                overrides[str(row.get("name"))] = parse(Override, row["override"], path)
+    return Overrides(variable, overrides)

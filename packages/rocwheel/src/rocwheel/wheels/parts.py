@@ -53,17 +53,17 @@ class Joined(ByteSource):
         return self._parts
 
     def _get(self, offset: int, count: int) -> bytes:
-        found = []
+        pieces = []
         index = bisect_right(self._ends, offset)
         while count:
             part = self._parts[index]
             skip = offset - (self._ends[index] - part.size)
             data = part.read(skip, min(count, part.size - skip))
-            found.append(data)
+            pieces.append(data)
             offset += len(data)
             count -= len(data)
             index += 1
-        return found[0] if len(found) == 1 else b"".join(found)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def pieces(source: ByteSource) -> Iterator[bytes]:

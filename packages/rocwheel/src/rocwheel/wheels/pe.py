@@ -41,17 +41,19 @@ class Pe:
         head = source.read_at(0, min(_DOS_SIZE, source.size))
         if len(head) < _DOS_SIZE or not head.startswith(PE_MAGIC):
             raise self.wrong("it does not start with the PE magic number")
-        at = int.from_bytes(head[_SIGNATURE_AT:], "little")
-        signature, self.machine, count, _, _, _, optional_size, _ = _COFF.unpack(self._read(at, _COFF.size))
+        start = int.from_bytes(head[_SIGNATURE_AT:], "little")
+        signature, self.machine, count, _, _, _, optional_size, _ = _COFF.unpack(
+            self._read(start, _COFF.size)
+        )
         if signature != b"PE\0\0":
             raise self.wrong("its header has no signature")
         if count > MOST_SECTIONS:
             raise self.wrong(f"it claims {count:,} sections")
-        optional = self._read(at + _COFF.size, optional_size)
+        optional = self._read(start + _COFF.size, optional_size)
         if len(optional) < _BASE_AT + 8 or int.from_bytes(optional[:2], "little") != _PE32_PLUS:
             raise self.wrong("it is not 64-bit")
         self.base = int.from_bytes(optional[_BASE_AT : _BASE_AT + 8], "little")
-        table = self._read(at + _COFF.size + optional_size, count * _SECTION.size)
+        table = self._read(start + _COFF.size + optional_size, count * _SECTION.size)
         self.sections = tuple(
             Section(
                 name=name.rstrip(b"\0").decode("latin-1"),
@@ -65,18 +67,20 @@ class Pe:
 
     def named(self, name: str) -> list[Section]:
         """The sections of that name (its first 8 bytes count), which are all inside the file."""
-        found = [one for one in self.sections if one.name == name[:8] and one.size]
-        for one in found:
-            if one.offset + one.size > self.source.size:
-                end = one.offset + one.size
-                raise self.wrong(f"section {one.name} ends at byte {end:,}, the file at {self.source.size:,}")
-        return found
+        sections = [section for section in self.sections if section.name == name[:8] and section.size]
+        for section in sections:
+            if section.offset + section.size > self.source.size:
+                end = section.offset + section.size
+                raise self.wrong(
+                    f"section {section.name} ends at byte {end:,}, the file at {self.source.size:,}"
+                )
+        return sections
 
     def at_address(self, address: int) -> int | None:
         """Where in the file the byte lies that is loaded at an address, base included; None where none is."""
-        for one in self.sections:
-            if 0 <= address - self.base - one.address < one.size:
-                return one.offset + address - self.base - one.address
+        for section in self.sections:
+            if 0 <= address - self.base - section.address < section.size:
+                return section.offset + address - self.base - section.address
         return None
 
     def _read(self, offset: int, count: int) -> bytes:
@@ -84,10 +88,10 @@ class Pe:
             raise self.wrong(f"its header ends at byte {offset + count:,}, the file at {self.source.size:,}")
         return self.source.read_at(offset, count)
 
-    def wrong(self, why: str) -> CheckError:
+    def wrong(self, reason: str) -> CheckError:
         """The error for what is no sound PE file."""
         return CheckError(
-            f"not a valid PE file: {why}",
+            f"not a valid PE file: {reason}",
             cause="the file is truncated, damaged, or not the kind of file its name says",
             next_step="build the file again, or get a fresh copy",
             subject=self.source.subject,
@@ -98,9 +102,9 @@ def is_pe(source: ByteSource) -> bool:
     """Whether a file is a 64-bit PE file: much else begins with MZ, and holds no GPU code."""
     if source.size < _DOS_SIZE or not source.read_at(0, 2).startswith(PE_MAGIC):
         return False
-    at = int.from_bytes(source.read_at(_SIGNATURE_AT, 4), "little")
+    start = int.from_bytes(source.read_at(_SIGNATURE_AT, 4), "little")
     size = _COFF.size + 2
-    if at + size > source.size:
+    if start + size > source.size:
         return False
-    head = source.read_at(at, size)
+    head = source.read_at(start, size)
     return head.startswith(b"PE\0\0") and head[-2:] == _PE32_PLUS.to_bytes(2, "little")

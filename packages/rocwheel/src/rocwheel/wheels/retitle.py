@@ -15,13 +15,13 @@ def retitled(files: Sequence[WheelFile], version: str) -> list[WheelFile]:
     Nothing but METADATA's Version and the names of *.dist-info and *.data is changed.
     """
     folder = dist_info_folder(file.path for file in files)
-    found = []
+    renamed = []
     for file in files:
         content = file.content
         if file.path == f"{folder}/METADATA":
             content = Headers(file.read()).replaced("Version", [version]).as_bytes()
-        found.append(replace(file, path=moved(file.path, folder, version), content=content))
-    return found
+        renamed.append(replace(file, path=moved(file.path, folder, version), content=content))
+    return renamed
 
 
 def named(name: WheelName, version: str) -> str:

@@ -69,8 +69,8 @@ def runs_on(path: Path, gpu: Target, overrides: Overrides | None = None) -> list
     cannot be read, or that is not there, has the verdict UNKNOWN. Raises InputError where `path` cannot be
     read, CheckError where it is damaged as a whole.
     """
-    (found,) = runs_together([path], gpu, overrides)
-    return found.judged
+    (verdicts,) = runs_together([path], gpu, overrides)
+    return verdicts.judged
 
 
 def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | None = None) -> list[Verdicts]:
@@ -82,27 +82,31 @@ def runs_together(paths: Sequence[Path], gpu: Target, overrides: Overrides | Non
     for path in paths:
         refuse_other(path)
     trees = [read_tree(number, path) for number, path in enumerate(paths)]
-    distributions = [one for tree in trees for one in tree.distributions]
+    distributions = [distribution for tree in trees for distribution in tree.distributions]
     check_versions(distributions)
-    archives = {place: one for tree in trees for place, one in tree.archives.items()}
-    joined = join({place: one for tree in trees for place, one in tree.references.items()}, archives)
-    used = {place for one in joined.values() for place in one.archives}
+    archives = {place: archive for tree in trees for place, archive in tree.archives.items()}
+    joined = join(
+        {place: reference for tree in trees for place, reference in tree.references.items()}, archives
+    )
+    used = {place for kpacked in joined.values() for place in kpacked.archives}
     judged = []
     for tree in trees:
-        found = [_library(path, held, gpu, overrides) for path, held in tree.libraries.items()]
-        found += [
-            _kpacked(place.path, one, gpu, overrides, distributions)
-            for place, one in joined.items()
+        verdicts = [_library(path, bundles, gpu, overrides) for path, bundles in tree.libraries.items()]
+        verdicts += [
+            _kpacked(place.path, kpacked, gpu, overrides, distributions)
+            for place, kpacked in joined.items()
             if place.tree == tree.number
         ]
-        found += [_alone(path, held, gpu) for path, held in tree.alone.items()]
-        found += [_files_of_code(folder, files, gpu, overrides) for folder, files in tree.objects.items()]
-        found += list(_left_archives(tree, used, gpu, overrides))
-        found += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=why) for path, why in tree.unread]
-        found.sort(key=lambda one: one.path)
-        found += _folders(tree.paths, gpu, overrides)
+        verdicts += [_alone(path, codes, gpu) for path, codes in tree.alone.items()]
+        verdicts += [_files_of_code(folder, files, gpu, overrides) for folder, files in tree.objects.items()]
+        verdicts += list(_left_archives(tree, used, gpu, overrides))
+        verdicts += [Judged(path=path, verdict=RunsOn.UNKNOWN, reason=reason) for path, reason in tree.unread]
+        verdicts.sort(key=lambda verdict: verdict.path)
+        verdicts += _folders(tree.paths, gpu, overrides)
         archived = sum(place.tree == tree.number for place in used)
-        judged.append(Verdicts(found if found or archived else _without_code(paths[tree.number]), archived))
+        judged.append(
+            Verdicts(verdicts if verdicts or archived else _without_code(paths[tree.number]), archived)
+        )
     return judged
 
 
@@ -110,8 +114,13 @@ def _without_code(path: Path) -> list[Judged]:
     """The verdicts on a path that holds no GPU code."""
     verdicts = {True: RunsOn.RUNTIME, False: RunsOn.UNKNOWN}
     return [
-        Judged(path=each.path, verdict=verdicts[each.runtime_only], reason=each.reason, device_code=False)
-        for each in dependences(path)
+        Judged(
+            path=dependence.path,
+            verdict=verdicts[dependence.runtime_only],
+            reason=dependence.reason,
+            device_code=False,
+        )
+        for dependence in dependences(path)
     ]
 
 
@@ -119,42 +128,44 @@ def _files_of_code(
     folder: str, files: Sequence[tuple[str, ProcessorCode]], gpu: Target, overrides: Overrides
 ) -> Judged:
     """The verdict on code objects of one folder or name: a program takes those for its GPU."""
-    ((path, _), *more) = files
-    judged = _library(folder if more else path, [[code for _, code in files]], gpu, overrides)
-    if not more:
+    ((path, _), *further) = files
+    judged = _library(folder if further else path, [[code for _, code in files]], gpu, overrides)
+    if not further:
         return judged
-    mine = sum(_way([code], gpu) is not None for _, code in files)
-    told = f"{len(files):,} files, a code object each"
+    mine = sum(_outcome([code], gpu) is not None for _, code in files)
+    count = f"{len(files):,} files, a code object each"
     if judged.verdict.runs:
-        return replace(judged, reason=f"{told}; {mine:,} of them for {gpu}")
-    return replace(judged, reason=f"{told}: {judged.reason}")
+        return replace(judged, reason=f"{count}; {mine:,} of them for {gpu}")
+    return replace(judged, reason=f"{count}: {judged.reason}")
 
 
-def _alone(path: str, held: Sequence[ProcessorCode], gpu: Target) -> Judged:
+def _alone(path: str, codes: Sequence[ProcessorCode], gpu: Target) -> Judged:
     """The verdict on code objects that are embedded one by one: how the program chooses is not known."""
-    way = _way(held, gpu)
-    count = f"{len(held):,} embedded code {'object' if len(held) == 1 else 'objects'}"
-    if way is not None:
-        return Judged(path=path, verdict=way, reason=f"{count}, some for {gpu}", through=gpu.name)
-    lack = f"{count}, for {', '.join(_targets([held]))}; whether it needs one for {gpu} is not known"
+    outcome = _outcome(codes, gpu)
+    count = f"{len(codes):,} embedded code {'object' if len(codes) == 1 else 'objects'}"
+    if outcome is not None:
+        return Judged(path=path, verdict=outcome, reason=f"{count}, some for {gpu}", through=gpu.name)
+    lack = f"{count}, for {', '.join(_targets([codes]))}; whether it needs one for {gpu} is not known"
     return Judged(path=path, verdict=RunsOn.UNKNOWN, reason=lack)
 
 
 def _kpacked(
-    path: str, one: Kpacked, gpu: Target, overrides: Overrides, distributions: Sequence[Distribution]
+    path: str, kpacked: Kpacked, gpu: Target, overrides: Overrides, distributions: Sequence[Distribution]
 ) -> Judged:
     """The verdict on a library whose code lies in kpack archives."""
-    if one.archives and one.code:
-        held = [
-            [ProcessorCode((packed.target,), packed.features) for packed in each]
-            for each in one.code.values()
+    if kpacked.archives and kpacked.code:
+        bundles = [
+            [ProcessorCode((packed.target,), packed.features) for packed in objects]
+            for objects in kpacked.code.values()
         ]
-        return _library(path, held, gpu, overrides)
-    wanted = (gpu.name, *_generic(gpu), ANY_GPU)
-    hint = "".join(sorted({f"; {told}" for each in distributions if (told := each.wheel_for(wanted))}))
-    where = ", ".join(one.reference.search)
-    lack = "of which those that are here have none" if one.archives else "that are not here"
-    reason = f"its code is in kpack archives {lack} ({where}){hint}"
+        return _library(path, bundles, gpu, overrides)
+    names = (gpu.name, *_generic(gpu), ANY_GPU)
+    hint = "".join(
+        sorted({f"; {text}" for distribution in distributions if (text := distribution.wheel_for(names))})
+    )
+    searched = ", ".join(kpacked.reference.search)
+    lack = "of which those that are here have none" if kpacked.archives else "that are not here"
+    reason = f"its code is in kpack archives {lack} ({searched}){hint}"
     return Judged(path=path, verdict=RunsOn.UNKNOWN, reason=reason)
 
 
@@ -165,12 +176,12 @@ def _left_archives(
     folders: dict[str, dict[str, list[ProcessorCode]]] = {}
     for place, archive in tree.archives.items():
         if place not in used:
-            held = folders.setdefault(place.path.rpartition("/")[0], {})
-            for one in archive.code:
-                held.setdefault(one.name, []).append(ProcessorCode((one.target,), one.features))
-    for folder, held in folders.items():
-        judged = _library(folder or ".", list(held.values()), gpu, overrides)
-        libraries = len({name.partition("#")[0] for name in held})
+            bundles = folders.setdefault(place.path.rpartition("/")[0], {})
+            for packed in archive.code:
+                bundles.setdefault(packed.name, []).append(ProcessorCode((packed.target,), packed.features))
+    for folder, bundles in folders.items():
+        judged = _library(folder or ".", list(bundles.values()), gpu, overrides)
+        libraries = len({name.partition("#")[0] for name in bundles})
         word = "a library that is" if libraries == 1 else f"{libraries:,} libraries that are"
         yield replace(judged, reason=f"kpack archives for {word} not here: {judged.reason}")
 
@@ -178,76 +189,82 @@ def _left_archives(
 def worst(judged: Iterable[Judged]) -> RunsOn:
     """The verdict on all of them together; native where there are none."""
     order = list(RunsOn)
-    return max((one.verdict for one in judged), key=order.index, default=RunsOn.NATIVE)
+    return max((entry.verdict for entry in judged), key=order.index, default=RunsOn.NATIVE)
 
 
 def _library(
     path: str, bundles: Sequence[Sequence[ProcessorCode]], gpu: Target, overrides: Overrides
 ) -> Judged:
-    ways = [_way(held, gpu) for held in bundles]
-    lacking = sum(way is None for way in ways)
+    outcomes = [_outcome(bundle, gpu) for bundle in bundles]
+    lacking = sum(outcome is None for outcome in outcomes)
     count = f"{len(bundles):,} {'fat binary' if len(bundles) == 1 else 'fat binaries'}"
     if not lacking:
-        verdict = max((way for way in ways if way is not None), key=list(RunsOn).index, default=RunsOn.NATIVE)
+        verdict = max(
+            (outcome for outcome in outcomes if outcome is not None),
+            key=list(RunsOn).index,
+            default=RunsOn.NATIVE,
+        )
         return Judged(
             path=path, verdict=verdict, reason=_reason(verdict, bundles, gpu, count), through=gpu.name
         )
-    held = _targets(bundles)
+    targets = _targets(bundles)
     part = "" if lacking == len(bundles) else f"{lacking:,} of "
-    lack = f"{part}{count} without code for {gpu}; there is code for {', '.join(held) or 'no GPU'}"
-    for one in _overrides(gpu, overrides):
+    lack = f"{part}{count} without code for {gpu}; there is code for {', '.join(targets) or 'no GPU'}"
+    for override in _overrides(gpu, overrides):
         # with an override, all code is looked for under the other name
-        if all(_way(each, one.passes_for) is not None for each in bundles):
-            does = f"{one.told} makes it run code for {one.passes_for}"
-            return one.judged(path, f"{lack}. {does}; {one.advice}")
+        if all(_outcome(bundle, override.passes_for) is not None for bundle in bundles):
+            does = f"{override.variables} makes it run code for {override.passes_for}"
+            return override.judged(path, f"{lack}. {does}; {override.advice}")
     return Judged(path=path, verdict=RunsOn.NO, reason=lack)
 
 
-def _way(held: Sequence[ProcessorCode], gpu: Target) -> RunsOn | None:
+def _outcome(bundle: Sequence[ProcessorCode], gpu: Target) -> RunsOn | None:
     """How one bundle runs on a GPU without an override; None where it does not."""
-    kept, missing = needed(held, (gpu,), generic_targets())
+    numbers, missing = needed(bundle, (gpu,), generic_targets())
     if missing:
         return None
-    names = {name for number in kept for name in held[number].names}
+    names = {name for number in numbers for name in bundle[number].names}
     if gpu.name in names:
         return RunsOn.NATIVE
     return RunsOn.COMPILED if names == {ANY_GPU} else RunsOn.GENERIC
 
 
 def _reason(verdict: RunsOn, bundles: Sequence[Sequence[ProcessorCode]], gpu: Target, count: str) -> str:
-    held = _targets(bundles)
+    targets = _targets(bundles)
     match verdict:
         case RunsOn.NATIVE:
-            mine = [one for one in held if one.partition(":")[0] == gpu.name]
+            mine = [target for target in targets if target.partition(":")[0] == gpu.name]
             return f"{count} with code for {', '.join(mine)}"
         case RunsOn.GENERIC:
-            through = [name for name in held if gpu.name in generic_targets().get(name, ())]
+            through = [name for name in targets if gpu.name in generic_targets().get(name, ())]
             return f"{count}, some of them through {', '.join(through)}, which covers {gpu.name}"
         case _:
             return f"{count}, some of them as SPIR-V, which the runtime compiles for {gpu.name}"
 
 
 def _targets(bundles: Iterable[Sequence[ProcessorCode]]) -> list[str]:
-    return sorted({":".join((name, *one.features)) for held in bundles for one in held for name in one.names})
+    return sorted(
+        {":".join((name, *code.features)) for bundle in bundles for code in bundle for name in code.names}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Override:
-    """A target that a GPU was made to pass for, and how; `known` is what was seen to go wrong."""
+    """A target that a GPU was made to pass for, and how; `warning` is what was seen to go wrong."""
 
     gpu: Target
     passes_for: Target
     setting: Mapping[str, str]
-    known: str
+    warning: str
 
     @property
-    def told(self) -> str:
+    def variables(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.setting.items())
 
     @property
     def advice(self) -> str:
         ask = f"`rocwheel audit-override --code {self.passes_for} --on {self.gpu.name}` compares"
-        return f"{ask}. Known: {self.known}" if self.known else ask
+        return f"{ask}. Known: {self.warning}" if self.warning else ask
 
     def judged(self, path: str, reason: str) -> Judged:
         return Judged(
@@ -262,20 +279,20 @@ class _Override:
 def _overrides(gpu: Target, overrides: Overrides) -> Iterator[_Override]:
     mine = overrides.by_target.get(gpu.name)
     for name in mine.spoof if mine else ():
-        if (other := overrides.by_target.get(name)) and mine:
-            setting = {overrides.variable: other.identity}
-            yield _Override(gpu=gpu, passes_for=Target(name), setting=setting, known=mine.warning)
+        if (substitute := overrides.by_target.get(name)) and mine:
+            setting = {overrides.variable: substitute.identity}
+            yield _Override(gpu=gpu, passes_for=Target(name), setting=setting, warning=mine.warning)
 
 
 def _folders(paths: Iterable[str], gpu: Target, overrides: Overrides) -> Iterator[Judged]:
     """The verdict on each folder of loose kernels, of each kind."""
-    known = {kind.name: kind for kind in kinds()}
+    by_name = {kind.name: kind for kind in kinds()}
     folders: dict[tuple[str, str], list[str]] = {}
     for path in paths:
-        if (found := loose(path)) is not None:
-            folders.setdefault((_folder(path, known[found.kind]), found.kind), []).append(path)
+        if (kernel := loose(path)) is not None:
+            folders.setdefault((_folder(path, by_name[kernel.kind]), kernel.kind), []).append(path)
     for (folder, name), inside in sorted(folders.items()):
-        yield _set_of_kernels(folder, known[name], inside, gpu, overrides)
+        yield _set_of_kernels(folder, by_name[name], inside, gpu, overrides)
 
 
 def _folder(path: str, kind: LooseKind) -> str:
@@ -290,19 +307,19 @@ def _set_of_kernels(
 ) -> Judged:
     by_target: dict[str, list[str]] = {}
     for path in paths:
-        found = loose(path)
-        for target in found.targets if found else ():
+        kernel = loose(path)
+        for target in kernel.targets if kernel else ():
             by_target.setdefault(target, []).append(path)
     mine = [*by_target.get(gpu.name, ()), *(p for name in _generic(gpu) for p in by_target.get(name, ()))]
     if not mine:
         return _no_kernels(folder, kind, by_target, gpu, overrides)
     slow = _slow_operations(kind, by_target, gpu)
     if slow:
-        told = ", ".join(slow)
+        operations = ", ".join(slow)
         return Judged(
             path=folder,
             verdict=RunsOn.SLOWER,
-            reason=f"{kind.name}: {_files(mine)} for {gpu.name}, but only fallback kernels for {told}, "
+            reason=f"{kind.name}: {_files(mine)} for {gpu.name}, but only fallback kernels for {operations}, "
             "where other GPUs have tuned ones",
             through=gpu.name,
         )
@@ -322,11 +339,10 @@ def _no_kernels(
     )
     if not kind.needed:
         return Judged(path=folder, verdict=RunsOn.SLOWER, reason=lack)
-    for one in _overrides(gpu, overrides):
-        if one.passes_for.name in by_target:
-            return one.judged(
-                folder, f"{lack}. {one.told} makes it use those of {one.passes_for}; {one.advice}"
-            )
+    for override in _overrides(gpu, overrides):
+        if override.passes_for.name in by_target:
+            does = f"{override.variables} makes it use those of {override.passes_for}"
+            return override.judged(folder, f"{lack}. {does}; {override.advice}")
     return Judged(path=folder, verdict=RunsOn.NO, reason=lack)
 
 
@@ -334,8 +350,14 @@ def _slow_operations(kind: LooseKind, by_target: Mapping[str, Sequence[str]], gp
     """Operations for which other targets have files of their own and this one only fallbacks, in words."""
     tuned = {target: set(kind.tuned_for(paths)) for target, paths in by_target.items()}
     mine = tuned.get(gpu.name, set())
-    count = Counter(operation for target, found in tuned.items() if target != gpu.name for operation in found)
-    return sorted(kind.operations.get(one, one) or "every operation" for one in count if one not in mine)
+    count = Counter(
+        operation for target, operations in tuned.items() if target != gpu.name for operation in operations
+    )
+    return sorted(
+        kind.operations.get(operation, operation) or "every operation"
+        for operation in count
+        if operation not in mine
+    )
 
 
 def _generic(gpu: Target) -> list[str]:

@@ -33,11 +33,11 @@ class Scratch(ByteSource):
                 self._memory += piece
                 self.size += len(piece)
                 continue
-            left = memoryview(piece)
-            while left:
-                count = os.pwrite(self._descriptor, left, self.size - len(self._memory))
+            remaining = memoryview(piece)
+            while remaining:
+                count = os.pwrite(self._descriptor, remaining, self.size - len(self._memory))
                 self.size += count
-                left = left[count:]
+                remaining = remaining[count:]
         self.budget.grant(self.size - begin)
         return BytePart(self, begin, self.size - begin)
 
@@ -48,13 +48,13 @@ class Scratch(ByteSource):
         self.size = 0
 
     def _get(self, offset: int, count: int) -> bytes:
-        held = len(self._memory)
+        in_memory = len(self._memory)
         data = bytes(memoryview(self._memory)[offset : offset + count])
         while len(data) < count:
-            more = os.pread(self._descriptor, count - len(data), offset + len(data) - held)
-            if not more:
+            piece = os.pread(self._descriptor, count - len(data), offset + len(data) - in_memory)
+            if not piece:
                 break
-            data += more
+            data += piece
         return data
 
 

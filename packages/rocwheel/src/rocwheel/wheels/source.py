@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rocbase.errors import CheckError
-from rocwheel.wheels.marks import LONGEST, MOST, Passing, marks
+from rocwheel.wheels.marks import LONGEST, PLACE_LIMIT, Passing, marks
 
 CHUNK = 1024 * 1024
 """Bytes read at a time."""
@@ -83,8 +83,8 @@ class ByteSource(io.RawIOBase):
 
     def chunks(self, offset: int, count: int) -> Iterator[bytes]:
         """The same, a MiB at a time."""
-        for at in range(offset, offset + count, CHUNK):
-            yield self.read_at(at, min(CHUNK, offset + count - at))
+        for start in range(offset, offset + count, CHUNK):
+            yield self.read_at(start, min(CHUNK, offset + count - start))
 
     def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
         """Every place in bytes `begin` to `end` where GPU code may begin, in order.
@@ -95,9 +95,9 @@ class ByteSource(io.RawIOBase):
         while begin < end:
             data = tail + self.read_at(begin, min(CHUNK, end - begin))
             first = begin - len(tail)
-            for one in marks(data):
-                if first + one >= behind():
-                    yield first + one
+            for mark in marks(data):
+                if first + mark >= behind():
+                    yield first + mark
             begin = first + len(data)
             tail = data[-LONGEST + 1 :]
             if behind() > begin:
@@ -109,10 +109,10 @@ class ByteSource(io.RawIOBase):
         Nothing depends on it but how long that takes.
         """
 
-    def expect_bundles(self, told: Callable[[int, memoryview], None]) -> None:
+    def expect_bundles(self, on_bundle: Callable[[int, memoryview], None]) -> None:
         """Hear that compressed bundles will be read whole; the same holds.
 
-        Of what goes by before it is asked for, `told` may hear where a bundle begins, with all bytes of it.
+        Of what goes by before it is asked for, `on_bundle` may hear where a bundle begins, and its bytes.
         """
 
     def window(self, offset: int, size: int) -> ByteSource:
@@ -157,9 +157,9 @@ class FileSource(ByteSource):
     def _get(self, offset: int, count: int) -> bytes:
         data = os.pread(self._file.fileno(), count, offset)
         while len(data) < count and (
-            more := os.pread(self._file.fileno(), count - len(data), offset + len(data))
+            piece := os.pread(self._file.fileno(), count - len(data), offset + len(data))
         ):
-            data += more
+            data += piece
         return data
 
 
@@ -177,18 +177,18 @@ class MemorySource(ByteSource):
 class Window(ByteSource):
     """A part of another source."""
 
-    def __init__(self, whole: ByteSource, offset: int, size: int, subject: str = "") -> None:
-        super().__init__(size, whole.budget, subject or whole.subject)
-        self._whole = whole
+    def __init__(self, source: ByteSource, offset: int, size: int, subject: str = "") -> None:
+        super().__init__(size, source.budget, subject or source.subject)
+        self._whole = source
         self._offset = offset
 
     def _get(self, offset: int, count: int) -> bytes:
         return self._whole.read_at(self._offset + offset, count)
 
     def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
-        there = self._offset
-        for one in self._whole.marks(there + begin, there + end, lambda: there + behind()):
-            yield one - there
+        base = self._offset
+        for mark in self._whole.marks(base + begin, base + end, lambda: base + behind()):
+            yield mark - base
 
 
 class Inflated(ByteSource):
@@ -226,8 +226,8 @@ class Inflated(ByteSource):
         for number in self._expected & self._blocks.keys():
             self._pin(number, self._blocks[number])
 
-    def expect_bundles(self, told: Callable[[int, memoryview], None]) -> None:
-        self._passing.keep_whole(told)
+    def expect_bundles(self, on_bundle: Callable[[int, memoryview], None]) -> None:
+        self._passing.keep_whole(on_bundle)
 
     def _pin(self, number: int, data: bytes) -> None:
         if len(self._pinned) < BLOCKS_EXPECTED:
@@ -252,14 +252,14 @@ class Inflated(ByteSource):
     def marks(self, begin: int, end: int, behind: Callable[[], int]) -> Iterator[int]:
         if begin < end and self._seen < -(-end // BLOCK):
             self._block((end - 1) // BLOCK)
-        found = self._passing.found
+        positions = self._passing.found
         passed = [(first, min(last, end)) for first, last in self._passing.passed_over if first < end]
         for first, last in [*passed, (end, end)]:
-            at = bisect_left(found, begin)
-            while at < len(found) and found[at] < first:
-                if found[at] >= behind():
-                    yield found[at]
-                at += 1
+            index = bisect_left(positions, begin)
+            while index < len(positions) and positions[index] < first:
+                if positions[index] >= behind():
+                    yield positions[index]
+                index += 1
             # what was passed over as part of a bundle is searched after all where it is none
             begin = max(begin, first, behind())
             if begin < last:
@@ -267,8 +267,8 @@ class Inflated(ByteSource):
             begin = max(begin, last)
 
     def _get(self, offset: int, count: int) -> bytes:
-        if (kept := self._passing.kept(offset, count)) is not None:
-            return kept
+        if (cached := self._passing.cached(offset, count)) is not None:
+            return cached
         parts = []
         end = offset + count
         while offset < end:
@@ -279,16 +279,16 @@ class Inflated(ByteSource):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _block(self, number: int) -> bytes:
-        if (known := self._pinned.get(number) or self._blocks.get(number)) is not None:
-            return known
+        if (block := self._pinned.get(number) or self._blocks.get(number)) is not None:
+            return block
         if number < self._next:
             self._restart()
         while self._next <= number:
             data = self._inflate_block(min(BLOCK, self.size - self._next * BLOCK))
             if self._next == self._seen:
                 self._passing.see(self._next * BLOCK, data)
-                if len(self._passing.found) > MOST:
-                    raise damaged(self.subject, f"more than {MOST:,} places in it begin like GPU code")
+                if len(self._passing.found) > PLACE_LIMIT:
+                    raise damaged(self.subject, f"more than {PLACE_LIMIT:,} places in it begin like GPU code")
                 self._pin_expected(self._next, data)
                 self._seen += 1
             self._blocks[self._next] = data
@@ -322,14 +322,14 @@ class Inflated(ByteSource):
         return data
 
 
-def cut_short(subject: str, why: str) -> CheckError:
-    return damaged(subject, f"it is truncated: {why}")
+def cut_short(subject: str, reason: str) -> CheckError:
+    return damaged(subject, f"it is truncated: {reason}")
 
 
-def damaged(subject: str, why: str) -> CheckError:
+def damaged(subject: str, reason: str) -> CheckError:
     """What a file that cannot be read raises."""
     return CheckError(
-        f"{subject or 'the file'} cannot be read: {why}",
+        f"{subject or 'the file'} cannot be read: {reason}",
         cause="the file is truncated or damaged, or its tables are wrong",
         next_step="build the file again, or get a fresh copy",
         subject=subject,

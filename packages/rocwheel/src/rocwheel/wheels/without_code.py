@@ -69,7 +69,7 @@ def _of_member(member: Member, source: ByteSource, *, is_elf: bool) -> Iterator[
             names.update(dict.fromkeys(name.decode() for name in _DLL.findall(text)))
         tail = text[-_OVERLAP:]
     if names:
-        release = next((f" {found[1]}" for name in names if (found := _RELEASE.search(name))), "")
+        release = next((f" {match[1]}" for name in names if (match := _RELEASE.search(name))), "")
         needs_runtime = f"needs ROCm's runtime{release} ({', '.join(names)})"
         reason = f"{needs_runtime}; holds no device code; what it loads by name was not seen"
         yield Dependence(member.path, reason, runtime_only=True)

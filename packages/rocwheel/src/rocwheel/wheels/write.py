@@ -75,9 +75,9 @@ class WheelFile:
                 for offset in range(0, size, CHUNK):
                     yield self.content.read_at(offset, min(CHUNK, size - offset))
 
-    def read(self, most: int = 0) -> bytes:
+    def read(self, limit: int = 0) -> bytes:
         """Return a text of the wheel. Raises CheckError if it is larger than `check_text` allows."""
-        check_text(self.path, self.size, most)
+        check_text(self.path, self.size, limit)
         return b"".join(self.pieces())
 
     def row(self) -> RecordRow:
@@ -125,17 +125,17 @@ def write_wheel(
 
 def in_order(files: Iterable[WheelFile]) -> list[WheelFile]:
     """The files as a wheel holds them. Raises InputError for names that no wheel may have, and links."""
-    known = list(files)
-    check_paths(file.path for file in known)
-    folder = dist_info_folder(file.path for file in known)
+    members = list(files)
+    check_paths(file.path for file in members)
+    folder = dist_info_folder(file.path for file in members)
     for name in SIGNATURES:
-        if any(file.path == f"{folder}/{name}" for file in known):
+        if any(file.path == f"{folder}/{name}" for file in members):
             raise InputError(
                 f"the wheel is signed ({name}), and rewriting it would make the signature invalid",
                 cause="the signature covers the RECORD that it has now",
                 next_step=f"remove {folder}/{name} from the wheel first, and sign the result again",
             )
-    return sorted(known, key=lambda file: order_in(folder, file.path))
+    return sorted(members, key=lambda file: order_in(folder, file.path))
 
 
 def order_in(folder: str, path: str) -> tuple[bool, bool, bytes]:
@@ -181,9 +181,9 @@ def _put(writer: ZipWriter, file: WheelFile, *, copy: bool) -> Digest:
     return writer.add(file.path, mode, file.size, file.pieces())
 
 
-def _hostile(path: str, why: str) -> InputError:
+def _hostile(path: str, problem: str) -> InputError:
     return InputError(
-        f"{path[:200]!r} {why}",
+        f"{path[:200]!r} {problem}",
         cause="the wheel is damaged, or tries to write outside its own folder",
         next_step="download it again, or rebuild it",
     )

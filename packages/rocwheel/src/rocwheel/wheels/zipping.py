@@ -39,7 +39,7 @@ _ON_UNIX = 3
 _ZIP64_VERSION = 45
 _VERSION = 20
 _ZIP64_TAG = 1
-_MOST = 0xFFFFFFFF
+_MAX32 = 0xFFFFFFFF
 _MOST_MEMBERS = 0xFFFF
 _MOST_NAME = 0xFFFF
 
@@ -143,8 +143,8 @@ class ZipWriter:
         for entry in self._entries:
             directory += self._file.write(self._central(entry))
         count = len(self._entries)
-        if count >= _MOST_MEMBERS or max(begin, directory) >= _MOST:
-            here = begin + directory
+        if count >= _MOST_MEMBERS or max(begin, directory) >= _MAX32:
+            end64 = begin + directory
             self._file.write(
                 _END64.pack(
                     b"PK\6\6",
@@ -159,9 +159,9 @@ class ZipWriter:
                     begin,
                 )
             )
-            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, here, 1))
+            self._file.write(_LOCATOR64.pack(b"PK\6\7", 0, end64, 1))
         few = min(count, _MOST_MEMBERS)
-        self._file.write(_END.pack(b"PK\5\6", 0, 0, few, few, min(directory, _MOST), min(begin, _MOST), 0))
+        self._file.write(_END.pack(b"PK\5\6", 0, 0, few, few, min(directory, _MAX32), min(begin, _MAX32), 0))
 
     def _begin(self, name: str, size: int) -> tuple[bytes, bool]:
         encoded = name.encode()
@@ -172,7 +172,7 @@ class ZipWriter:
                 next_step="give it a shorter name",
             )
         # Deflate can make a file a little larger; which form is taken must not depend on how much.
-        large = size + size // 1000 + 4096 >= _MOST
+        large = size + size // 1000 + 4096 >= _MAX32
         self._file.write(bytes(_LOCAL.size + len(encoded) + (20 if large else 0)))
         return encoded, large
 
@@ -180,7 +180,7 @@ class ZipWriter:
         name, large = header
         entry = _Entry(name=name, mode=mode, crc=crc, size=size, packed=packed, offset=self._position)
         extra = struct.pack("<2H2Q", _ZIP64_TAG, 16, size, packed) if large else b""
-        sizes = (_MOST, _MOST) if large else (packed, size)
+        sizes = (_MAX32, _MAX32) if large else (packed, size)
         self._file.seek(self._position)
         self._file.write(
             _LOCAL.pack(
@@ -200,7 +200,7 @@ class ZipWriter:
         self._entries.append(entry)
 
     def _central(self, entry: _Entry) -> bytes:
-        wide = [value for value in (entry.size, entry.packed, entry.offset) if value >= _MOST]
+        wide = [value for value in (entry.size, entry.packed, entry.offset) if value >= _MAX32]
         extra = struct.pack(f"<2H{len(wide)}Q", _ZIP64_TAG, 8 * len(wide), *wide) if wide else b""
         version = _ZIP64_VERSION if wide else _VERSION
         return (
@@ -212,15 +212,15 @@ class ZipWriter:
                 DEFLATED,
                 *self._time,
                 entry.crc,
-                min(entry.packed, _MOST),
-                min(entry.size, _MOST),
+                min(entry.packed, _MAX32),
+                min(entry.size, _MAX32),
                 len(entry.name),
                 len(extra),
                 0,
                 0,
                 0,
                 (stat.S_IFREG | entry.mode) << 16,
-                min(entry.offset, _MOST),
+                min(entry.offset, _MAX32),
             )
             + entry.name
             + extra
@@ -249,29 +249,29 @@ def _probe() -> Iterator[bytes]:
     noise = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(2048))
     for number in range(40):
         begin = number * 1543 % 32768
-        yield b"".join(b"%d %x\n" % (one, one * number) for one in range(2000))
+        yield b"".join(b"%d %x\n" % (line, line * number) for line in range(2000))
         yield noise[begin : begin + 30000] + bytes(number * 37)
 
 
 def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes, CHUNK at a time: what the compressor gives depends on it."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     count = 0
     for piece in pieces:
         if not count and len(piece) == CHUNK:
             yield piece
             continue
-        held.append(piece)
+        pending.append(piece)
         count += len(piece)
         if count >= CHUNK:
-            joined = b"".join(held)
-            whole = count - count % CHUNK
-            for begin in range(0, whole, CHUNK):
+            joined = b"".join(pending)
+            full = count - count % CHUNK
+            for begin in range(0, full, CHUNK):
                 yield joined[begin : begin + CHUNK]
-            held = [joined[whole:]]
-            count -= whole
+            pending = [joined[full:]]
+            count -= full
     if count:
-        yield b"".join(held)
+        yield b"".join(pending)
 
 
 def _flags(name: bytes) -> int:
@@ -280,8 +280,10 @@ def _flags(name: bytes) -> int:
 
 def _dos_time(epoch: int) -> tuple[int, int]:
     """Time and date as a zip holds them."""
-    at = datetime.fromtimestamp(min(max(epoch, EARLIEST), LATEST), UTC)
-    return at.hour << 11 | at.minute << 5 | at.second // 2, (at.year - 1980) << 9 | at.month << 5 | at.day
+    utc = datetime.fromtimestamp(min(max(epoch, EARLIEST), LATEST), UTC)
+    return utc.hour << 11 | utc.minute << 5 | utc.second // 2, (
+        utc.year - 1980
+    ) << 9 | utc.month << 5 | utc.day
 
 
 def _changed(name: str, size: int, count: int) -> InternalError:

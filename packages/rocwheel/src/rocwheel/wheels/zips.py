@@ -83,17 +83,17 @@ def zip_members(archive: ByteSource) -> list[ZipMember]:
     """
     begin, size, count = _directory(archive)
     directory = archive.read_at(begin, size)
-    found = []
+    members = []
     spans = []
     names: set[str] = set()
-    at = 0
+    position = 0
     for _ in range(count):
-        if at + _CENTRAL.size > size:
+        if position + _CENTRAL.size > size:
             raise _wrong(archive, "its directory is truncated")
-        fields = _CENTRAL.unpack_from(directory, at)
+        fields = _CENTRAL.unpack_from(directory, position)
         (
             magic,
-            by,
+            made_by,
             _,
             flags,
             method,
@@ -112,14 +112,14 @@ def zip_members(archive: ByteSource) -> list[ZipMember]:
         ) = fields
         if magic != b"PK\x01\x02":
             raise _wrong(archive, "its directory is damaged")
-        at += _CENTRAL.size
-        raw_name, extra = directory[at : at + n], directory[at + n : at + n + extra_n]
-        at += n + extra_n + comment_n
-        if at > size:
+        position += _CENTRAL.size
+        raw_name, extra = directory[position : position + n], directory[position + n : position + n + extra_n]
+        position += n + extra_n + comment_n
+        if position > size:
             raise _wrong(archive, "its directory is truncated")
         unpacked, packed, local, disk = _wide(archive, extra, unpacked, packed, local, disk)
         name = _name(archive, raw_name, flags)
-        mode = attr >> 16 if by >> 8 == _UNIX else 0
+        mode = attr >> 16 if made_by >> 8 == _UNIX else 0
         if flags & _ENCRYPTED:
             raise _wrong(archive, f"{name} is encrypted")
         if disk:
@@ -127,8 +127,8 @@ def zip_members(archive: ByteSource) -> list[ZipMember]:
         if name in names:
             raise _wrong(archive, f"it holds {name} twice")
         names.add(name)
-        told = (crc, packed, unpacked) if not flags & _SIZES_FOLLOW else None
-        offset = _data_offset(archive, local, raw_name, method, told, begin)
+        declared = (crc, packed, unpacked) if not flags & _SIZES_FOLLOW else None
+        offset = _data_offset(archive, local, raw_name, method, declared, begin)
         if offset + packed > begin:
             raise _wrong(archive, f"{name} overlaps the directory")
         spans.append((local, offset + packed, name))
@@ -138,7 +138,7 @@ def zip_members(archive: ByteSource) -> list[ZipMember]:
             continue
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
             raise _wrong(archive, f"{name} is a link or device, not a file")
-        found.append(
+        members.append(
             ZipMember(
                 path=name,
                 mode=stat.S_IMODE(mode),
@@ -149,10 +149,10 @@ def zip_members(archive: ByteSource) -> list[ZipMember]:
                 size=unpacked,
             )
         )
-    if at != size:
+    if position != size:
         raise _wrong(archive, "its directory has more entries than it declares")
     _check_apart(archive, spans)
-    return found
+    return members
 
 
 def _directory(archive: ByteSource) -> tuple[int, int, int]:
@@ -160,26 +160,26 @@ def _directory(archive: ByteSource) -> tuple[int, int, int]:
     tail_size = min(archive.size, _LONGEST_COMMENT + _END.size + _LOCATOR.size)
     base = archive.size - tail_size
     tail = archive.read_at(base, tail_size)
-    at = tail.rfind(EMPTY_ZIP_MAGIC, 0, max(0, len(tail) - _END.size + 4))
-    if at < 0:
+    position = tail.rfind(EMPTY_ZIP_MAGIC, 0, max(0, len(tail) - _END.size + 4))
+    if position < 0:
         raise _wrong(archive, "it has no directory")
-    _, disk, first_disk, here, count, size, begin, comment = _END.unpack_from(tail, at)
-    if at + _END.size + comment != len(tail):
+    _, disk, first_disk, on_disk, count, size, begin, comment = _END.unpack_from(tail, position)
+    if position + _END.size + comment != len(tail):
         raise _wrong(archive, "there is data after its end")
-    end = base + at
-    if at >= _LOCATOR.size and tail[at - _LOCATOR.size :].startswith(b"PK\x06\x07"):
-        _, _, end64, disks = _LOCATOR.unpack_from(tail, at - _LOCATOR.size)
+    end = base + position
+    if position >= _LOCATOR.size and tail[position - _LOCATOR.size :].startswith(b"PK\x06\x07"):
+        _, _, end64, disks = _LOCATOR.unpack_from(tail, position - _LOCATOR.size)
         wide = _END64.unpack(archive.read_at(end64, _END64.size))
-        magic, record, _, _, disk64, first64, here64, count64, size64, begin64 = wide
+        magic, record, _, _, disk64, first64, on_disk64, count64, size64, begin64 = wide
         narrow = ((count, count64, _MAX16), (size, size64, _MAX32), (begin, begin64, _MAX32))
-        if magic != b"PK\x06\x06" or disks > 1 or disk64 or first64 or here64 != count64:
+        if magic != b"PK\x06\x06" or disks > 1 or disk64 or first64 or on_disk64 != count64:
             raise _wrong(archive, "its zip64 end record is damaged")
-        if any(one not in (two, full) for one, two, full in narrow):
+        if any(field not in (field64, full) for field, field64, full in narrow):
             raise _wrong(archive, "its two end records contradict each other")
         if end64 + 12 + record != end - _LOCATOR.size:
             raise _wrong(archive, "its zip64 end record is in the wrong place")
         end, count, size, begin = end64, count64, size64, begin64
-    elif disk or first_disk or here != count:
+    elif disk or first_disk or on_disk != count:
         raise _wrong(archive, "it is a split zip")
     if begin + size != end:
         raise _wrong(archive, "its directory is in the wrong place")
@@ -191,14 +191,14 @@ def _directory(archive: ByteSource) -> tuple[int, int, int]:
 def _wide(archive: ByteSource, extra: bytes, *narrow: int) -> Iterator[int]:
     """Sizes, offset and disk, each from the zip64 field where the narrow one says so."""
     wide = b""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<HH", extra, at)
-        if at + 4 + size > len(extra):
+    position = 0
+    while position + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, position)
+        if position + 4 + size > len(extra):
             raise _wrong(archive, "an extra field is truncated")
         if kind == _ZIP64_EXTRA:
-            wide = extra[at + 4 : at + 4 + size]
-        at += 4 + size
+            wide = extra[position + 4 : position + 4 + size]
+        position += 4 + size
     for value, width in zip(narrow, (8, 8, 8, 4), strict=True):
         if value != (_MAX32 if width == 8 else _MAX16):
             yield value
@@ -226,17 +226,22 @@ def _odd(name: str) -> bool:
 
 
 def _data_offset(
-    archive: ByteSource, local: int, raw_name: bytes, method: int, told: tuple[int, int, int] | None, end: int
+    archive: ByteSource,
+    local: int,
+    raw_name: bytes,
+    method: int,
+    declared: tuple[int, int, int] | None,
+    end: int,
 ) -> int:
     """Where a member's data begin; what its own header says must be what the directory says."""
     if local + _LOCAL.size > end:
         raise _wrong(archive, "a member lies outside the file")
     head = archive.read_at(local, min(_LOCAL.size + len(raw_name), end - local))
     magic, _, _, local_method, _, _, crc, packed, size, n, extra_n = _LOCAL.unpack_from(head)
-    same = told is None or all(
-        one in (two, _MAX32) for one, two in zip((crc, packed, size), told, strict=True)
+    agree = declared is None or all(
+        field in (expected, _MAX32) for field, expected in zip((crc, packed, size), declared, strict=True)
     )
-    if (magic, local_method, n, head[_LOCAL.size :], same) != (
+    if (magic, local_method, n, head[_LOCAL.size :], agree) != (
         ZIP_MAGIC,
         method,
         len(raw_name),
@@ -248,16 +253,16 @@ def _data_offset(
 
 
 def _check_apart(archive: ByteSource, spans: list[tuple[int, int, str]]) -> None:
-    end, before = 0, ""
+    end, previous = 0, ""
     for begin, next_end, name in sorted(spans):
         if begin < end:
-            raise _wrong(archive, f"{before} and {name} overlap")
-        end, before = next_end, name
+            raise _wrong(archive, f"{previous} and {name} overlap")
+        end, previous = next_end, name
 
 
-def _wrong(archive: ByteSource, why: str) -> CheckError:
+def _wrong(archive: ByteSource, reason: str) -> CheckError:
     return CheckError(
-        f"cannot read {archive.subject} as a wheel: {why}",
+        f"cannot read {archive.subject} as a wheel: {reason}",
         cause="the file is truncated, damaged, not a zip, or deliberately malformed",
         next_step="build the file again, or get a fresh copy",
         subject=archive.subject,

@@ -19,14 +19,14 @@ _NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME, _RPATH = 0, 1
 _SYMBOL_SIZE = 24
 
 
-def alias_library(name: str, of: str, machine: int) -> bytes:
-    """An ELF file whose SONAME is `name` and that needs `of`, found beside it; `machine` is e_machine.
+def alias_library(name: str, target: str, machine: int) -> bytes:
+    """An ELF file whose SONAME is `name` and that needs `target`, found beside it; `machine` is e_machine.
 
     Source: System V ABI, "Dynamic Linking". Its hash table is one empty bucket, its only symbol the null one.
     """
-    strings = b"\0" + name.encode() + b"\0" + of.encode() + b"\0$ORIGIN\0"
+    strings = b"\0" + name.encode() + b"\0" + target.encode() + b"\0$ORIGIN\0"
     at_needed = 2 + len(name.encode())
-    at_rpath = at_needed + len(of.encode()) + 1
+    at_rpath = at_needed + len(target.encode()) + 1
     begin = _HEADER.size + 3 * _PROGRAM.size
     symbols = begin
     hashes = symbols + _SYMBOL_SIZE

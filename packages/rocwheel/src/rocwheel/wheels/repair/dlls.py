@@ -41,15 +41,15 @@ def imports(path: Path) -> tuple[str, ...]:
 
 def dll_names_in(path: Path) -> tuple[str, ...]:
     """Strings in a PE file that look like a DLL's name, of one or two bytes a letter, in order, once each."""
-    found: dict[str, None] = {}
-    held = b""
+    names: dict[str, None] = {}
+    buffer = b""
     with path.open("rb") as file:
         while piece := file.read(CHUNK):
-            held += piece
-            found |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(held))
-            found |= dict.fromkeys(match[1].decode("utf-16-le") for match in _WIDE.finditer(held))
-            held = held[-_LONGEST:]
-    return tuple(found)
+            buffer += piece
+            names |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(buffer))
+            names |= dict.fromkeys(match[1].decode("utf-16-le") for match in _WIDE.finditer(buffer))
+            buffer = buffer[-_LONGEST:]
+    return tuple(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Folders:
         for folder in reversed(self.folders):
             self._files.update(
                 {
-                    one.name.lower(): one
-                    for one in sorted(folder.iterdir())
-                    if one.name.lower().endswith(".dll")
+                    path.name.lower(): path
+                    for path in sorted(folder.iterdir())
+                    if path.name.lower().endswith(".dll")
                 }
             )
 

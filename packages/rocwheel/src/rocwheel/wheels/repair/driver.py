@@ -14,14 +14,14 @@ from pathlib import Path
 def main(site: str, report: str, *words: str) -> None:
     """Load each library below `site`, run each program, and write what failed to `report`."""
     sys.path.insert(0, site)
-    at = words.index("--") if "--" in words else len(words)
+    separator = words.index("--") if "--" in words else len(words)
     failed = {}
-    for path in words[:at]:
+    for path in words[:separator]:
         try:
             ctypes.CDLL(f"{site}/{path}")
         except OSError as error:
             failed[path] = str(error)
-    for program in words[at + 1 :]:
+    for program in words[separator + 1 :]:
         try:
             runpy.run_path(program, init_globals={"SITE": site}, run_name="__main__")
         except BaseException:

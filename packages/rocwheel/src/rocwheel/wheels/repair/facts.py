@@ -91,28 +91,37 @@ class Facts:
     def known(self, file_name: str) -> RocmLibrary | None:
         """What is known of the ELF library with that file name, if it is one of ROCm's."""
         stem = file_name.partition(".so")[0]
-        return next((one for one in self.libraries if one.name == stem), None)
+        return next((library for library in self.libraries if library.name == stem), None)
 
     def known_dll(self, file_name: str) -> RocmLibrary | None:
         """The same of a DLL, whose names have no case."""
         stem = file_name.lower().removesuffix(".dll")
         return next(
-            (one for one in self.libraries if one.windows and fnmatchcase(stem, one.windows.lower())), None
+            (
+                library
+                for library in self.libraries
+                if library.windows and fnmatchcase(stem, library.windows.lower())
+            ),
+            None,
         )
 
     def why_never(self, file_name: str) -> str:
         """Why a library may not be brought along; "" where it may."""
-        return next((one.why for one in self.never if matches(file_name, one.libraries)), "")
+        return next((rule.why for rule in self.never if matches(file_name, rule.libraries)), "")
 
     def unneeded(self, file_name: str) -> bool:
         """Whether a name is taken out of what libraries need: what it names is in the process already."""
-        return any(one.unneeded and matches(file_name, one.libraries) for one in self.never)
+        return any(rule.unneeded and matches(file_name, rule.libraries) for rule in self.never)
 
     def brought_by(self, file_name: str, wheels: Iterable[str]) -> str:
         """Which of `wheels` (normalised names) brings a library; "" where none does."""
-        known = set(wheels)
+        wheel_names = set(wheels)
         return next(
-            (one.wheel for one in self.elsewhere if one.wheel in known and matches(file_name, one.libraries)),
+            (
+                provider.wheel
+                for provider in self.elsewhere
+                if provider.wheel in wheel_names and matches(file_name, provider.libraries)
+            ),
             "",
         )
 
@@ -120,8 +129,8 @@ class Facts:
 def matches(file_name: str, patterns: Iterable[str]) -> bool:
     """Whether a file name matches one of the patterns; the case of a DLL's name does not matter."""
     if file_name.lower().endswith(".dll"):
-        return any(fnmatchcase(file_name.lower(), one.lower()) for one in patterns)
-    return any(fnmatchcase(file_name, one) for one in patterns)
+        return any(fnmatchcase(file_name.lower(), pattern.lower()) for pattern in patterns)
+    return any(fnmatchcase(file_name, pattern) for pattern in patterns)
 
 
 @cache
@@ -129,11 +138,11 @@ def the_facts() -> Facts:
     """The table of the catalog; a user's own stands over it, library by library. Raises InputError."""
     reader = Reader(data_folders())
     tables = [parse(LibrariesFile, reader.data(path), path) for path in reader.layers("libraries.toml")]
-    libraries = {one.name: one for table in tables for one in table.library}
+    libraries = {library.name: library for table in tables for library in table.library}
     layouts = [table.layout for table in tables if table.layout is not None]
     return Facts(
         layout=layouts[-1] if layouts else RootLayout(linux=(), windows=(), source=()),
         libraries=tuple(libraries.values()),
-        elsewhere=tuple(one for table in tables for one in table.elsewhere),
-        never=tuple(one for table in tables for one in table.never),
+        elsewhere=tuple(provider for table in tables for provider in table.elsewhere),
+        never=tuple(rule for table in tables for rule in table.never),
     )

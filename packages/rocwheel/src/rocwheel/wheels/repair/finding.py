@@ -14,7 +14,7 @@ from rocwheel.wheels.repair.opened import names_in
 from rocwheel.wheels.repair.reads import gather
 from rocwheel.wheels.repair.staying import Staying, is_meant
 
-ASKED = "--include"
+INCLUDED = "--include"
 """Who wants what was asked for on the command line."""
 
 
@@ -60,29 +60,31 @@ def find(
     """
     staying = Staying(request=request, facts=facts, requires=tuple(requires))
     finding = _Finding(own=own, request=request, facts=facts, staying=staying)
-    roots = {one.path: finding.with_opened(one) for one in own if is_meant(one.path, request.only)}
+    roots = {
+        library.path: finding.with_opened(library) for library in own if is_meant(library.path, request.only)
+    }
     roots |= finding.included()
     programs: dict[str, Linkage] = {}
     while True:
-        told = closure(roots | programs, finding.everywhere, stays=finding.stays, opened=finding.opens)
-        gathered = gather(told.found.values(), request, facts, folder)
-        more = {
-            one.place: linkage
-            for one in gathered.data
-            if one.place not in programs and (linkage := linkage_of(one.source)) is not None
+        resolved = closure(roots | programs, finding.everywhere, stays=finding.stays, opened=finding.opens)
+        gathered = gather(resolved.found.values(), request, facts, folder)
+        added = {
+            file.place: linkage
+            for file in gathered.data
+            if file.place not in programs and (linkage := linkage_of(file.source)) is not None
         }
-        if not more:
+        if not added:
             break
-        programs |= more
+        programs |= added
     staying.used |= gathered.used
-    staying.check_patterns(one.path for one in own)
+    staying.check_patterns(library.path for library in own)
     missing = [
-        Lacking(name=name, wanted_by=told.wanted_by[name], why=finding.why_missing(name))
-        for name in told.missing
+        Lacking(name=name, wanted_by=resolved.wanted_by[name], why=finding.why_missing(name))
+        for name in resolved.missing
     ]
     return FoundLibraries(
-        libraries=told.found,
-        wanted_by=told.wanted_by,
+        libraries=resolved.found,
+        wanted_by=resolved.wanted_by,
         opened=finding.opened,
         inside=finding.inside,
         programs=programs,
@@ -90,7 +92,7 @@ def find(
         dropped=gathered.dropped,
         missing=(*missing, *gathered.missing),
         without=(*finding.without.values(), *gathered.without),
-        named=finding.named(told.found),
+        named=finding.named(resolved.found),
         kept_out=staying.kept_out,
     )
 
@@ -107,8 +109,8 @@ def system_folders() -> tuple[Path, ...]:
     from auditwheel.lddtree import load_ld_paths
     from auditwheel.libc import Libc
 
-    told = load_ld_paths(Libc.GLIBC)
-    return tuple(Path(folder) for folder in (*told["env"], *told["conf"]))
+    paths = load_ld_paths(Libc.GLIBC)
+    return tuple(Path(folder) for folder in (*paths["env"], *paths["conf"]))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,7 +121,7 @@ class _Finding:
     request: Request
     facts: Facts
     staying: Staying
-    given: LibrarySearch = field(init=False)
+    search: LibrarySearch = field(init=False)
     everywhere: LibrarySearch = field(init=False)
     inside: dict[str, Own] = field(init=False)
     opened: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -128,11 +130,11 @@ class _Finding:
 
     def __post_init__(self) -> None:
         folders = given_folders(self.request, self.facts)
-        self.given = LibrarySearch(folders)
+        self.search = LibrarySearch(folders)
         system = system_folders() if self.request.system else ()
-        self.everywhere = LibrarySearch(folders, system, self.given.stand_ins)
-        names = {one.linkage.soname: one for one in self.own if one.linkage.soname}
-        self.inside = names | {PurePosixPath(one.path).name: one for one in self.own}
+        self.everywhere = LibrarySearch(folders, system, self.search.stand_ins)
+        names = {library.linkage.soname: library for library in self.own if library.linkage.soname}
+        self.inside = names | {PurePosixPath(library.path).name: library for library in self.own}
 
     def stays(self, name: str) -> bool:
         """Whether a library is not brought in: it is in the wheel, or left to another."""
@@ -140,89 +142,91 @@ class _Finding:
 
     def opens(self, library: NeededLibrary) -> list[str]:
         """The names that a library of ROCm opens and must find."""
-        known = self.facts.known(library.file_name)
-        if known is None or not known.opens:
+        rocm_library = self.facts.known(library.file_name)
+        if rocm_library is None or not rocm_library.opens:
             return []
         if library.file_name not in self.opened:
             literals = names_in(library.path)
-            names = [name for one in known.opens for name in self._names(one, library, literals)]
+            names = [name for opened in rocm_library.opens for name in self._names(opened, library, literals)]
             self.opened[library.file_name] = tuple(dict.fromkeys(names))
         return list(self.opened[library.file_name])
 
-    def _names(self, one: Opened, library: NeededLibrary, literals: Iterable[str]) -> list[str]:
+    def _names(self, opened: Opened, library: NeededLibrary, literals: Iterable[str]) -> list[str]:
         """The names by which a library opens another; of several, those that are there."""
-        named = [name for name in literals if matches(name, (one.name,))]
-        candidates = named or self.given.matching(one.name, library)[-1:]
-        there = [name for name in candidates if not self.stays(name) and self._there(name, library)]
-        if there or (candidates and all(self.stays(name) for name in candidates)):
-            return there
-        lacking = Lacking(name=(candidates or [one.name])[0], wanted_by=(library.file_name,), why=one.why)
-        if one.optional:
+        named = [name for name in literals if matches(name, (opened.name,))]
+        candidates = named or self.search.matching(opened.name, library)[-1:]
+        present = [name for name in candidates if not self.stays(name) and self._is_present(name, library)]
+        if present or (candidates and all(self.stays(name) for name in candidates)):
+            return present
+        lacking = Lacking(
+            name=(candidates or [opened.name])[0], wanted_by=(library.file_name,), why=opened.why
+        )
+        if opened.optional:
             self.without[f"{lacking.name} {library.file_name}"] = lacking
             return []
-        self.whys[lacking.name] = one.why
+        self.whys[lacking.name] = opened.why
         return [lacking.name]
 
-    def _there(self, name: str, after: NeededLibrary) -> bool:
+    def _is_present(self, name: str, dependent: NeededLibrary) -> bool:
         """Whether a library is in the given folders, or one that has a version behind this name."""
-        machine = after.linkage.machine
-        if self.given.find(name, machine, after) is not None:
+        machine = dependent.linkage.machine
+        if self.search.find(name, machine, dependent) is not None:
             return True
-        for longer in self.given.matching(f"{name}.*", after):
-            if self.given.find(longer, machine, after) is not None:
-                self.given.stand_ins[name] = longer
+        for longer in self.search.matching(f"{name}.*", dependent):
+            if self.search.find(longer, machine, dependent) is not None:
+                self.search.stand_ins[name] = longer
                 return True
         return False
 
-    def with_opened(self, one: Own) -> Linkage:
+    def with_opened(self, library: Own) -> Linkage:
         """What a library of the wheel needs, and those of ROCm's that it names and that are there."""
         names = [
             name
-            for name in names_in(one.copy)
+            for name in names_in(library.copy)
             if self.facts.known(name) is not None
-            and name not in one.linkage.needed
+            and name not in library.linkage.needed
             and not self.stays(name)
-            and self.given.find(name, one.linkage.machine) is not None
+            and self.search.find(name, library.linkage.machine) is not None
         ]
         if names:
-            self.opened[one.path] = tuple(names)
-        return replace(one.linkage, needed=(*one.linkage.needed, *names))
+            self.opened[library.path] = tuple(names)
+        return replace(library.linkage, needed=(*library.linkage.needed, *names))
 
-    def named(self, found: Mapping[str, NeededLibrary]) -> tuple[Lacking, ...]:
+    def named(self, libraries: Mapping[str, NeededLibrary]) -> tuple[Lacking, ...]:
         """Libraries that are there, and whose names others hold that nobody knows to open them."""
-        told: dict[str, dict[str, None]] = {}
-        for library in {one.path: one for one in found.values()}.values():
+        dependents: dict[str, dict[str, None]] = {}
+        for library in {library.path: library for library in libraries.values()}.values():
             for name in names_in(library.path):
-                known = name in found or name in self.inside or name == library.file_name
-                if known or of_system(name) or self.staying.why(name):
+                present = name in libraries or name in self.inside or name == library.file_name
+                if present or of_system(name) or self.staying.why(name):
                     continue
-                if self.given.find(name, library.linkage.machine, library) is not None:
-                    told.setdefault(name, {})[library.file_name] = None
-        return tuple(Lacking(name=name, wanted_by=tuple(who)) for name, who in sorted(told.items()))
+                if self.search.find(name, library.linkage.machine, library) is not None:
+                    dependents.setdefault(name, {})[library.file_name] = None
+        return tuple(Lacking(name=name, wanted_by=tuple(files)) for name, files in sorted(dependents.items()))
 
     def included(self) -> dict[str, Linkage]:
         """Libraries that were asked for by name, as if somebody opened them."""
         names: list[str] = []
         for pattern in self.request.include:
-            found = [name for name in self.given.matching(pattern) if not of_system(name)]
-            if found:
+            matched = [name for name in self.search.matching(pattern) if not of_system(name)]
+            if matched:
                 self.staying.used.add(pattern)
-            for name in found:
-                if why := self.facts.why_never(name):
+            for name in matched:
+                if reason := self.facts.why_never(name):
                     raise InputError(
-                        f"{name} cannot be bundled: {why}",
+                        f"{name} cannot be bundled: {reason}",
                         cause=f"--include {pattern} matches it",
                         next_step=f"leave out --include {pattern}, or give a narrower pattern",
                     )
-            names += found
+            names += matched
         if not names or not self.own:
             return {}
-        self.opened[ASKED] = tuple(names)
-        return {ASKED: Linkage(needed=tuple(names), machine=self.own[0].linkage.machine)}
+        self.opened[INCLUDED] = tuple(names)
+        return {INCLUDED: Linkage(needed=tuple(names), machine=self.own[0].linkage.machine)}
 
     def why_missing(self, name: str) -> str:
         """What is known of a library that was not found."""
-        wheel = self.facts.brought_by(name, [one.wheel for one in self.facts.elsewhere])
+        wheel = self.facts.brought_by(name, [provider.wheel for provider in self.facts.elsewhere])
         if wheel:
             return f"{wheel} provides it, but this wheel does not list {wheel} as a requirement"
         return self.whys.get(name, "one of ROCm's libraries" if self.facts.known(name) else "")

@@ -22,18 +22,24 @@ def licences(
     lists and by how Debian names packages of libraries (policy, 8.1), and the folders of share/doc that the
     catalog names for one of ROCm's.
     """
-    given = tuple(root.resolve() for root in roots)
+    tops = tuple(root.resolve() for root in roots)
     machine = Path("/")
-    owners = _owners(tuple(libraries.values()), (*given, machine))
-    found = {}
+    owners = _owners(tuple(libraries.values()), (*tops, machine))
+    by_library = {}
     for name, path in libraries.items():
-        known = facts.known(name) or facts.known_dll(name)
-        names = (*owners.get(path, ()), *(known.documents if known else ()), *debian_names(name))
-        places = [(top, one) for top in given if path.is_relative_to(top) for one in dict.fromkeys(names)]
+        rocm_library = facts.known(name) or facts.known_dll(name)
+        names = (
+            *owners.get(path, ()),
+            *(rocm_library.documents if rocm_library else ()),
+            *debian_names(name),
+        )
+        places = [
+            (top, package) for top in tops if path.is_relative_to(top) for package in dict.fromkeys(names)
+        ]
         # outside of the given roots a name alone is a guess: dpkg must say that the file is the package's
-        places += [(machine, one) for one in owners.get(path, ())]
-        found[name] = next((files for top, one in places if (files := _documents(top, one))), ())
-    return found
+        places += [(machine, package) for package in owners.get(path, ())]
+        by_library[name] = next((files for top, package in places if (files := _documents(top, package))), ())
+    return by_library
 
 
 def debian_names(soname: str) -> tuple[str, ...]:
@@ -55,25 +61,25 @@ def _documents(top: Path, package: str) -> tuple[Path, ...]:
         folder = top / documents / package
         if folder.is_dir():
             return tuple(
-                one for one in sorted(folder.iterdir()) if one.is_file() and _LICENCE.match(one.name)
+                path for path in sorted(folder.iterdir()) if path.is_file() and _LICENCE.match(path.name)
             )
     return ()
 
 
 def _owners(files: tuple[Path, ...], tops: Iterable[Path]) -> dict[Path, tuple[str, ...]]:
     """The packages that have the files, by the lists that dpkg keeps."""
-    found: dict[Path, tuple[str, ...]] = {}
+    owners: dict[Path, tuple[str, ...]] = {}
     for top in tops:
         # Debian's /lib is a link to /usr/lib: lists hold either
-        wanted = {name: file for file in files if file not in found for name in _names_below(file, top)}
-        if not wanted or not (top / _DPKG).is_dir():
+        pending = {name: file for file in files if file not in owners for name in _names_below(file, top)}
+        if not pending or not (top / _DPKG).is_dir():
             continue
         for path in sorted((top / _DPKG).glob("*.list")):
             package = path.stem.partition(":")[0]
             for line in path.read_text(errors="replace").splitlines():
-                if line in wanted:
-                    found[wanted[line]] = (package,)
-    return found
+                if line in pending:
+                    owners[pending[line]] = (package,)
+    return owners
 
 
 def _names_below(file: Path, top: Path) -> Iterator[str]:

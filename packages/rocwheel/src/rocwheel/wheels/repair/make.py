@@ -81,7 +81,7 @@ def bundle(wheel: Path, request: Request, out: Path, *, epoch: int) -> Made:
                 cause="bundling libraries changes its version and platform tag",
                 next_step=f"use -o FOLDER, or -o {named(opened.renamed, version)}",
             )
-        files = retitled([*opened.kept(), *_made(opened)], version)
+        files = retitled([*opened.own_files(), *_added_files(opened)], version)
         write_wheel(target, files, epoch=epoch, copy=True)
     return Made(path=target, plan=plan)
 
@@ -93,18 +93,21 @@ def _with_targets(request: Request) -> Request:
 
 def label(targets: Sequence[str]) -> str:
     """What is added to the local version: standalone.gfx1151."""
-    return ".".join((LABEL, *(re.sub(r"[^a-z0-9]+", ".", one.lower()).strip(".") for one in targets)))
+    return ".".join((LABEL, *(re.sub(r"[^a-z0-9]+", ".", target.lower()).strip(".") for target in targets)))
 
 
 def check_whole(plan: Plan, wheel: Path) -> None:
     """Raise CheckError where something needed was not found, InputError where there is nothing to do."""
     if plan.missing:
-        few = ", ".join(one.name for one in plan.missing[:3]) + (", ..." if len(plan.missing) > 3 else "")
+        few = ", ".join(lacking.name for lacking in plan.missing[:3]) + (
+            ", ..." if len(plan.missing) > 3 else ""
+        )
         raise CheckError(
             f"{wheel.name} needs libraries that were not found: {few}",
             detail="\n".join(
-                f"{one.name}  for {', '.join(one.wanted_by)}{f' ({one.why})' if one.why else ''}"
-                for one in plan.missing
+                f"{lacking.name}  for {', '.join(lacking.wanted_by)}"
+                + (f" ({lacking.why})" if lacking.why else "")
+                for lacking in plan.missing
             ),
             cause="this ROCm is not the one the wheel was built with, or is incomplete",
             next_step="give the folders with --rocm and --search, or leave libraries out with --exclude",
@@ -131,7 +134,7 @@ class _Opened:
     def renamed(self) -> WheelName:
         return replace(self.name, platform=self.plan.platform or self.name.platform)
 
-    def kept(self) -> Iterator[WheelFile]:
+    def own_files(self) -> Iterator[WheelFile]:
         """The wheel's files; those that are changed from the scratch folder, WHEEL with other tags."""
         changed = {edit.place for edit in self.plan.edits}
         wheel_file = f"{dist_info_folder(file.path for file in self.files)}/WHEEL"
@@ -178,8 +181,11 @@ def _plan_linux(files: Sequence[WheelFile], copies: Mapping[str, Path], request:
     ]
     plan = plan_linux(own, request, the_facts(), home=home, requires=_requires(files))
     adrift = [edit.place for edit in plan.edits if _ELSEWHERE.match(edit.place)]
-    why = "its install path is not known, so no RPATH can lead to the libraries; move it into the package"
-    missing = (*plan.missing, *(Lacking(name=path, wanted_by=("its libraries",), why=why) for path in adrift))
+    reason = "its install path is not known, so no RPATH can lead to the libraries; move it into the package"
+    missing = (
+        *plan.missing,
+        *(Lacking(name=path, wanted_by=("its libraries",), why=reason) for path in adrift),
+    )
     plan = replace(plan, missing=missing)
     return replace(plan, platform=_platform(own, plan))
 
@@ -216,8 +222,8 @@ def home_in(libraries: Iterable[str], paths: set[str], name: WheelName) -> str:
     One with a whole ROCm root's shape, so that libraries find what they read where they look for it.
     """
     tops = Counter(installed(path).partition("/")[0] for path in libraries if "/" in installed(path))
-    there = {installed(path) for path in paths}
-    package = next((top for top, _ in tops.most_common() if f"{top}/__init__.py" in there), "")
+    present = {installed(path) for path in paths}
+    package = next((top for top, _ in tops.most_common() if f"{top}/__init__.py" in present), "")
     return f"{package}/_rocm" if package else f"{name.name}.rocm"
 
 
@@ -239,55 +245,63 @@ def _copy(file: WheelFile, magic: bytes, scratch: Path) -> Path | None:
 def _requires(files: Sequence[WheelFile]) -> list[str]:
     folder = dist_info_folder(file.path for file in files)
     metadata = next((file for file in files if file.path == f"{folder}/METADATA"), None)
-    told = Headers(metadata.read()).all("Requires-Dist") if metadata is not None else []
-    return [canonicalize_name(match[0]) for one in told if (match := _REQUIREMENT.match(one.strip()))]
+    requirements = Headers(metadata.read()).all("Requires-Dist") if metadata is not None else []
+    return [
+        canonicalize_name(match[0])
+        for requirement in requirements
+        if (match := _REQUIREMENT.match(requirement.strip()))
+    ]
 
 
 def _licences(plan: Plan, request: Request, files: Sequence[WheelFile]) -> dict[str, Path]:
     """Place in the wheel -> licence file."""
     folder = dist_info_folder(file.path for file in files)
-    sources = {one.soname: one.source for one in plan.libraries}
-    found = licences(sources, request.roots, the_facts())
+    sources = {library.soname: library.source for library in plan.libraries}
+    by_library = licences(sources, request.roots, the_facts())
     return {
         f"{folder}/licenses/{plan.home}/{name}/{path.name}": path
-        for name, paths in found.items()
+        for name, paths in by_library.items()
         for path in paths
     }
 
 
 def _platform(own: Sequence[Own], plan: Plan) -> str:
-    linkages = [one.linkage for one in own]
-    machine = next((one.machine for one in linkages), 0)
-    linkages += [Linkage(versions=one.versions, machine=machine) for one in plan.libraries]
+    linkages = [library.linkage for library in own]
+    machine = next((linkage.machine for linkage in linkages), 0)
+    linkages += [Linkage(versions=library.versions, machine=machine) for library in plan.libraries]
     return platform_tag(linkages, outside=bool(plan.kept_out) or bool(plan.missing))
 
 
-def _made(opened: _Opened) -> list[WheelFile]:
+def _added_files(opened: _Opened) -> list[WheelFile]:
     """What is brought in, changed where the plan says so."""
     plan = opened.plan
     edits = {edit.place: edit for edit in plan.edits}
-    sources = {one.place: one.source for one in plan.libraries} | {one.place: one.source for one in plan.data}
+    sources = {library.place: library.source for library in plan.libraries} | {
+        file.place: file.source for file in plan.data
+    }
     changed = {place: opened.scratch / "new" / place for place in edits}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         edited = [
             pool.submit(_edit, edit, sources.get(place) or opened.copies[place], changed[place])
             for place, edit in edits.items()
         ]
-        for one in edited:
-            one.result()
+        for future in edited:
+            future.result()
     files = [
         WheelFile(path=place, content=changed.get(place, source), mode=source.stat().st_mode & 0o777)
         for place, source in sources.items()
     ]
     files += [
-        WheelFile(path=one.place, content=alias_library(PurePosixPath(one.place).name, one.of, one.machine))
-        for one in plan.aliases
+        WheelFile(
+            path=alias.place, content=alias_library(PurePosixPath(alias.place).name, alias.of, alias.machine)
+        )
+        for alias in plan.aliases
     ]
-    there = {installed(file.path) for file in opened.files}
+    present = {installed(file.path) for file in opened.files}
     files += [
         WheelFile(path=place, content=text.encode())
         for place, text in plan.texts.items()
-        if place not in there
+        if place not in present
     ]
     return files + [WheelFile(path=place, content=source) for place, source in plan.licences.items()]
 

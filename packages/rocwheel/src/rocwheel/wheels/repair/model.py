@@ -131,4 +131,4 @@ class Plan:
     @property
     def size(self) -> int:
         """What is brought in, in bytes, before it is packed."""
-        return sum(one.size for one in self.libraries) + sum(one.size for one in self.data)
+        return sum(library.size for library in self.libraries) + sum(file.size for file in self.data)

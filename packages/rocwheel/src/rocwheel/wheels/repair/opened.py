@@ -19,11 +19,11 @@ def names_in(path: Path) -> tuple[str, ...]:
     What is made from parts at run time is not seen. Raises CheckError where the tables cannot be read.
     """
     elf = Elf(FileSource(path))
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for section in (section for name in _SECTIONS for section in elf.named(name)):
-        held = b""
+        buffer = b""
         for piece in elf.source.chunks(section.offset, section.size):
-            held += piece
-            found |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(held))
-            held = held[-_LONGEST:]
-    return tuple(found)
+            buffer += piece
+            names |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(buffer))
+            buffer = buffer[-_LONGEST:]
+    return tuple(names)

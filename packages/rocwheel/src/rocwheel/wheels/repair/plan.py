@@ -26,126 +26,132 @@ def plan_linux(
     InputError where an exclusion or inclusion matches nothing.
     """
     folder = f"{home}/{LIB}"
-    found = find(own, request, facts, requires=requires, folder=folder)
-    meant = [one for one in own if is_meant(one.path, request.only)]
-    names = final_names(found, facts)
+    findings = find(own, request, facts, requires=requires, folder=folder)
+    selected = [library for library in own if is_meant(library.path, request.only)]
+    names = final_names(findings, facts)
     return Plan(
         home=home,
         layout="linux",
-        libraries=_brought(found, names, folder),
-        data=found.data,
-        aliases=_aliases(found, names, folder),
+        libraries=_brought(findings, names, folder),
+        data=findings.data,
+        aliases=_aliases(findings, names, folder),
         edits=tuple(
             sorted(
                 (
-                    *_own_edits(meant, found, names, folder, facts),
-                    *_brought_edits(found, names, folder, facts),
-                    *_program_edits(found, names, folder),
+                    *_own_edits(selected, findings, names, folder, facts),
+                    *_brought_edits(findings, names, folder, facts),
+                    *_program_edits(findings, names, folder),
                 ),
                 key=lambda edit: edit.place,
             )
         ),
-        missing=found.missing,
-        without=found.without,
-        named=found.named,
-        kept_out=dict(sorted(found.kept_out.items())),
-        dropped=found.dropped,
+        missing=findings.missing,
+        without=findings.without,
+        named=findings.named,
+        kept_out=dict(sorted(findings.kept_out.items())),
+        dropped=findings.dropped,
     )
 
 
-def final_names(found: FoundLibraries, facts: Facts) -> dict[str, str]:
+def final_names(findings: FoundLibraries, facts: Facts) -> dict[str, str]:
     """Each name that is asked for -> the file's name in the wheel.
 
     A library keeps the name by which the loader knows it where something opens it, or where it is one of
     ROCm's: a process must have one of these. Others get a part of their hash into it, as auditwheel does, so
     that they meet no other wheel's.
     """
-    opened = found.opened_names
-    kept = {
-        one.file_name
-        for name, one in found.libraries.items()
-        if name in opened or one.file_name in opened or facts.known(one.file_name)
+    opened = findings.opened_names
+    unhashed = {
+        library.file_name
+        for name, library in findings.libraries.items()
+        if name in opened or library.file_name in opened or facts.known(library.file_name)
     }
     hashed: dict[Path, str] = {}
     names = {}
-    for name, one in found.libraries.items():
-        if one.file_name in kept:
-            names[name] = one.file_name
+    for name, library in findings.libraries.items():
+        if library.file_name in unhashed:
+            names[name] = library.file_name
         else:
-            if one.path not in hashed:
-                hashed[one.path] = sha256_file(one.path)[:_HASH_DIGITS]
-            stem, dot, rest = one.file_name.partition(".")
-            names[name] = f"{stem}-{hashed[one.path]}{dot}{rest}"
+            if library.path not in hashed:
+                hashed[library.path] = sha256_file(library.path)[:_HASH_DIGITS]
+            stem, dot, suffix = library.file_name.partition(".")
+            names[name] = f"{stem}-{hashed[library.path]}{dot}{suffix}"
     return names
 
 
-def _groups(found: FoundLibraries, names: Mapping[str, str]) -> dict[str, list[str]]:
+def _groups(findings: FoundLibraries, names: Mapping[str, str]) -> dict[str, list[str]]:
     """The names that are asked for, by the name of the file that answers."""
     groups: dict[str, list[str]] = {}
-    for name in sorted(found.libraries):
+    for name in sorted(findings.libraries):
         groups.setdefault(names[name], []).append(name)
     return groups
 
 
-def _brought(found: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Brought, ...]:
-    opened = found.opened_names
+def _brought(findings: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Brought, ...]:
+    opened = findings.opened_names
     return tuple(
         Brought(
             place=f"{folder}/{name}",
             name=name,
-            soname=found.libraries[asked[0]].file_name,
-            source=found.libraries[asked[0]].path,
-            was=tuple(asked),
-            opened_as=tuple(one for one in asked if one in opened),
-            wanted_by=tuple(dict.fromkeys(who for one in asked for who in found.wanted_by[one])),
-            versions=found.libraries[asked[0]].linkage.versions,
+            soname=findings.libraries[needs[0]].file_name,
+            source=findings.libraries[needs[0]].path,
+            was=tuple(needs),
+            opened_as=tuple(need for need in needs if need in opened),
+            wanted_by=tuple(
+                dict.fromkeys(dependent for need in needs for dependent in findings.wanted_by[need])
+            ),
+            versions=findings.libraries[needs[0]].linkage.versions,
         )
-        for name, asked in sorted(_groups(found, names).items())
+        for name, needs in sorted(_groups(findings, names).items())
     )
 
 
-def _aliases(found: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Alias, ...]:
+def _aliases(findings: FoundLibraries, names: Mapping[str, str], folder: str) -> tuple[Alias, ...]:
     return tuple(
-        Alias(place=f"{folder}/{name}", of=names[name], machine=found.libraries[name].linkage.machine)
-        for name in sorted(found.opened_names)
+        Alias(place=f"{folder}/{name}", of=names[name], machine=findings.libraries[name].linkage.machine)
+        for name in sorted(findings.opened_names)
         if name in names and names[name] != name
     )
 
 
 def _own_edits(
-    own: Sequence[Own], found: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts
+    own: Sequence[Own], findings: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts
 ) -> list[Edit]:
     """The wheel's own files: RPATHs that lead to what was brought in, and nowhere outside of the wheel."""
     edits = []
-    for one in own:
-        replaced = _replaced(one.linkage, names)
-        wants = any(name in names for name in (*one.linkage.needed, *found.opened.get(one.path, ())))
-        beside = [
-            str(PurePosixPath(found.inside[name].installed).parent)
-            for name in one.linkage.needed
-            if name in found.inside
+    for library in own:
+        replaced = _replaced(library.linkage, names)
+        wants = any(
+            name in names for name in (*library.linkage.needed, *findings.opened.get(library.path, ()))
+        )
+        inside = [
+            str(PurePosixPath(findings.inside[name].installed).parent)
+            for name in library.linkage.needed
+            if name in findings.inside
         ]
-        kept = list(inside_folders(one.linkage.search_path, one.installed))
-        leads_out = len(kept) < len(one.linkage.search_path)
-        folders = dict.fromkeys((*kept, *beside, *((folder,) if wants or leads_out else ())))
-        rpath = tuple(_origin(place, one.installed) for place in folders)
-        remove = tuple(filter(facts.unneeded, one.linkage.needed))
-        if wants or leads_out or remove or not set(beside) <= set(kept):
-            edits.append(Edit(place=one.path, rpath=rpath, replace=replaced, remove=remove))
+        retained = list(inside_folders(library.linkage.search_path, library.installed))
+        leads_out = len(retained) < len(library.linkage.search_path)
+        folders = dict.fromkeys((*retained, *inside, *((folder,) if wants or leads_out else ())))
+        rpath = tuple(_origin(place, library.installed) for place in folders)
+        remove = tuple(filter(facts.unneeded, library.linkage.needed))
+        if wants or leads_out or remove or not set(inside) <= set(retained):
+            edits.append(Edit(place=library.path, rpath=rpath, replace=replaced, remove=remove))
     return edits
 
 
-def _brought_edits(found: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts) -> list[Edit]:
+def _brought_edits(
+    findings: FoundLibraries, names: Mapping[str, str], folder: str, facts: Facts
+) -> list[Edit]:
     edits = []
-    for name, asked in _groups(found, names).items():
-        library = found.libraries[asked[0]]
+    for name, needs in _groups(findings, names).items():
+        library = findings.libraries[needs[0]]
         linkage = library.linkage
         inside = [
-            str(PurePosixPath(found.inside[one].installed).parent)
-            for one in linkage.needed
-            if one in found.inside
+            str(PurePosixPath(findings.inside[need].installed).parent)
+            for need in linkage.needed
+            if need in findings.inside
         ]
-        wants = any(one in names for one in (*linkage.needed, *found.opened.get(library.file_name, ())))
+        wants = any(need in names for need in (*linkage.needed, *findings.opened.get(library.file_name, ())))
         folders = dict.fromkeys((*((folder,) if wants else ()), *inside))
         rpath = tuple(_origin(place, f"{folder}/{name}") for place in folders)
         edit = Edit(
@@ -160,10 +166,10 @@ def _brought_edits(found: FoundLibraries, names: Mapping[str, str], folder: str,
     return edits
 
 
-def _program_edits(found: FoundLibraries, names: Mapping[str, str], folder: str) -> list[Edit]:
+def _program_edits(findings: FoundLibraries, names: Mapping[str, str], folder: str) -> list[Edit]:
     return [
         Edit(place=place, rpath=(_origin(folder, place),), replace=_replaced(linkage, names))
-        for place, linkage in found.programs.items()
+        for place, linkage in findings.programs.items()
     ]
 
 

@@ -20,17 +20,17 @@ def platform_tag(linkages: Iterable[Linkage], *, outside: bool) -> str:
     from auditwheel.libc import Libc
     from auditwheel.policy import WheelPolicies
 
-    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    required: defaultdict[str, set[str]] = defaultdict(set)
     machine = 0
-    for one in linkages:
-        machine = machine or one.machine
-        for library, versions in one.versions.items():
-            wanted[library].update(versions)
+    for linkage in linkages:
+        machine = machine or linkage.machine
+        for library, versions in linkage.versions.items():
+            required[library].update(versions)
     if machine not in _ARCHITECTURES:
         return ""
     architecture = _ARCHITECTURES[machine]
     if outside:
         return f"linux_{architecture}"
     policies = WheelPolicies(libc=Libc.GLIBC, arch=Architecture(architecture))
-    policy = policies.versioned_symbols_policy(wanted)
+    policy = policies.versioned_symbols_policy(required)
     return ".".join((policy.name, *policy.aliases))

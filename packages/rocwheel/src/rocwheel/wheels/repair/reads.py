@@ -34,10 +34,10 @@ class Gathered:
 
 def gather(libraries: Iterable[NeededLibrary], request: Request, facts: Facts, folder: str) -> Gathered:
     """All that the libraries read, for the targets asked for; `folder` is where they go in the wheel."""
-    names = {one.file_name: one for one in libraries}
-    known = [(reads, name, one.path) for name, one in names.items() if (reads := facts.known(name))]
-    packed = archives((name, one.path) for name, one in names.items())
-    return gather_known([*known, *packed], request, folder)
+    names = {library.file_name: library for library in libraries}
+    readers = [(reads, name, library.path) for name, library in names.items() if (reads := facts.known(name))]
+    packed = archives((name, library.path) for name, library in names.items())
+    return gather_known([*readers, *packed], request, folder)
 
 
 def archives(libraries: Iterable[tuple[str, Path]]) -> Iterator[tuple[RocmLibrary, str, Path]]:
@@ -50,31 +50,33 @@ def archives(libraries: Iterable[tuple[str, Path]]) -> Iterator[tuple[RocmLibrar
 def _archives(name: str, path: Path) -> RocmLibrary | None:
     with FileSource(path, subject=name) as source:
         reference = reference_in(source)
-    found = [_ARCHIVE.fullmatch(one) for one in reference.search] if reference else []
-    at = tuple(one[0].replace(PLACEHOLDER, "*") for one in found if one)
-    if not at:
+    archive_matches = [_ARCHIVE.fullmatch(pattern) for pattern in reference.search] if reference else []
+    places = tuple(match[0].replace(PLACEHOLDER, "*") for match in archive_matches if match)
+    if not places:
         return None
-    why = "the code of the library, for each GPU in an archive"
-    return RocmLibrary(name=name, source=(SECTION,), reads=(Read(at=at, why=why),))
+    reason = "the code of the library, for each GPU in an archive"
+    return RocmLibrary(name=name, source=(SECTION,), reads=(Read(at=places, why=reason),))
 
 
-def gather_known(found: Iterable[tuple[RocmLibrary, str, Path]], request: Request, folder: str) -> Gathered:
+def gather_known(readers: Iterable[tuple[RocmLibrary, str, Path]], request: Request, folder: str) -> Gathered:
     """The same of (what is known, file name, file)."""
     data: dict[str, DataFile] = {}
     missing: list[Lacking] = []
     without: list[Lacking] = []
     dropped: Counter[str] = Counter()
     used: set[str] = set()
-    for known, name, path in found:
-        for read in known.reads:
+    for library, name, path in readers:
+        for read in library.reads:
             files = list(_files(read, path.parent, folder))
-            kept = []
+            selected = []
             for place, file in files:
-                pattern = next((one for one in request.exclude if matches(place, (one, f"*/{one}"))), "")
+                pattern = next(
+                    (pattern for pattern in request.exclude if matches(place, (pattern, f"*/{pattern}"))), ""
+                )
                 if pattern:
                     used.add(pattern)
                 elif is_for(_inner(place, read), request.targets):
-                    kept.append(place)
+                    selected.append(place)
                     data[place] = DataFile(
                         place=place, source=file, of=name, targets=targets_named(_inner(place, read))
                     )
@@ -82,7 +84,7 @@ def gather_known(found: Iterable[tuple[RocmLibrary, str, Path]], request: Reques
                     size = file.stat().st_size
                     dropped.update(dict.fromkeys(targets_named(_inner(place, read)), size))
             lacking = list(
-                _lacking(read, name, [_inner(place, read) for place in kept], request.targets, files)
+                _lacking(read, name, [_inner(place, read) for place in selected], request.targets, files)
             )
             (without if read.optional else missing).extend(lacking)
     return Gathered(
@@ -96,45 +98,50 @@ def gather_known(found: Iterable[tuple[RocmLibrary, str, Path]], request: Reques
 
 def _inner(place: str, read: Read) -> str:
     """The part of a place that may name a target: the folder of a target's own ROCm must not count."""
-    for at in read.at:
-        _, found, rest = place.partition(at.removeprefix("../").partition("*")[0])
-        if found:
-            return found + rest
+    for pattern in read.at:
+        _, prefix, tail = place.partition(pattern.removeprefix("../").partition("*")[0])
+        if prefix:
+            return prefix + tail
     return place
 
 
 def _lacking(
-    read: Read, name: str, kept: list[str], targets: tuple[str, ...], files: list[tuple[str, Path]]
+    read: Read, name: str, selected: list[str], targets: tuple[str, ...], files: list[tuple[str, Path]]
 ) -> Iterator[Lacking]:
     if not files:
         yield Lacking(name=read.at[0], wanted_by=(name,), why=read.why)
         return
     for target in targets:
         if not covered([_inner(place, read) for place, _ in files], target):
-            there = sorted({one for place, _ in files for one in targets_named(_inner(place, read))})
+            available = sorted({gpu for place, _ in files for gpu in targets_named(_inner(place, read))})
             yield Lacking(
                 name=f"{read.at[0]} for {target}",
                 wanted_by=(name,),
-                why=f"{read.why}; here for {', '.join(there)}",
+                why=f"{read.why}; here for {', '.join(available)}",
             )
 
 
-def _files(read: Read, beside: Path, folder: str) -> Iterator[tuple[str, Path]]:
+def _files(read: Read, origin: Path, folder: str) -> Iterator[tuple[str, Path]]:
     """(place in the wheel, file on disk) of all that is read."""
-    found = [(place, place) for at in read.at for place in _places(at, beside)]
-    if not found:
-        found = [(read.at[0], place) for at in read.also for place in _places(at, beside)][:1]
-    for at, place in found:
-        top = beside / place
+    located = [(place, place) for pattern in read.at for place in _places(pattern, origin)]
+    if not located:
+        located = [(read.at[0], place) for pattern in read.also for place in _places(pattern, origin)][:1]
+    for destination, place in located:
+        top = origin / place
         for file in _under(top):
             inner = file.relative_to(top).as_posix()
-            yield os.path.normpath(f"{folder}/{at}/{inner}" if inner != "." else f"{folder}/{at}"), file
+            yield (
+                os.path.normpath(
+                    f"{folder}/{destination}/{inner}" if inner != "." else f"{folder}/{destination}"
+                ),
+                file,
+            )
 
 
-def _places(pattern: str, beside: Path) -> list[str]:
+def _places(pattern: str, origin: Path) -> list[str]:
     """Where a pattern leads, seen from a folder."""
     up = pattern.count("../")
-    top = beside.joinpath(*[".."] * up)
+    top = origin.joinpath(*[".."] * up)
     inner = pattern.removeprefix("../" * up)
     return sorted("../" * up + path.relative_to(top).as_posix() for path in top.glob(inner))
 

@@ -27,19 +27,19 @@ class Staying:
         """Whether a library that is asked for is not brought in."""
         if self.facts.unneeded(name):
             return True
-        why = self.why(name)
-        if why:
-            self.kept_out[name] = why
+        reason = self.why(name)
+        if reason:
+            self.kept_out[name] = reason
             self.used |= {pattern for pattern in self.request.exclude if matches(name, (pattern,))}
-        return bool(why)
+        return bool(reason)
 
     def why(self, name: str) -> str:
         """Why a library is not brought in; "" where it is."""
         for pattern in self.request.exclude:
             if matches(name, (pattern,)):
                 return f"excluded by {pattern}"
-        if why := self.facts.why_never(name):
-            return f"never bundled: {why}"
+        if reason := self.facts.why_never(name):
+            return f"never bundled: {reason}"
         wheel = self.facts.brought_by(name, self.requires)
         return f"{wheel} provides it" if wheel else ""
 
@@ -66,4 +66,4 @@ class Staying:
 def is_meant(path: str, only: Iterable[str]) -> bool:
     """Whether a library of the wheel is one of those meant; a pattern is for its path, or the end of it."""
     patterns = tuple(only)
-    return not patterns or matches(path, [end for one in patterns for end in (one, f"*/{one}")])
+    return not patterns or matches(path, [end for pattern in patterns for end in (pattern, f"*/{pattern}")])

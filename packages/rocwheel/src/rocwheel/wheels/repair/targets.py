@@ -14,22 +14,22 @@ _FAMILY = re.compile(r"gfx[0-9a-f]*[xX]+")
 def targets_named(path: str) -> tuple[str, ...]:
     """The targets in a path: gfx90a in gfx90a68.kdb (68 counts compute units), gfx11xx for a family."""
     families = _FAMILY.findall(path)
-    known = re.findall(any_machine(), _FAMILY.sub("", path))
-    return tuple(dict.fromkeys((*(one.lower() for one in families), *known)))
+    machines = re.findall(any_machine(), _FAMILY.sub("", path))
+    return tuple(dict.fromkeys((*(family.lower() for family in families), *machines)))
 
 
-def is_for(path: str, wanted: Iterable[str]) -> bool:
-    """Whether a file serves one of the targets `wanted` (with or without features), or names none."""
+def is_for(path: str, targets: Iterable[str]) -> bool:
+    """Whether a file serves one of `targets` (with or without features), or names none."""
     named = targets_named(path)
-    names = [one.partition(":")[0] for one in wanted]
-    return not named or not names or any(_serves(one, name) for one in named for name in names)
+    names = [target.partition(":")[0] for target in targets]
+    return not named or not names or any(_serves(target, name) for target in named for name in names)
 
 
 def covered(paths: Iterable[str], target: str) -> bool:
     """Whether files are there for a target; also where none of them names any target."""
     named = [targets_named(path) for path in paths]
     name = target.partition(":")[0]
-    return not any(named) or any(_serves(one, name) for found in named for one in found)
+    return not any(named) or any(_serves(named_target, name) for targets in named for named_target in targets)
 
 
 def _serves(named: str, target: str) -> bool:

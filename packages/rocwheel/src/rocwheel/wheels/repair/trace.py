@@ -31,8 +31,8 @@ DRIVER = Path(__file__).with_name("driver.py")
 TIME_LIMIT = 600
 """Seconds that the watched process may take."""
 
-_ASKED = re.compile(r"file=(\S+) \[\d+\];\s+(needed|dynamically loaded) by (\S+) \[")
-_FOUND = re.compile(r"file=(\S+) \[\d+\];\s+generating link map")
+_NEEDED_BY = re.compile(r"file=(\S+) \[\d+\];\s+(needed|dynamically loaded) by (\S+) \[")
+_LOADED = re.compile(r"file=(\S+) \[\d+\];\s+generating link map")
 _TRIED = re.compile(r"trying file=(.*\S)")
 _OPENED = re.compile(r'open(?:at)?\((?:[^,"]*, )?"((?:[^"\\]|\\.)*)"[^)]*\) = \d')
 
@@ -61,9 +61,9 @@ class Traced:
     def problems(self) -> tuple[str, ...]:
         """What keeps the wheel from standing alone, in words."""
         return (
-            *(f"{path} cannot be loaded: {why}" for path, why in self.failed.items()),
-            *(f"{name} came from {path}, for {who}" for name, who, path in self.outside),
-            *(f"{name} is opened by {who} but was not bundled" for name, who in self.lacking),
+            *(f"{path} cannot be loaded: {reason}" for path, reason in self.failed.items()),
+            *(f"{name} came from {path}, for {dependent}" for name, dependent, path in self.outside),
+            *(f"{name} is opened by {dependent} but was not bundled" for name, dependent in self.lacking),
             *(f"{path} was read from outside the wheel" for path in self.read_outside),
         )
 
@@ -78,15 +78,17 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
         _unpack(files, site)
         own = [
             path
-            for path in sorted(one.relative_to(site).as_posix() for one in site.rglob("*") if one.is_file())
+            for path in sorted(
+                path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()
+            )
             if not path.startswith(f"{plan.home}/") and is_meant(path, request.only)
             if linkage_of(site / path) is not None
         ]
-        log, told, report = (Path(folder) / name for name in ("loader", "files", "report"))
+        log, trace_log, report = (Path(folder) / name for name in ("loader", "files", "report"))
         strace = shutil.which("strace")
-        watched = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(told)] if strace else []
+        watched = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(trace_log)] if strace else []
         words = [*watched, sys.executable, "-I", str(DRIVER), str(site), str(report), *own]
-        done = process.run(
+        completed = process.run(
             [*words, "--", *(program.resolve() for program in programs)],
             env={
                 "PATH": os.environ.get("PATH", ""),
@@ -100,29 +102,29 @@ def trace(wheel: Path, plan: Plan, request: Request, programs: Sequence[Path] = 
         if not report.is_file():
             raise CheckError(
                 "the traced process did not finish",
-                cause="it took too long" if done.timed_out else f"it ended with {done.returncode}",
-                detail=done.stderr[-2000:],
+                cause="it took too long" if completed.timed_out else f"it ended with {completed.returncode}",
+                detail=completed.stderr[-2000:],
                 next_step="write the wheel without --trace and try it by hand",
             )
-        lines = [line for one in sorted(log.parent.glob("loader.*")) for line in _lines(one)]
-        opened = _lines(told) if strace else []
-        failed = {str(name): str(why) for name, why in json.loads(report.read_text()).items()}
+        lines = [line for file in sorted(log.parent.glob("loader.*")) for line in _lines(file)]
+        opened = _lines(trace_log) if strace else []
+        failed = {str(name): str(reason) for name, reason in json.loads(report.read_text()).items()}
     return judge(lines, opened, site=site, plan=plan, request=request, failed=failed, files_seen=bool(strace))
 
 
-def check_traced(made: Made, request: Request, programs: Sequence[Path] = ()) -> Traced:
+def check_traced(repaired: Made, request: Request, programs: Sequence[Path] = ()) -> Traced:
     """The same of a wheel just made. Raises CheckError where it does not stand alone, and removes it."""
-    if made.plan.layout == "windows":
+    if repaired.plan.layout == "windows":
         raise InputError(
             "a wheel for Windows cannot be traced here",
             cause="tracing uses the Linux loader",
-            next_step=f"try {made.path.name} on Windows; the wheel was written",
+            next_step=f"try {repaired.path.name} on Windows; the wheel was written",
         )
-    traced = trace(made.path, made.plan, request, programs)
+    traced = trace(repaired.path, repaired.plan, request, programs)
     if traced.problems:
-        made.path.unlink()
+        repaired.path.unlink()
         raise CheckError(
-            f"{made.path.name} is not self-contained",
+            f"{repaired.path.name} is not self-contained",
             detail="\n".join(traced.problems),
             cause="it loads a library that was not bundled, or one whose own needs are missing",
             next_step="bundle it with --include, and add it to libraries.toml",
@@ -142,34 +144,34 @@ def judge(
 ) -> Traced:
     """What the loader's and strace's lines say of a wheel that was unpacked at `site`."""
     facts = the_facts()
-    asked: dict[str, str] = {}
-    taken: dict[str, str] = {}
+    requested_by: dict[str, str] = {}
+    loaded: dict[str, str] = {}
     tried = ""
     for line in loader:
-        if match := _ASKED.search(line):
-            asked.setdefault(match[1], match[3])
+        if match := _NEEDED_BY.search(line):
+            requested_by.setdefault(match[1], match[3])
         elif match := _TRIED.search(line):
             tried = os.path.normpath(match[1])
-        elif match := _FOUND.search(line):
-            taken[match[1]] = match[1] if "/" in match[1] else tried
-    ours = {name: who for name, who in asked.items() if _in(who, site)}
+        elif match := _LOADED.search(line):
+            loaded[match[1]] = match[1] if "/" in match[1] else tried
+    ours = {name: dependent for name, dependent in requested_by.items() if _in(dependent, site)}
     outside, lacking, absent = [], [], []
-    for name, who in ours.items():
-        base, told = Path(name).name, who.removeprefix(f"{site}/")
+    for name, dependent in ours.items():
+        base, relative = Path(name).name, dependent.removeprefix(f"{site}/")
         if of_system(base) or base in plan.kept_out or facts.why_never(base):
             continue
-        if name in taken:
-            if not _in(taken[name], site):
-                outside.append((base, told, taken[name]))
-        elif _somewhere(base, site / told, request, facts):
-            lacking.append((base, told))
+        if name in loaded:
+            if not _in(loaded[name], site):
+                outside.append((base, relative, loaded[name]))
+        elif _somewhere(base, site / relative, request, facts):
+            lacking.append((base, relative))
         else:
-            absent.append((base, told))
+            absent.append((base, relative))
     read = [match[1] for line in opened if (match := _OPENED.search(line))]
     # of libraries the loader tells: Python's own modules may use one of the system's that was brought too
-    places = {os.path.realpath(one.source) for one in plan.data}
+    places = {os.path.realpath(file.source) for file in plan.data}
     return Traced(
-        loaded=tuple(sorted({path.removeprefix(f"{site}/") for path in taken.values() if _in(path, site)})),
+        loaded=tuple(sorted({path.removeprefix(f"{site}/") for path in loaded.values() if _in(path, site)})),
         outside=tuple(outside),
         lacking=tuple(lacking),
         absent=tuple(absent),
@@ -189,9 +191,9 @@ def _unpack(files: Iterable[WheelFile], site: Path) -> None:
                 out.write(piece)
 
 
-def _somewhere(name: str, who: Path, request: Request, facts: Facts) -> bool:
+def _somewhere(name: str, dependent: Path, request: Request, facts: Facts) -> bool:
     """Whether ROCm has a library by that name, for the machine of the one that asked."""
-    linkage = linkage_of(who) if who.is_file() else None
+    linkage = linkage_of(dependent) if dependent.is_file() else None
     search = LibrarySearch(given_folders(request, facts))
     if linkage is None:
         return bool(search.matching(name))

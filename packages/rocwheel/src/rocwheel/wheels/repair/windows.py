@@ -57,12 +57,16 @@ def plan_windows(
     finding = _Finding(own, request, facts, staying)
     finding.follow()
     folder = f"{home}/{BIN}"
-    found = finding.found
-    known = [(one, name, found[name]) for name in sorted(found) if (one := facts.known_dll(name)) is not None]
-    gathered = gather_known([*known, *archives(found.items())], request, folder)
+    libraries = finding.found
+    readers = [
+        (library, name, libraries[name])
+        for name in sorted(libraries)
+        if (library := facts.known_dll(name)) is not None
+    ]
+    gathered = gather_known([*readers, *archives(libraries.items())], request, folder)
     staying.used |= gathered.used
     staying.check_patterns(own)
-    opened = [name for name in sorted(found) if name.lower() in finding.opened]
+    opened = [name for name in sorted(libraries) if name.lower() in finding.opened]
     return Plan(
         home=home,
         layout="windows",
@@ -76,14 +80,14 @@ def plan_windows(
                 wanted_by=tuple(finding.wanted_by[name.lower()]),
                 opened_as=(name,) if name in opened else (),
             )
-            for name, path in sorted(found.items())
+            for name, path in sorted(libraries.items())
         ),
         data=gathered.data,
         texts={
-            f"{home}/__init__.py": _HOOK.format(variables=_variables(known, gathered), opened=opened),
+            f"{home}/__init__.py": _HOOK.format(variables=_variables(readers, gathered), opened=opened),
             f"{home.partition('/')[0]}/__init__.py": with_hook(package_init, home.rpartition("/")[2]),
         }
-        if found
+        if libraries
         else {},
         missing=(*finding.missing, *gathered.missing),
         without=(*finding.without, *gathered.without),
@@ -106,25 +110,27 @@ def with_hook(text: str, module: str) -> str:
             next_step="correct it first: the code that finds the DLLs is added to it",
         ) from error
     line = 0
-    for number, one in enumerate(body):
-        docstring = number == 0 and isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-        if not docstring and not (isinstance(one, ast.ImportFrom) and one.module == "__future__"):
+    for number, statement in enumerate(body):
+        docstring = (
+            number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        )
+        if not docstring and not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
             break
-        line = one.end_lineno or 0
+        line = statement.end_lineno or 0
     lines = text.splitlines(keepends=True)
     if line and not lines[line - 1].endswith(("\n", "\r")):
         lines[line - 1] += "\n"
     return "".join((*lines[:line], f"from . import {module} as {module}\n", *lines[line:]))
 
 
-def _variables(known: Sequence[tuple[RocmLibrary, str, Path]], gathered: Gathered) -> list[tuple[str, str]]:
+def _variables(readers: Sequence[tuple[RocmLibrary, str, Path]], gathered: Gathered) -> list[tuple[str, str]]:
     """Environment variables for what is looked for in a place that was fixed at build time on Windows."""
-    there = {one.of for one in gathered.data}
+    with_data = {file.of for file in gathered.data}
     return [
         (read.variable, read.at[0])
-        for one, name, _ in known
-        for read in one.reads
-        if read.fixed_on_windows and name in there
+        for library, name, _ in readers
+        for read in library.reads
+        if read.fixed_on_windows and name in with_data
     ]
 
 
@@ -133,8 +139,8 @@ class _Finding:
 
     def __init__(self, own: Mapping[str, Path], request: Request, facts: Facts, staying: Staying) -> None:
         folders = [root / folder for root in request.roots for folder in facts.layout.windows]
-        given = dict.fromkeys((*folders, *request.roots, *request.search))
-        self.folders = Folders(tuple(folder for folder in given if folder.is_dir()))
+        candidates = dict.fromkeys((*folders, *request.roots, *request.search))
+        self.folders = Folders(tuple(folder for folder in candidates if folder.is_dir()))
         self.own, self.request, self.facts, self.staying = own, request, facts, staying
         self.inside = {path.rpartition("/")[2].lower() for path in own}
         self.found: dict[str, Path] = {}
@@ -145,50 +151,50 @@ class _Finding:
 
     def follow(self) -> None:
         """Fill `found`, by the names of the files."""
-        meant = [(path, copy) for path, copy in self.own.items() if is_meant(path, self.request.only)]
-        queue = [(name, path, "") for path, copy in meant for name in imports(copy)]
+        selected = [(path, copy) for path, copy in self.own.items() if is_meant(path, self.request.only)]
+        queue = [(name, path, "") for path, copy in selected for name in imports(copy)]
         for pattern in self.request.include:
             names = self.folders.matching(pattern)
             self.staying.used |= {pattern} if names else set()
             queue += [(name, "--include", "") for name in names]
             self.opened |= {name.lower() for name in names}
-        seen: set[str] = set()
+        visited: set[str] = set()
         while queue:
-            name, who, why = queue.pop(0)
+            name, dependent, reason = queue.pop(0)
             key = name.lower()
-            self.wanted_by.setdefault(key, {})[who] = None
-            if key in seen or key in self.inside or self.staying.stays(name):
+            self.wanted_by.setdefault(key, {})[dependent] = None
+            if key in visited or key in self.inside or self.staying.stays(name):
                 continue
-            seen.add(key)
+            visited.add(key)
             path = self.folders.find(name)
             if path is None:
-                self.missing.append(Lacking(name=name, wanted_by=(who,), why=why))
+                self.missing.append(Lacking(name=name, wanted_by=(dependent,), why=reason))
                 continue
             self.found[path.name] = path
-            queue += [(one, path.name, "") for one in imports(path)]
-            queue += [(one, path.name, why) for one, why in self._opens(path)]
+            queue += [(need, path.name, "") for need in imports(path)]
+            queue += [(need, path.name, reason) for need, reason in self._opens(path)]
 
     def _opens(self, path: Path) -> list[tuple[str, str]]:
-        known = self.facts.known_dll(path.name)
-        if known is None or not known.opens:
+        rocm_library = self.facts.known_dll(path.name)
+        if rocm_library is None or not rocm_library.opens:
             return []
         literals = dll_names_in(path)
-        found = []
-        for one in known.opens:
-            if not one.windows:
+        needs = []
+        for opened in rocm_library.opens:
+            if not opened.windows:
                 continue
-            named = known_names(literals, one.windows) or self.folders.matching(one.windows)[-1:]
-            there = [
+            named = known_names(literals, opened.windows) or self.folders.matching(opened.windows)[-1:]
+            present = [
                 name for name in named if self.folders.find(name) is not None and not self.staying.stays(name)
             ]
-            if there:
-                found += [(name, one.why) for name in there]
-                self.opened |= {name.lower() for name in there}
+            if present:
+                needs += [(name, opened.why) for name in present]
+                self.opened |= {name.lower() for name in present}
             elif named and all(self.staying.stays(name) for name in named):
                 continue
-            elif one.optional:
-                name = (named or [one.windows])[0]
-                self.without.append(Lacking(name=name, wanted_by=(path.name,), why=one.why))
+            elif opened.optional:
+                name = (named or [opened.windows])[0]
+                self.without.append(Lacking(name=name, wanted_by=(path.name,), why=opened.why))
             else:
-                found.append(((named or [one.windows])[0], one.why))
-        return found
+                needs.append(((named or [opened.windows])[0], opened.why))
+        return needs

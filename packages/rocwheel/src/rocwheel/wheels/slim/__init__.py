@@ -33,16 +33,16 @@ def slim(
     for a wanted target is missing (unless `allow_missing`), where nothing would change, or where something
     is damaged. `epoch`: the time of files in a wheel, in seconds since 1970.
     """
-    known = frozenset(machines().values())
+    names = frozenset(machines().values())
     wish = Wish(
-        targets=targets(gpus, known),
+        targets=targets(gpus, names),
         covered=generic_targets(),
         compress=compress,
         strip=strip,
         allow_missing=allow_missing,
     )
     if path.suffix == SUFFIX:
-        return slim_wheel(path, out or path.parent, wish, known=known, epoch=epoch, tell=tell)
+        return slim_wheel(path, out or path.parent, wish, names=names, epoch=epoch, tell=tell)
     target = out or path.with_name(_named(path, wish.targets))
     if target.exists() or target.is_symlink():
         raise InputError(
@@ -53,7 +53,7 @@ def slim(
     return (slim_folder if path.is_dir() else slim_file)(path, target, wish, tell)
 
 
-def _named(path: Path, wanted: Sequence[Target]) -> str:
+def _named(path: Path, gpus: Sequence[Target]) -> str:
     """liba.so.1 and gfx1151 give liba.gfx1151.so.1."""
-    stem, dot, rest = path.name.partition(".")
-    return ".".join([stem, *(target.in_version for target in wanted)]) + dot + rest
+    stem, dot, suffixes = path.name.partition(".")
+    return ".".join([stem, *(target.in_version for target in gpus)]) + dot + suffixes

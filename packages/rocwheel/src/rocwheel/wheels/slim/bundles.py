@@ -38,36 +38,36 @@ NEW_VERSION = 2
 
 def alignment(offsets: Sequence[int]) -> int:
     """The alignment that a bundle's entries at these offsets were given."""
-    found = ALIGNMENT
-    while any(offset % found for offset in offsets):
-        found //= 2
-    return found
+    align = ALIGNMENT
+    while any(offset % align for offset in offsets):
+        align //= 2
+    return align
 
 
 def rebuilt(
-    source: ByteSource, bundle: Bundle, kept: Collection[int], packing: Compression, results: Scratch
+    source: ByteSource, bundle: Bundle, retained: Collection[int], packing: Compression, results: Scratch
 ) -> ByteSource:
-    """The bundle with only those of its entries that are `kept` (numbers), in `results` if made anew."""
-    same = packing == bundle.compression
-    if same and len(kept) == len(bundle.entries):
+    """The bundle with only those of its entries that are `retained` (numbers), in `results` if made anew."""
+    same_packing = packing == bundle.compression
+    if same_packing and len(retained) == len(bundle.entries):
         return source.window(bundle.offset, bundle.size)
     align = alignment([entry.offset for entry in bundle.entries])
     if not packing:
-        return plain(_contents(source, bundle, kept, results), align)
+        return plain(_contents(source, bundle, retained, results), align)
     with scratch(results.folder) as aside:
-        content = plain(_contents(source, bundle, kept, aside), align)
-        return packed(content, packing, bundle.version if same else NEW_VERSION, results)
+        content = plain(_contents(source, bundle, retained, aside), align)
+        return packed(content, packing, bundle.version if same_packing else NEW_VERSION, results)
 
 
 def _contents(
-    source: ByteSource, bundle: Bundle, kept: Collection[int], aside: Scratch
+    source: ByteSource, bundle: Bundle, retained: Collection[int], aside: Scratch
 ) -> list[tuple[str, BytePart]]:
     """The entries that stay, with their ids; of a compressed bundle they are put into `aside`."""
-    entries = [bundle.entries[number] for number in sorted(kept)]
+    entries = [bundle.entries[number] for number in sorted(retained)]
     if not bundle.compression:
-        return [(one.id, BytePart(source, bundle.offset + one.offset, one.size)) for one in entries]
-    unpacked = {one.id: aside.put([code]) for one, code in contents(source, bundle, entries.__contains__)}
-    return [(one.id, unpacked[one.id]) for one in entries]
+        return [(entry.id, BytePart(source, bundle.offset + entry.offset, entry.size)) for entry in entries]
+    unpacked = {entry.id: aside.put([code]) for entry, code in contents(source, bundle, entries.__contains__)}
+    return [(entry.id, unpacked[entry.id]) for entry in entries]
 
 
 def plain(entries: Sequence[tuple[str, BytePart]], align: int) -> Joined:

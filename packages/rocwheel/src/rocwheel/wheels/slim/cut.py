@@ -62,11 +62,11 @@ def spans_of_holes(file: Elf, holes: Sequence[Span]) -> list[Span]:
 
     Each hole lies within one segment.
     """
-    found = []
+    spans = []
     for begin, end in holes:
         offset = offset_of(file.segments, begin, file.source.subject)
-        found.append((offset, offset + (end - begin) // PAGE * PAGE))
-    return found
+        spans.append((offset, offset + (end - begin) // PAGE * PAGE))
+    return spans
 
 
 def cut(
@@ -83,10 +83,10 @@ def cut(
     headers where there are more of them than before. Raises CheckError where something else needs the bytes.
     """
     removed = Removed([*spans_of_holes(file, holes), *also])
-    for one in sections:
-        if one.has_bytes and removed.touches(one.offset, one.offset + one.size):
+    for section in sections:
+        if section.has_bytes and removed.touches(section.offset, section.offset + section.size):
             raise cannot(
-                file.source.subject, f"section {one.name} shares its bytes with the code to be removed"
+                file.source.subject, f"section {section.name} shares its bytes with the code to be removed"
             )
     segments = [piece for segment in file.segments for piece in _without_holes(segment, holes)]
     for piece in segments:
@@ -94,23 +94,24 @@ def cut(
             raise cannot(
                 file.source.subject, f"a segment at address {piece.address:#x} shares its bytes with it"
             )
-    moved = [_moved(one, removed) for one in segments]
+    moved = [_moved(segment, removed) for segment in segments]
     if table_at is not None:
         moved = [
-            _table(one, moved, table_at, file.source.subject) if one.kind == PT_PHDR else one for one in moved
+            _table(segment, moved, table_at, file.source.subject) if segment.kind == PT_PHDR else segment
+            for segment in moved
         ]
     return Cut(
         segments=tuple(moved),
-        sections=tuple(replace(one, offset=removed.moved(one.offset)) for one in sections),
+        sections=tuple(replace(section, offset=removed.moved(section.offset)) for section in sections),
         removed=removed,
     )
 
 
 def offset_of(segments: Iterable[Segment], address: int, subject: str) -> int:
     """Where in the file the byte at this address lies. Raises CheckError where none is loaded there."""
-    for one in segments:
-        if one.is_loaded and one.address <= address < one.address + one.file_size:
-            return address - one.address + one.offset
+    for segment in segments:
+        if segment.is_loaded and segment.address <= address < segment.address + segment.file_size:
+            return address - segment.address + segment.offset
     raise cannot(subject, f"no part of the file is loaded at {address:#x}")
 
 
@@ -124,15 +125,15 @@ def _without_holes(segment: Segment, holes: Sequence[Span]) -> list[Segment]:
         if not (skip >= 0 and end <= last.address + last.file_size):
             continue
         behind = end - last.address
-        after = last._replace(
+        following = last._replace(
             offset=last.offset + behind,
             address=end,
             physical_address=(last.physical_address + behind) % (1 << 64),
             file_size=last.file_size - behind,
             memory_size=last.memory_size - behind,
         )
-        pieces[-1:] = [last._replace(file_size=skip, memory_size=skip), after]
-    return [one for one in pieces if one.memory_size] or pieces[:1]
+        pieces[-1:] = [last._replace(file_size=skip, memory_size=skip), following]
+    return [piece for piece in pieces if piece.memory_size] or pieces[:1]
 
 
 def _moved(segment: Segment, removed: Removed) -> Segment:
@@ -153,10 +154,10 @@ def _table(segment: Segment, segments: Sequence[Segment], address: int, subject:
     )
 
 
-def cannot(subject: str, why: str) -> CheckError:
+def cannot(subject: str, reason: str) -> CheckError:
     """What a library raises whose code cannot be taken out."""
     return CheckError(
-        f"the code cannot be removed: {why}",
+        f"the code cannot be removed: {reason}",
         cause="the library was linked or edited in a way that rocwheel does not know",
         next_step="leave this library as it is, or build it for these targets only",
         subject=subject,

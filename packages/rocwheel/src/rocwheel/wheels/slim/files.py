@@ -34,20 +34,20 @@ def other_files(
     """
     groups: dict[tuple[str, str, bool], list[tuple[str, ProcessorCode]]] = defaultdict(list)
     for path, head in heads:
-        what = _of_archive(archives[path]) if path in archives else _what(path, head)
-        if what:
+        file_kind = _of_archive(archives[path]) if path in archives else _file_kind(path, head)
+        if file_kind:
             folder = path.rpartition("/")[0]
-            groups[folder, what.name, what.needed].append((path, what.code))
-    gone: dict[str, str] = {}
+            groups[folder, file_kind.name, file_kind.needed].append((path, file_kind.code))
+    removed: dict[str, str] = {}
     missing: dict[str, tuple[str, ...]] = {}
-    for (folder, kind, is_needed), found in groups.items():
-        kept, lacking = needed([code for _, code in found], wish.targets, wish.covered)
-        gone |= {path: kind for i, (path, _) in enumerate(found) if i not in kept}
+    for (folder, kind, is_needed), files in groups.items():
+        retained, lacking = needed([code for _, code in files], wish.targets, wish.covered)
+        removed |= {path: kind for i, (path, _) in enumerate(files) if i not in retained}
         if lacking and is_needed:
             missing[folder] = tuple(map(str, lacking))
             if not wish.allow_missing:
                 raise _without(folder, kind, lacking)
-    return gone, missing
+    return removed, missing
 
 
 class _Kind(NamedTuple):
@@ -57,8 +57,8 @@ class _Kind(NamedTuple):
 
 
 def _of_archive(archive: Archive) -> _Kind:
-    targets = {one.target for one in archive.code}
-    ids = {one.features for one in archive.code}
+    targets = {packed.target for packed in archive.code}
+    ids = {packed.features for packed in archive.code}
     return _Kind(
         f"{ARCHIVE} {archive.group}".rstrip(),
         ProcessorCode(targets, ids.pop() if len(ids) == 1 else ()),
@@ -66,12 +66,12 @@ def _of_archive(archive: Archive) -> _Kind:
     )
 
 
-def _what(path: str, head: bytes) -> _Kind | None:
+def _file_kind(path: str, head: bytes) -> _Kind | None:
     if PREFIX in path:
         from rocwheel.wheels.devicecode.loose import loose  # loads pydantic, which most wheels can do without
 
-        if found := loose(path):
-            return _Kind(found.kind, ProcessorCode(found.targets, found.features), found.needed)
+        if kernel := loose(path):
+            return _Kind(kernel.kind, ProcessorCode(kernel.targets, kernel.features), kernel.needed)
     if not is_gpu_elf(head) or len(head) < HEADER_SIZE:
         return None
     header = gpu_header(head, path)

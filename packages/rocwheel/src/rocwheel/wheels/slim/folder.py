@@ -67,9 +67,9 @@ def slim_folder(
             new.rename(out)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    before = sum(one.size for one in candidates)
-    gone = sum(one.before - one.after for one in work.changed)
-    return _report(before, out, before - gone, work)
+    size = sum(candidate.size for candidate in candidates)
+    saved = sum(change.before - change.after for change in work.changed)
+    return _report(size, out, size - saved, work)
 
 
 def _candidate(file: Path, name: str) -> SlimFile:
@@ -137,11 +137,11 @@ def _correct(new: Path, name: str, work: Work) -> None:
     (new / name).write_bytes(record_bytes(rows))
 
 
-def _report(before: int, out: Path, after: int, work: Work) -> SlimReport:
+def _report(size: int, out: Path, new_size: int, work: Work) -> SlimReport:
     return SlimReport(
         out=out,
-        before=before,
-        after=after,
+        before=size,
+        after=new_size,
         changed=tuple(work.changed),
         left=work.left,
         missing=work.missing,

@@ -38,50 +38,52 @@ def in_place(
 
     Raises CheckError where code for a wanted target is missing.
     """
-    found = InPlace()
+    outcome = InPlace()
     edits: dict[int, Sequence[BytePart]] = {}
     missing: list[tuple[Target, ...]] = []
     tight = 0
-    for one in embedded:
-        if one.bundle is None:
+    for place in embedded:
+        if place.bundle is None:
             continue
-        kept, lacking = choose(one.bundle, wish)
+        retained, lacking = choose(place.bundle, wish)
         missing.append(lacking)
-        if len(kept) < len(one.bundle.entries):
-            content = rebuilt(source, one.bundle, kept, one.bundle.compression, results)
-            if content.size <= one.bundle.size and one.bundle.version != 1:
-                edits[one.offset] = [whole(content), zeros(one.bundle.size - content.size)]
+        if len(retained) < len(place.bundle.entries):
+            content = rebuilt(source, place.bundle, retained, place.bundle.compression, results)
+            if content.size <= place.bundle.size and place.bundle.version != 1:
+                edits[place.offset] = [whole(content), zeros(place.bundle.size - content.size)]
             else:
-                kept = frozenset(range(len(one.bundle.entries)))
+                retained = frozenset(range(len(place.bundle.entries)))
                 tight += 1
-        for number, entry in enumerate(one.bundle.entries):
+        for number, entry in enumerate(place.bundle.entries):
             if entry.target:
-                (found.stayed if number in kept else found.went)[entry.target_id] += entry.size
-    found.missing = tell_missing(missing, wish, source.subject)
-    found.changed = bool(edits)
-    alone = [one.code for one in embedded if one.code is not None]
-    others, _ = needed(
-        [ProcessorCode({one.target}, one.features) for one in alone], wish.targets, wish.covered
+                (outcome.stayed if number in retained else outcome.went)[entry.target_id] += entry.size
+    outcome.missing = tell_missing(missing, wish, source.subject)
+    outcome.changed = bool(edits)
+    alone = [place.code for place in embedded if place.code is not None]
+    needed_numbers, _ = needed(
+        [ProcessorCode({code.target}, code.features) for code in alone], wish.targets, wish.covered
     )
-    found.left = "; ".join(_left(tight, len(alone) - len(others)))
-    return replaced(source, edits) if edits else source, found
+    outcome.left = "; ".join(_notes(tight, len(alone) - len(needed_numbers)))
+    return replaced(source, edits) if edits else source, outcome
 
 
-def _left(tight: int, alone: int) -> list[str]:
-    told = [f"{tight:,} embedded bundles could not be written again where they are"] if tight else []
+def _notes(tight: int, alone: int) -> list[str]:
+    notes = [f"{tight:,} embedded bundles could not be written again where they are"] if tight else []
     if alone:
-        told.append(f"{alone:,} embedded code objects for other GPUs: how the program chooses is not known")
-    return told
+        notes.append(f"{alone:,} embedded code objects for other GPUs: how the program chooses is not known")
+    return notes
 
 
 def choose(bundle: Bundle, wish: Wish) -> tuple[frozenset[int], tuple[Target, ...]]:
     """Numbers of the entries that stay, the host's among them, and the targets without code."""
     code = {
-        i: ProcessorCode({one.target}, one.features) for i, one in enumerate(bundle.entries) if one.target
+        i: ProcessorCode({entry.target}, entry.features)
+        for i, entry in enumerate(bundle.entries)
+        if entry.target
     }
     host = frozenset(range(len(bundle.entries))) - code.keys()
     if not code:
         return host, ()
     numbers = list(code)
-    kept, missing = needed(list(code.values()), wish.targets, wish.covered)
-    return host | {numbers[i] for i in kept}, missing
+    retained, missing = needed(list(code.values()), wish.targets, wish.covered)
+    return host | {numbers[i] for i in retained}, missing

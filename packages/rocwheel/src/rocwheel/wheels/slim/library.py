@@ -64,12 +64,12 @@ def slim_library(source: ByteSource, wish: Wish, results: Scratch) -> Slimmed | 
     decided = _decide(source, fat.bundles if fat else (), wish, results)
     if not decided.changed and not dropped:
         return _only_in_place(source, decided, inside)
-    places = sorted((one.offset, one.index) for one in file.named(BUNDLES) if one.size)
+    places = sorted((section.offset, section.index) for section in file.named(BUNDLES) if section.size)
     sections = defaultdict(list)
-    for one in decided.renewed:
-        _, index = places[bisect_right(places, (one.offset, len(file.sections))) - 1]
-        sections[index].append(one)
-    debug = sum(one.size for one in dropped)
+    for bundle in decided.renewed:
+        _, index = places[bisect_right(places, (bundle.offset, len(file.sections))) - 1]
+        sections[index].append(bundle)
+    debug = sum(section.size for section in dropped)
     return _with(_slimmed(relinked(file, sections, dropped), decided, debug), inside)
 
 
@@ -100,28 +100,28 @@ def slim_bundles(source: ByteSource, wish: Wish, results: Scratch) -> Slimmed | 
         return None
     parts: list[BytePart] = []
     position = 0
-    for one in decided.renewed:
-        padding = -position % aligned(one.offset)
-        parts += [zeros(padding), whole(one.content)]
-        position += padding + one.content.size
+    for bundle in decided.renewed:
+        padding = -position % aligned(bundle.offset)
+        parts += [zeros(padding), whole(bundle.content)]
+        position += padding + bundle.content.size
     return _slimmed(Joined(parts, source.subject), decided, 0)
 
 
 def _decide(source: ByteSource, bundles: Sequence[Bundle], wish: Wish, results: Scratch) -> _Decided:
-    chosen = [choose(one, wish) for one in bundles]
+    chosen = [choose(bundle, wish) for bundle in bundles]
     missing = tell_missing([lacking for _, lacking in chosen], wish, source.subject)
     renewed = []
     stayed: Counter[str] = Counter()
     went: Counter[str] = Counter()
     changed = False
-    for one, (kept, _) in zip(bundles, chosen, strict=True):
-        packing = _packing(one, wish)
-        changed = changed or len(kept) < len(one.entries) or packing != one.compression
-        content = rebuilt(source, one, kept, packing, results)
-        renewed.append(Renewed(offset=one.offset, content=content))
-        for number, entry in enumerate(one.entries):
+    for bundle, (retained, _) in zip(bundles, chosen, strict=True):
+        packing = _packing(bundle, wish)
+        changed = changed or len(retained) < len(bundle.entries) or packing != bundle.compression
+        content = rebuilt(source, bundle, retained, packing, results)
+        renewed.append(Renewed(offset=bundle.offset, content=content))
+        for number, entry in enumerate(bundle.entries):
             if entry.target:
-                (stayed if number in kept else went)[entry.target_id] += entry.size
+                (stayed if number in retained else went)[entry.target_id] += entry.size
     return _Decided(renewed=renewed, changed=changed, stayed=stayed, went=went, missing=missing)
 
 

@@ -38,11 +38,11 @@ def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[in
 
     Raises CheckError where they need more room than there was.
     """
-    found: dict[int, ByteSource] = {}
+    placed: dict[int, ByteSource] = {}
     position = region.begin
-    for one in bundles:
-        address = one.address if one.fixed else position + -position % aligned(one.address)
-        end = address + one.content.size
+    for bundle in bundles:
+        address = bundle.address if bundle.fixed else position + -position % aligned(bundle.address)
+        end = address + bundle.content.size
         if address < position or end > region.end:
             raise CheckError(
                 "the rewritten code does not fit where it was",
@@ -50,9 +50,9 @@ def together(region: Region, bundles: Sequence[Moving], subject: str) -> dict[in
                 next_step="use --compress keep or --compress zstd",
                 subject=subject,
             )
-        found[address] = one.content
+        placed[address] = bundle.content
         position = end
-    return found
+    return placed
 
 
 def aligned(address: int) -> int:

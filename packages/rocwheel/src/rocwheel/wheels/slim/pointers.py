@@ -51,7 +51,7 @@ class Symbol:
     loaded: bool
 
 
-Found = TypeVar("Found")
+Record = TypeVar("Record")
 
 
 def pointers(file: Elf, regions: Sequence[Span]) -> Iterator[Pointer]:
@@ -59,12 +59,12 @@ def pointers(file: Elf, regions: Sequence[Span]) -> Iterator[Pointer]:
 
     Raises CheckError for tables that are no such or name more than any real file.
     """
-    tables = [one for one in file.sections if one.flags & _SHF_ALLOC]
-    found = [_relocated(file, one, regions) for one in tables if one.kind == _SHT_RELA]
-    found += [_relative(file, one, regions) for one in tables if one.kind == _SHT_RELR]
+    tables = [section for section in file.sections if section.flags & _SHF_ALLOC]
+    groups = [_relocated(file, table, regions) for table in tables if table.kind == _SHT_RELA]
+    groups += [_relative(file, table, regions) for table in tables if table.kind == _SHT_RELR]
     if file.kind == ET_EXEC:
-        found.append(_absolute(file, regions))
-    yield from _bounded(file, chain.from_iterable(found))
+        groups.append(_absolute(file, regions))
+    yield from _bounded(file, chain.from_iterable(groups))
 
 
 def symbols(file: Elf, regions: Sequence[Span]) -> Iterator[Symbol]:
@@ -76,20 +76,22 @@ def _symbols(file: Elf, regions: Sequence[Span]) -> Iterator[Symbol]:
     for section in file.sections:
         if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM):
             continue
-        for at, data in _tables(file, section, _SYMBOL.size):
+        for offset, data in _tables(file, section, _SYMBOL.size):
             for row in _rows_within(memoryview(data).cast("Q")[1::3].tolist(), regions):
                 _, _, _, index, value, size = _SYMBOL.unpack_from(data, row * _SYMBOL.size)
                 if index:
                     loaded = section.kind == _SHT_DYNSYM
-                    yield Symbol(offset=at + row * _SYMBOL.size + 8, value=value, size=size, loaded=loaded)
+                    yield Symbol(
+                        offset=offset + row * _SYMBOL.size + 8, value=value, size=size, loaded=loaded
+                    )
 
 
 def _relocated(file: Elf, section: Section, regions: Sequence[Span]) -> Iterator[Pointer]:
-    for at, data in _tables(file, section, _RELA.size):
+    for offset, data in _tables(file, section, _RELA.size):
         for row in _rows_within(memoryview(data).cast("Q")[2::3].tolist(), regions):
             place, info, addend = _RELA.unpack_from(data, row * _RELA.size)
             if info & 0xFFFFFFFF == _R_RELATIVE:
-                yield Pointer(offset=at + row * _RELA.size + 16, value=addend)
+                yield Pointer(offset=offset + row * _RELA.size + 16, value=addend)
                 # a linker may have written it to the place itself too
                 yield from _word(file, place, addend.__eq__)
 
@@ -98,28 +100,28 @@ def _relative(file: Elf, section: Section, regions: Sequence[Span]) -> Iterator[
     def accept(value: int) -> bool:
         return _within(value, regions)
 
-    where = count = 0
+    position = count = 0
     for _, data in _tables(file, section, _WORD.size):
         for entry in memoryview(data).cast("Q"):
             if entry & 1 == 0:
                 yield from _word(file, entry, accept)
-                where = entry + _WORD.size
+                position = entry + _WORD.size
                 continue
             count += entry.bit_count()
             if count > MOST_RELOCATIONS:
                 raise cannot(file.source.subject, f"it claims more than {MOST_RELOCATIONS:,} relocations")
             for bit in range(_RELR_BITS):
                 if entry >> (bit + 1) & 1:
-                    yield from _word(file, where + _WORD.size * bit, accept)
-            where += _RELR_BITS * _WORD.size
+                    yield from _word(file, position + _WORD.size * bit, accept)
+            position += _RELR_BITS * _WORD.size
 
 
 def _absolute(file: Elf, regions: Sequence[Span]) -> Iterator[Pointer]:
     for section in file.named(WRAPPERS):
-        for at, data in _tables(file, section, _WRAPPER.size):
+        for offset, data in _tables(file, section, _WRAPPER.size):
             for row, (magic, _, value, _) in enumerate(_WRAPPER.iter_unpack(data)):
                 if magic == WRAPPER_MAGIC and _within(value, regions):
-                    yield Pointer(offset=at + row * _WRAPPER.size + 8, value=value)
+                    yield Pointer(offset=offset + row * _WRAPPER.size + 8, value=value)
 
 
 def _word(file: Elf, address: int, accept: Callable[[int], bool]) -> Iterator[Pointer]:
@@ -130,11 +132,11 @@ def _word(file: Elf, address: int, accept: Callable[[int], bool]) -> Iterator[Po
             yield Pointer(offset=offset, value=value)
 
 
-def _bounded(file: Elf, found: Iterable[Found]) -> Iterator[Found]:
-    for number, one in enumerate(found):
+def _bounded(file: Elf, records: Iterable[Record]) -> Iterator[Record]:
+    for number, record in enumerate(records):
         if number == MOST_FOUND:
             raise cannot(file.source.subject, f"more than {MOST_FOUND:,} pointers lead to it")
-        yield one
+        yield record
 
 
 def _tables(file: Elf, section: Section, row: int) -> Iterator[tuple[int, bytes]]:
@@ -143,13 +145,15 @@ def _tables(file: Elf, section: Section, row: int) -> Iterator[tuple[int, bytes]
         raise cannot(file.source.subject, f"{section.name} has {section.size // row:,} rows")
     step = CHUNK // row * row
     for begin in range(0, section.size // row * row, step):
-        at = section.offset + begin
-        yield at, file.source.read_at(at, min(step, section.size // row * row - begin))
+        offset = section.offset + begin
+        yield offset, file.source.read_at(offset, min(step, section.size // row * row - begin))
 
 
 def _rows_within(values: list[int], regions: Sequence[Span]) -> list[int]:
     """The numbers of the values that are addresses of `regions`."""
-    return sorted({row for begin, end in regions for row, one in enumerate(values) if begin <= one < end})
+    return sorted(
+        {row for begin, end in regions for row, address in enumerate(values) if begin <= address < end}
+    )
 
 
 def _within(value: int, regions: Sequence[Span]) -> bool:

@@ -47,9 +47,9 @@ class _Moved:
 def debug_sections(file: Elf) -> list[Section]:
     """The sections that a debugger alone needs."""
     return [
-        one
-        for one in file.sections
-        if one.name.startswith(DEBUG) and one.has_bytes and not one.flags & _SHF_ALLOC
+        section
+        for section in file.sections
+        if section.name.startswith(DEBUG) and section.has_bytes and not section.flags & _SHF_ALLOC
     ]
 
 
@@ -74,39 +74,42 @@ def relinked(
         raise cannot(subject, "it is not a program or library for x86-64")
     _check_segments(file)
     moved, edits = _move(file, bundles, instead)
-    sizes = {index: end_of(one.region, one.filling) - one.region.begin for index, one in moved.items()}
+    sizes = {index: end_of(move.region, move.filling) - move.region.begin for index, move in moved.items()}
     table_at, holes = _plan(file, list(moved.values()))
-    after = cut(
+    trimmed = cut(
         file,
         holes=holes,
         sections=[
-            replace(one, size=sizes[one.index]) if one.index in moved else one
-            for one in file.sections
-            if one not in dropped
+            replace(section, size=sizes[section.index]) if section.index in moved else section
+            for section in file.sections
+            if section not in dropped
         ],
         also=_spans(file, dropped),
         table_at=table_at,
     )
-    table = b"".join(SEGMENT.pack(*one) for one in after.segments)
-    header, sections_at, rows = _tables(file, after, table_at)
+    table = b"".join(SEGMENT.pack(*segment) for segment in trimmed.segments)
+    header, sections_at, rows = _tables(file, trimmed, table_at)
     edits |= {0: header, sections_at: rows}
     if table_at is None:
         edits[int.from_bytes(header[32:40], "little")] = table
     changes: dict[int, Sequence[BytePart]] = {offset: [held(data)] for offset, data in edits.items() if data}
-    for index, one in moved.items():
-        if table_at in one.filling:
-            one.filling[table_at] = MemorySource(table)
-        changes[file.sections[index].offset] = filled(one.region, one.filling)
-    return without(replaced(file.source, changes), after.removed.spans)
+    for index, move in moved.items():
+        if table_at in move.filling:
+            move.filling[table_at] = MemorySource(table)
+        changes[file.sections[index].offset] = filled(move.region, move.filling)
+    return without(replaced(file.source, changes), trimmed.removed.spans)
 
 
 def _check_segments(file: Elf) -> None:
     """Raise CheckError where a segment claims more than the file, or any memory, has."""
-    for one in file.segments:
-        outside = one.offset + one.file_size > file.source.size
-        wraps = one.is_loaded and not one.address + one.file_size <= one.address + one.memory_size < 1 << 64
+    for segment in file.segments:
+        outside = segment.offset + segment.file_size > file.source.size
+        wraps = (
+            segment.is_loaded
+            and not segment.address + segment.file_size <= segment.address + segment.memory_size < 1 << 64
+        )
         if outside or wraps:
-            raise file.wrong(f"a segment at {one.address:#x} claims more bytes than the file has")
+            raise file.wrong(f"a segment at {segment.address:#x} claims more bytes than the file has")
 
 
 def _move(
@@ -115,15 +118,19 @@ def _move(
     """The sections with their bundles moved together, and every pointer and symbol that must change."""
     regions = {index: _region(file, file.sections[index]) for index in bundles}
     spans = [(region.begin, region.end) for region in regions.values()]
-    found = list(pointers(file, spans)) if spans else []
-    pointed = {pointer.value for pointer in found}
+    references = list(pointers(file, spans)) if spans else []
+    pointed = {pointer.value for pointer in references}
     moved = {}
     new: dict[int, tuple[Renewed, int]] = {}
     for index, region in regions.items():
-        before = region.begin - file.sections[index].offset
+        shift = region.begin - file.sections[index].offset
         moving = [
-            Moving(address=one.offset + before, content=one.content, fixed=one.offset + before not in pointed)
-            for one in bundles[index]
+            Moving(
+                address=bundle.offset + shift,
+                content=bundle.content,
+                fixed=bundle.offset + shift not in pointed,
+            )
+            for bundle in bundles[index]
         ]
         if instead is not None:
             filling = {region.begin: instead}
@@ -131,13 +138,13 @@ def _move(
         else:
             filling = together(region, moving, file.source.subject)
             rows = {
-                old.address: (one, address)
-                for old, one, address in zip(moving, bundles[index], filling, strict=True)
+                old.address: (bundle, address)
+                for old, bundle, address in zip(moving, bundles[index], filling, strict=True)
             }
         moved[index] = _Moved(region, filling, rows)
         new |= rows
     edits = {}
-    for pointer in found:
+    for pointer in references:
         if pointer.value not in new:
             raise cannot(
                 file.source.subject, f"something points to {pointer.value:#x}, where no bundle begins"
@@ -164,22 +171,22 @@ def _renamed(
 
 def _region(file: Elf, section: Section) -> Region:
     end = section.address + section.size
-    for one in file.segments:
+    for segment in file.segments:
         if (
-            one.is_loaded
-            and one.address <= section.address
-            and end <= one.address + one.file_size
-            and section.address - one.address == section.offset - one.offset
+            segment.is_loaded
+            and segment.address <= section.address
+            and end <= segment.address + segment.file_size
+            and section.address - segment.address == section.offset - segment.offset
         ):
-            last = end == one.address + one.file_size == one.address + one.memory_size
+            last = end == segment.address + segment.file_size == segment.address + segment.memory_size
             return Region(begin=section.address, end=end, last=last)
     raise cannot(file.source.subject, f"no segment loads the section {section.name}")
 
 
 def _plan(file: Elf, moved: Sequence[_Moved]) -> tuple[int | None, list[Span]]:
     """The address of the program headers, if segments that become two add to them, and the pages that go."""
-    spans = [hole(one.region, end_of(one.region, one.filling)) for one in moved]
-    middle = sum(span is not None and not one.region.last for one, span in zip(moved, spans, strict=True))
+    spans = [hole(move.region, end_of(move.region, move.filling)) for move in moved]
+    middle = sum(span is not None and not move.region.last for move, span in zip(moved, spans, strict=True))
     if not middle:
         return None, [span for span in spans if span]
     size = (len(file.segments) + middle) * SEGMENT.size
@@ -197,50 +204,54 @@ def _room(file: Elf, moved: Sequence[_Moved], spans: Sequence[Span | None], size
     A kernel before Linux 5.18 takes a program's headers to lie as far behind its first segment in memory as
     in the file (fs/binfmt_elf.c, AT_PHDR), so for a program they must.
     """
-    runs = file.kind == ET_EXEC or any(one.kind == _PT_INTERP for one in file.segments)
-    first = next(one for one in file.segments if one.is_loaded)
+    runs = file.kind == ET_EXEC or any(segment.kind == _PT_INTERP for segment in file.segments)
+    first = next(segment for segment in file.segments if segment.is_loaded)
     subject = file.source.subject
-    for number, one in enumerate(moved):
-        begin = one.region.begin
-        same = begin - offset_of(file.segments, begin, subject) == first.address - first.offset
-        address = end_of(one.region, one.filling)
+    for number, move in enumerate(moved):
+        begin = move.region.begin
+        same_shift = begin - offset_of(file.segments, begin, subject) == first.address - first.offset
+        address = end_of(move.region, move.filling)
         address += -address % _ROW_ALIGNMENT
-        if spans[number] and (same or not runs) and address + size <= one.region.end:
+        if spans[number] and (same_shift or not runs) and address + size <= move.region.end:
             return number, address
     raise cannot(subject, "there is no room for the program headers that it would need")
 
 
-def _tables(file: Elf, after: Cut, table_at: int | None) -> tuple[bytes, int, bytes]:
+def _tables(file: Elf, trimmed: Cut, table_at: int | None) -> tuple[bytes, int, bytes]:
     """The file's header; where the section headers lie now, and what they are to be."""
     subject = file.source.subject
     header = bytearray(file.source.read_at(0, HEADER_SIZE))
     segments_at, sections_at = struct.unpack_from("<QQ", header, 32)
     if table_at is not None:
-        segments_at = offset_of(after.segments, table_at, subject)
-    struct.pack_into("<QQ", header, 32, segments_at, after.removed.moved(sections_at))
-    struct.pack_into("<H", header, 56, len(after.segments))
+        segments_at = offset_of(trimmed.segments, table_at, subject)
+    struct.pack_into("<QQ", header, 32, segments_at, trimmed.removed.moved(sections_at))
+    struct.pack_into("<H", header, 56, len(trimmed.segments))
     rows = bytearray(file.source.read_at(sections_at, len(file.sections) * _SECTION_SIZE))
-    kept = {one.index: one for one in after.sections}
+    sections = {section.index: section for section in trimmed.sections}
     for index in range(len(file.sections)):
-        at = index * _SECTION_SIZE
-        if index in kept:
-            struct.pack_into("<QQ", rows, at + _OFFSET_IN_SECTION, kept[index].offset, kept[index].size)
+        start = index * _SECTION_SIZE
+        if index in sections:
+            struct.pack_into(
+                "<QQ", rows, start + _OFFSET_IN_SECTION, sections[index].offset, sections[index].size
+            )
         else:
-            rows[at : at + _SECTION_SIZE] = bytes(_SECTION_SIZE)
+            rows[start : start + _SECTION_SIZE] = bytes(_SECTION_SIZE)
     return bytes(header), sections_at, bytes(rows)
 
 
 def _spans(file: Elf, dropped: Sequence[Section]) -> list[Span]:
     """The bytes of these sections that can go; neighbours go together."""
     spans: list[Span] = []
-    for begin, end in sorted((one.offset, one.offset + one.size) for one in dropped):
+    for begin, end in sorted((section.offset, section.offset + section.size) for section in dropped):
         if spans and 0 <= begin - spans[-1][1] < _ALIGNMENT:
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((begin, end))
-    found = []
+    removable = []
     for begin, end in spans:
-        behind = any(one.is_loaded and one.offset + one.file_size > begin for one in file.segments)
+        behind = any(
+            segment.is_loaded and segment.offset + segment.file_size > begin for segment in file.segments
+        )
         unit = PAGE if behind else _ALIGNMENT
-        found.append((begin, begin + (end - begin) // unit * unit))
-    return found
+        removable.append((begin, begin + (end - begin) // unit * unit))
+    return removable

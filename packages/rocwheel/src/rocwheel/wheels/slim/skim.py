@@ -32,18 +32,18 @@ def skimmed(
     unneeded: list[Span] = []
     for piece in unpack():
         unneeded += _unneeded(piece, position, wish)
-        at = 0
-        while at < len(piece):
-            while unneeded and unneeded[0][1] <= position + at:
+        offset = 0
+        while offset < len(piece):
+            while unneeded and unneeded[0][1] <= position + offset:
                 del unneeded[0]
-            begin, end = (one - position for one in unneeded[0]) if unneeded else (len(piece), 0)
-            if begin <= at:
-                count = min(end, len(piece)) - at
-                parts.append(BytePart(again, position + at, count))
+            begin, end = (bound - position for bound in unneeded[0]) if unneeded else (len(piece), 0)
+            if begin <= offset:
+                count = min(end, len(piece)) - offset
+                parts.append(BytePart(again, position + offset, count))
             else:
-                count = min(begin, len(piece)) - at
-                parts.append(aside.put([piece[at : at + count]]))
-            at += count
+                count = min(begin, len(piece)) - offset
+                parts.append(aside.put([piece[offset : offset + count]]))
+            offset += count
         position += len(piece)
     return Joined(parts, subject)
 
@@ -71,20 +71,20 @@ def _unneeded(piece: bytes, position: int, wish: Wish) -> Iterator[Span]:
     page = -1
     begins = piece[first::ALIGNMENT]  # of each page; to look through all of it takes as long as to inflate it
     while (page := begins.find(MAGIC[:1], page + 1)) >= 0:
-        at = first + page * ALIGNMENT
-        if not piece.startswith(MAGIC, at):
+        start = first + page * ALIGNMENT
+        if not piece.startswith(MAGIC, start):
             continue
-        rows = _rows(piece, at)
-        kept, _ = needed([code for code, _, _ in rows], wish.targets, wish.covered)
+        rows = _rows(piece, start)
+        retained, _ = needed([code for code, _, _ in rows], wish.targets, wish.covered)
         for number, (_, offset, size) in enumerate(rows):
-            if number not in kept and size > HEADER_SIZE:
-                yield position + at + offset + HEADER_SIZE, position + at + offset + size
+            if number not in retained and size > HEADER_SIZE:
+                yield position + start + offset + HEADER_SIZE, position + start + offset + size
 
 
-def _rows(piece: bytes, at: int) -> list[tuple[ProcessorCode, int, int]]:
+def _rows(piece: bytes, start: int) -> list[tuple[ProcessorCode, int, int]]:
     """Code, offset and size of a bundle's entries; none where its head is not whole, or in disorder."""
-    found: list[tuple[ProcessorCode, int, int]] = []
-    end = at + len(MAGIC) + 8
+    rows: list[tuple[ProcessorCode, int, int]] = []
+    end = start + len(MAGIC) + 8
     (count,) = struct.unpack("<Q", piece[end - 8 : end].ljust(8, b"\0"))
     if count > MOST_ENTRIES:
         return []
@@ -101,7 +101,7 @@ def _rows(piece: bytes, at: int) -> list[tuple[ProcessorCode, int, int]]:
         except CheckError:
             return []
         if parsed:
-            found.append((ProcessorCode({parsed[0]}, parsed[1]), offset, size))
+            rows.append((ProcessorCode({parsed[0]}, parsed[1]), offset, size))
         last = offset + size
         end += _ROW.size + length
-    return found
+    return rows

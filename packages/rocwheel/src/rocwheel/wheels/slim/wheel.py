@@ -34,18 +34,18 @@ def slim_wheel(
     out: Path,
     wish: Wish,
     *,
-    known: Collection[str],
+    names: Collection[str],
     epoch: int,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SlimReport:
     """Write the slimmed wheel `path` into the folder `out`, or to `out` where that ends as its new name does.
 
-    `known` are the names of all targets, `epoch` the time of the files within, in seconds since 1970. Raises
+    `names` are the names of all targets, `epoch` the time of the files within, in seconds since 1970. Raises
     InputError for what is no wheel and for a false name in `out`; CheckError as work_through does, and where
     RECORD contradicts the files.
     """
     name = parse_name(path.name)
-    version = slim_version(name.version, wish.targets, known)
+    version = slim_version(name.version, wish.targets, names)
     new_name = named(name, version)
     target = out if out.suffix == SUFFIX else out / new_name
     if target.name != new_name:
@@ -63,15 +63,18 @@ def slim_wheel(
         rows: dict[str, RecordRow] = {}
         candidates = [
             SlimFile(
-                path=one.path, size=one.size, head=_head(one), open=partial(_unpack, one, wish, aside, rows)
+                path=file.path,
+                size=file.size,
+                head=_head(file),
+                open=partial(_unpack, file, wish, aside, rows),
             )
-            for one in files
+            for file in files
         ]
         work = work_through(candidates, wish, results, settle=partial(_keep, results), tell=tell)
         slimmed = [
-            replace(one, content=work.made[one.path]) if one.path in work.made else one
-            for one in files
-            if one.path not in work.gone
+            replace(file, content=work.made[file.path]) if file.path in work.made else file
+            for file in files
+            if file.path not in work.gone
         ]
         tell(target.name)
         approve = _as_recorded(path, files, work, version, rows)
@@ -96,7 +99,7 @@ def _as_recorded(
     hide that they were.
     """
     folder = dist_info_folder(file.path for file in files)
-    others = {*work.made, *work.gone, f"{folder}/METADATA"}
+    changed = {*work.made, *work.gone, f"{folder}/METADATA"}
     remedy = "`rocwheel canonicalize --fix-record` it first"
     agree = agreeing_with(files, path, remedy=remedy)
 
@@ -105,7 +108,7 @@ def _as_recorded(
         agree(
             [
                 (rows.get(file.path) or file.row())
-                if file.path in others
+                if file.path in changed
                 else replace(written[moved(file.path, folder, version)], path=file.path)
                 for file in files
                 if file.path != f"{folder}/{RECORD}"
@@ -115,14 +118,14 @@ def _as_recorded(
     return approve
 
 
-def slim_version(version: str, targets: Sequence[Target], known: Collection[str]) -> str:
+def slim_version(version: str, targets: Sequence[Target], names: Collection[str]) -> str:
     """The version with a local part that names the targets, in the place of those of an earlier slimming.
 
     1.22.2 gives 1.22.2+gfx1151, 2.8.0+rocm6.4 gives 2.8.0+rocm6.4.gfx1151.
     """
     public, _, local = version.partition("+")
-    before = [part for part in local.replace("_", ".").replace("-", ".").split(".") if part not in known]
-    label = ".".join([*filter(None, before), *(target.in_version for target in targets)])
+    parts = [part for part in local.replace("_", ".").replace("-", ".").split(".") if part not in names]
+    label = ".".join([*filter(None, parts), *(target.in_version for target in targets)])
     return with_local(public, label)
 
 

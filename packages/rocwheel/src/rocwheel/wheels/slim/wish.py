@@ -35,11 +35,13 @@ def tell_missing(missing: Sequence[Sequence[Target]], wish: Wish, subject: str) 
 
     Raises CheckError where there are any, unless the wish allows it.
     """
-    counts = Counter(str(target) for found in missing for target in found)
+    counts = Counter(str(target) for targets in missing for target in targets)
     if counts and not wish.allow_missing:
-        told = ", ".join(f"{target} ({count} of {len(missing)} bundles)" for target, count in counts.items())
+        summary = ", ".join(
+            f"{target} ({count} of {len(missing)} bundles)" for target, count in counts.items()
+        )
         raise CheckError(
-            f"{subject} has no code for {told}",
+            f"{subject} has no code for {summary}",
             cause="it was not built for this GPU, or parts of it were not",
             next_step="accept that with --allow-missing; `rocwheel inspect` shows what it has",
             subject=subject,

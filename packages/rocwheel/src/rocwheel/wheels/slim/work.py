@@ -64,30 +64,30 @@ def work_through(
     """
     work = Work()
     unseen: list[str] = []
-    for one in files:
-        if not may_hold_code(one.head):
-            check_name(one.path)
-    archives = {one.path: read_archive(one.open(), heads=True) for one in files if is_archive(one.head)}
-    gone, work.missing = other_files(((one.path, one.head) for one in files), wish, archives)
-    for one in files:
-        if one.path in gone:
-            work.gone.add(one.path)
-            work.changed.append(Changed(path=one.path, before=one.size, after=0, why=gone[one.path]))
+    for file in files:
+        if not may_hold_code(file.head):
+            check_name(file.path)
+    archives = {file.path: read_archive(file.open(), heads=True) for file in files if is_archive(file.head)}
+    removed, work.missing = other_files(((file.path, file.head) for file in files), wish, archives)
+    for file in files:
+        if file.path in removed:
+            work.gone.add(file.path)
+            work.changed.append(Changed(path=file.path, before=file.size, after=0, why=removed[file.path]))
             continue
-        if one.path in archives and (more := _more_targets(archives[one.path], wish)):
-            work.left[one.path] = f"a kpack archive that is for {', '.join(more)} too"
-        if is_gpu_elf(one.head) or not one.head.startswith(_MAGICS):
+        if file.path in archives and (surplus := _more_targets(archives[file.path], wish)):
+            work.left[file.path] = f"a kpack archive that is for {', '.join(surplus)} too"
+        if is_gpu_elf(file.head) or not file.head.startswith(_MAGICS):
             continue
-        tell(one.path)
-        source = one.open()
-        slim = slim_bundles if is_bundle(one.head) else slim_library
+        tell(file.path)
+        source = file.open()
+        slim = slim_bundles if is_bundle(file.head) else slim_library
         if reason := _reason_to_leave(source):
-            work.left[one.path] = reason
-        elif not one.head.startswith(_PE_MAGIC) and (found := slim(source, wish, results)):
-            _note(work, one, found, settle)
+            work.left[file.path] = reason
+        elif not file.head.startswith(_PE_MAGIC) and (slimmed := slim(source, wish, results)):
+            _note(work, file, slimmed, settle)
         elif not work.changed:
             # told only where nothing changes; a file is unpacked once
-            unseen += _unseen(one, source)
+            unseen += _unseen(file, source)
     if not work.changed:
         raise CheckError(
             "there is nothing to remove",
@@ -98,35 +98,35 @@ def work_through(
     return work
 
 
-def _unseen(one: SlimFile, source: ByteSource) -> Iterator[str]:
+def _unseen(file: SlimFile, source: ByteSource) -> Iterator[str]:
     """Why code of a file stays as it is: it cannot be read, or lies elsewhere."""
-    found = fat_binary(source, heads=True) if may_hold_code(one.head) else None
-    yield from (f"{one.path}: {why}" for why in (found.unseen if found else ()))
+    fat = fat_binary(source, heads=True) if may_hold_code(file.head) else None
+    yield from (f"{file.path}: {reason}" for reason in (fat.unseen if fat else ()))
 
 
 def _more_targets(archive: Archive, wish: Wish) -> list[str]:
     """The targets of an archive that stays which nobody asked for."""
-    targets = sorted({one.target for one in archive.code})
-    kept, _ = needed([ProcessorCode({one}) for one in targets], wish.targets, wish.covered)
-    return [one for number, one in enumerate(targets) if number not in kept]
+    targets = sorted({packed.target for packed in archive.code})
+    retained, _ = needed([ProcessorCode({target}) for target in targets], wish.targets, wish.covered)
+    return [target for number, target in enumerate(targets) if number not in retained]
 
 
-def _note(work: Work, one: SlimFile, found: Slimmed, settle: Callable[[ByteSource], ByteSource]) -> None:
-    if found.left:
-        work.left[one.path] = found.left
-    if not found.changed:
+def _note(work: Work, file: SlimFile, slimmed: Slimmed, settle: Callable[[ByteSource], ByteSource]) -> None:
+    if slimmed.left:
+        work.left[file.path] = slimmed.left
+    if not slimmed.changed:
         return
-    work.made[one.path] = settle(found.content)
-    if found.missing:
-        work.missing[one.path] = found.missing
+    work.made[file.path] = settle(slimmed.content)
+    if slimmed.missing:
+        work.missing[file.path] = slimmed.missing
     work.changed.append(
         Changed(
-            path=one.path,
-            before=one.size,
-            after=found.content.size,
-            stayed=found.stayed,
-            went=found.went,
-            debug=found.debug,
+            path=file.path,
+            before=file.size,
+            after=slimmed.content.size,
+            stayed=slimmed.stayed,
+            went=slimmed.went,
+            debug=slimmed.debug,
         )
     )
 

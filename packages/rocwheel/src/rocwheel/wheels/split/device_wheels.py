@@ -53,12 +53,12 @@ class _Pieces:
         inner = place.relative_to(top) if top else place
         pattern = f"{FOLDER}/{_group(self.name)}_{PLACEHOLDER}.kpack"
         reference = Reference(name=inner.as_posix(), search=("../" * (len(inner.parts) - 1) + pattern,))
-        taken = into_archives(source, fat, reference, self.walk.results)
-        for target, code in taken.code.items():
+        kpacked = into_archives(source, fat, reference, self.walk.results)
+        for target, code in kpacked.code.items():
             self.code.setdefault(top, {}).setdefault(target, []).extend(code)
-        kept = self.walk.results.put(pieces(taken.content))
-        left = self.walk.results.window(kept.offset, kept.size)
-        self.host.append(replace(file, content=left))
+        part = self.walk.results.put(pieces(kpacked.content))
+        library = self.walk.results.window(part.offset, part.size)
+        self.host.append(replace(file, content=library))
 
 
 def split_device_wheels(
@@ -78,19 +78,26 @@ def split_device_wheels(
             next_step="give another folder with -o",
         )
     with opened(path, out) as walk:
-        found = _Pieces(name, walk)
-        walk.sort(found, tell)
+        sorter = _Pieces(name, walk)
+        walk.sort(sorter, tell)
         targets = sorted(
-            {*found.device, *(one.partition(":")[0] for by in found.code.values() for one in by)}
+            {
+                *sorter.device,
+                *(
+                    target_id.partition(":")[0]
+                    for by_target in sorter.code.values()
+                    for target_id in by_target
+                ),
+            }
         )
         if not targets:
             raise walk.nothing("a host wheel already")
         if all(_group(name).endswith(_device_suffix(target)) for target in targets):
             raise walk.nothing("a device wheel already")
-        written = [_write_host(out, name, walk.folder, found.host, targets, epoch)]
+        written = [_write_host(out, name, walk.folder, sorter.host, targets, epoch)]
         for target in targets:
             tell(target)
-            written.append(_write_device(out, name, target, found, epoch))
+            written.append(_write_device(out, name, target, sorter, epoch))
     return Split(pieces=tuple(written), left=walk.left)
 
 
@@ -134,17 +141,17 @@ def _write_host(
     return Piece(path=path, target=HOST, size=path.stat().st_size, code_objects=0)
 
 
-def _write_device(out: Path, name: WheelName, target: str, found: _Pieces, epoch: int) -> Piece:
+def _write_device(out: Path, name: WheelName, target: str, sorter: _Pieces, epoch: int) -> Piece:
     project = _device(name, target)
     own = replace(name, name=project.replace("-", "_"))
     folder = f"{own.name}-{own.version}.dist-info"
-    files = list(found.device[target])
+    files = list(sorter.device[target])
     count = len(files)
-    for top, by_target in found.code.items():
+    for top, by_target in sorter.code.items():
         for target_id, code in sorted(by_target.items()):
             if target_id.partition(":")[0] == target:
                 place = f"{FOLDER}/{_group(name)}_{target_id}.kpack"
-                content = kpack_writer.archive(code, _group(name), found.walk.results)
+                content = kpack_writer.archive(code, _group(name), sorter.walk.results)
                 files.append(WheelFile(path=f"{top}/{place}" if top else place, content=content))
                 count += len(code)
     metadata = (
@@ -152,7 +159,7 @@ def _write_device(out: Path, name: WheelName, target: str, found: _Pieces, epoch
         f"Summary: Code for {target} of {name.name} {name.version}, in kpack archives\n"
         f"Requires-Dist: {name.name} == {name.version}\n"
     )
-    wheel = found.walk.headers().replaced("Generator", ["rocwheel"])
+    wheel = sorter.walk.headers().replaced("Generator", ["rocwheel"])
     files += [
         WheelFile(path=f"{folder}/METADATA", content=metadata.encode()),
         WheelFile(

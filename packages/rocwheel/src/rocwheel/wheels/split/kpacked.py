@@ -40,22 +40,22 @@ class Kpacked:
 
 def reason_to_stay(fat: FatBinary) -> str:
     """Why the code of a library cannot go into archives; "" where it can."""
-    if any(one.number is not None for one in fat.wrappers):
+    if any(wrapper.number is not None for wrapper in fat.wrappers):
         return "part of its code is in kpack archives already"
     if not fat.wrappers or fat.unreached:
         return "it has bundles to which no wrapper leads"
-    offsets = {one.offset for one in fat.bundles}
-    if any(one.bundle not in offsets for one in fat.wrappers):
+    offsets = {bundle.offset for bundle in fat.bundles}
+    if any(wrapper.bundle not in offsets for wrapper in fat.wrappers):
         return "a wrapper leads to no bundle of its own"
-    if any(one.size for bundle in fat.bundles for one in bundle.entries if not one.target):
+    if any(entry.size for bundle in fat.bundles for entry in bundle.entries if not entry.target):
         return "a bundle has content for the host"
     return ""
 
 
-def into_archives(source: ByteSource, fat: FatBinary, told: Reference, results: Scratch) -> Kpacked:
-    """The library, which `told` names, without its code. Raises CheckError where that cannot be taken out."""
-    reference = MemorySource(kpack_writer.reference(told))
-    if reference.size > LARGEST:
+def into_archives(source: ByteSource, fat: FatBinary, reference: Reference, results: Scratch) -> Kpacked:
+    """The library named by `reference`, without its code. Raises CheckError where that cannot be removed."""
+    content = MemorySource(kpack_writer.reference(reference))
+    if content.size > LARGEST:
         raise CheckError(
             "the reference to its archives would be too long",
             cause=f"the runtime reads {LARGEST:,} bytes of it",
@@ -66,18 +66,20 @@ def into_archives(source: ByteSource, fat: FatBinary, told: Reference, results: 
     sections: dict[int, list[Renewed]] = defaultdict(list)
     for bundle in fat.bundles:
         index = next(
-            one.index for one in file.named(BUNDLES) if one.offset <= bundle.offset < one.offset + one.size
+            section.index
+            for section in file.named(BUNDLES)
+            if section.offset <= bundle.offset < section.offset + section.size
         )
-        sections[index].append(Renewed(offset=bundle.offset, content=reference))
-    less = relinked(file, sections, [], instead=reference)
+        sections[index].append(Renewed(offset=bundle.offset, content=content))
+    less = relinked(file, sections, [], instead=content)
     by_target: dict[str, list[kpack_writer.KpackCode]] = defaultdict(list)
-    for target, code in _code(source, fat, told, results):
+    for target, code in _code(source, fat, reference, results):
         by_target[target].append(code)
     return Kpacked(content=_marked(less), code=by_target)
 
 
 def _code(
-    source: ByteSource, fat: FatBinary, told: Reference, results: Scratch
+    source: ByteSource, fat: FatBinary, reference: Reference, results: Scratch
 ) -> Iterator[tuple[str, kpack_writer.KpackCode]]:
     """The code of each wrapper, by target; wrappers of one bundle have the same."""
     wrappers: dict[int | None, list[int]] = defaultdict(list)
@@ -89,7 +91,7 @@ def _code(
                 yield (
                     entry.target_id,
                     kpack_writer.KpackCode(
-                        name=f"{told.name}#{number}", target_id=entry.target_id, content=content
+                        name=f"{reference.name}#{number}", target_id=entry.target_id, content=content
                     ),
                 )
 
@@ -120,12 +122,12 @@ def _marked(source: Joined) -> ByteSource:
         raise cannot(source.subject, "it has more sections than its header can count")
     names = file.sections[index]
     text = source.read_at(names.offset, names.size)
-    for one in file.named(BUNDLES):
-        edits[table_at + one.index * _SECTION_SIZE] = struct.pack("<I", len(text))
+    for section in file.named(BUNDLES):
+        edits[table_at + section.index * _SECTION_SIZE] = struct.pack("<I", len(text))
     text += SECTION.encode() + b"\0"
     # the names go behind all else, where they have room for one more
     edits[table_at + names.index * _SECTION_SIZE + 24] = struct.pack("<QQ", source.size, len(text))
-    marked = replaced(source, {at: [held(data)] for at, data in edits.items()})
+    marked = replaced(source, {offset: [held(data)] for offset, data in edits.items()})
     return Joined([*marked.parts, held(text)], source.subject)
 
 

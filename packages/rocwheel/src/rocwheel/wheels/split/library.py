@@ -33,8 +33,10 @@ class Apart:
     code: Mapping[tuple[int, str], ByteSource]
 
 
-def take_apart(source: ByteSource, fat: FatBinary, path: str, kept: str, results: Scratch) -> Apart | None:
-    """The pieces of a library; None where it has no code. `kept` is where the bytes that stay will lie.
+def take_apart(
+    source: ByteSource, fat: FatBinary, path: str, kept_path: str, results: Scratch
+) -> Apart | None:
+    """The pieces of a library; None where it has no code. `kept_path` is where the bytes that stay will lie.
 
     Raises CheckError where the library cannot be changed without breaking what loads it.
     """
@@ -44,8 +46,8 @@ def take_apart(source: ByteSource, fat: FatBinary, path: str, kept: str, results
     _check_hosts(fat, path)
     part = results.put(pieces(slim.content))
     code = dict(_code(source, fat, results))
-    gone = sorted(_gone(fat.bundles))
-    spans = list(_spans(source.size, gone, sorted(_origins(slim.content, source))))
+    removed = sorted(_code_ranges(fat.bundles))
+    spans = list(_spans(source.size, removed, sorted(_origins(slim.content, source))))
     digest = hashlib.sha256()
     for piece in pieces(source):
         digest.update(piece)
@@ -54,13 +56,16 @@ def take_apart(source: ByteSource, fat: FatBinary, path: str, kept: str, results
             path=path,
             size=source.size,
             sha256=digest.hexdigest(),
-            kept=kept,
+            kept=kept_path,
             spans=tuple(spans),
-            bundles=tuple(_told(index, one, code) for index, one in enumerate(fat.bundles)),
+            bundles=tuple(_manifest_bundle(index, bundle, code) for index, bundle in enumerate(fat.bundles)),
         ),
         neutral=results.window(part.offset, part.size),
         kept=Joined(
-            [held(KEPT_HEAD), *(BytePart(source, one.offset, one.size) for one in spans if one.at is None)]
+            [
+                held(KEPT_HEAD),
+                *(BytePart(source, span.offset, span.size) for span in spans if span.at is None),
+            ]
         ),
         code=code,
     )
@@ -74,7 +79,7 @@ def is_exact(library: SplitLibrary) -> bool:
 def put_together(
     library: SplitLibrary,
     neutral: ByteSource,
-    kept: ByteSource,
+    retained: ByteSource,
     code: Mapping[tuple[int, str], ByteSource],
     results: Scratch,
 ) -> ByteSource:
@@ -83,7 +88,7 @@ def put_together(
     With all of it, and bundles that are not compressed, it is the original, to the byte.
     Raises CheckError where the pieces do not fit together.
     """
-    original = _original(library, neutral, kept, code)
+    original = _original(library, neutral, retained, code)
     if is_exact(library) and _all_there(library, code):
         return original
     file = Elf(original)
@@ -96,7 +101,7 @@ def put_together(
 
 def _check_hosts(fat: FatBinary, path: str) -> None:
     for bundle in fat.bundles:
-        if bundle.compression and any(one.size for one in bundle.entries if not one.target):
+        if bundle.compression and any(entry.size for entry in bundle.entries if not entry.target):
             raise CheckError(
                 f"{path} has a compressed bundle with content for the host",
                 cause="it was assembled by hand; compilers leave that part empty",
@@ -118,7 +123,9 @@ def _code(
             yield (index, entry.id), results.window(part.offset, part.size)
 
 
-def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], ByteSource]) -> Bundle:
+def _manifest_bundle(
+    index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], ByteSource]
+) -> Bundle:
     return Bundle(
         offset=bundle.offset,
         size=bundle.size,
@@ -126,13 +133,13 @@ def _told(index: int, bundle: offload.Bundle, code: Mapping[tuple[int, str], Byt
         version=bundle.version,
         entries=tuple(
             SplitEntry(
-                id=one.id,
-                target=one.target,
-                offset=one.offset,
-                size=one.size,
-                sha256=_sha256(code[index, one.id]) if one.target else "",
+                id=entry.id,
+                target=entry.target,
+                offset=entry.offset,
+                size=entry.size,
+                sha256=_sha256(code[index, entry.id]) if entry.target else "",
             )
-            for one in bundle.entries
+            for entry in bundle.entries
         ),
     )
 
@@ -144,7 +151,7 @@ def _sha256(source: ByteSource) -> str:
     return digest.hexdigest()
 
 
-def _gone(bundles: Sequence[offload.Bundle]) -> Iterator[tuple[int, int]]:
+def _code_ranges(bundles: Sequence[offload.Bundle]) -> Iterator[tuple[int, int]]:
     """Begin and end of what lies in other wheels."""
     for bundle in bundles:
         if bundle.compression:
@@ -154,48 +161,53 @@ def _gone(bundles: Sequence[offload.Bundle]) -> Iterator[tuple[int, int]]:
             yield bundle.offset + entry.offset, bundle.offset + entry.offset + entry.size
 
 
-def _origins(content: ByteSource, source: ByteSource, at: int = 0) -> Iterator[tuple[int, int, int]]:
+def _origins(content: ByteSource, source: ByteSource, position: int = 0) -> Iterator[tuple[int, int, int]]:
     """Offset in `source`, offset in `content` and size of all that the one has of the other."""
     if not isinstance(content, Joined):
         return
     for part in content.parts:
         if part.source is source:
-            yield part.offset, at, part.size
+            yield part.offset, position, part.size
         elif part.source is not None:
             end = part.offset + part.size
-            for there, here, size in _origins(part.source, source):
-                begin, stop = max(here, part.offset), min(here + size, end)
+            for source_offset, content_offset, size in _origins(part.source, source):
+                begin, stop = max(content_offset, part.offset), min(content_offset + size, end)
                 if begin < stop:
-                    yield there + begin - here, at + begin - part.offset, stop - begin
-        at += part.size
+                    yield source_offset + begin - content_offset, position + begin - part.offset, stop - begin
+        position += part.size
 
 
 def _spans(
-    size: int, gone: Sequence[tuple[int, int]], origins: Sequence[tuple[int, int, int]]
+    size: int, removed: Sequence[tuple[int, int]], origins: Sequence[tuple[int, int, int]]
 ) -> Iterator[Span]:
     """All bytes of the original but those that are gone, each from the neutral file where that has it."""
     position = 0
-    known = iter([*origins, (size, 0, 0)])
-    there, here, length = next(known)
-    for begin, end in [*gone, (size, size)]:
+    upcoming = iter([*origins, (size, 0, 0)])
+    source_offset, content_offset, length = next(upcoming)
+    for begin, end in [*removed, (size, size)]:
         while position < begin:
-            while there + length <= position and there < size:
-                there, here, length = next(known)
-            if there > position:
-                stop = min(there, begin)
+            while source_offset + length <= position and source_offset < size:
+                source_offset, content_offset, length = next(upcoming)
+            if source_offset > position:
+                stop = min(source_offset, begin)
                 yield Span(offset=position, size=stop - position)
             else:
-                stop = min(there + length, begin)
-                yield Span(offset=position, size=stop - position, at=here + position - there)
+                stop = min(source_offset + length, begin)
+                yield Span(
+                    offset=position, size=stop - position, at=content_offset + position - source_offset
+                )
             position = stop
         position = max(position, end)
 
 
 def _original(
-    library: SplitLibrary, neutral: ByteSource, kept: ByteSource, code: Mapping[tuple[int, str], ByteSource]
+    library: SplitLibrary,
+    neutral: ByteSource,
+    retained: ByteSource,
+    code: Mapping[tuple[int, str], ByteSource],
 ) -> Joined:
     """The original's layout; zeros where code is that is not there, and where it was packed."""
-    parts = sorted([*_frame(library, neutral, kept), *_places(library, code)], key=lambda one: one[0])
+    parts = sorted([*_frame(library, neutral, retained), *_places(library, code)], key=lambda pair: pair[0])
     position = 0
     for offset, part in parts:
         if offset != position:
@@ -206,12 +218,14 @@ def _original(
     return Joined([part for _, part in parts], library.path)
 
 
-def _frame(library: SplitLibrary, neutral: ByteSource, kept: ByteSource) -> Iterator[tuple[int, BytePart]]:
+def _frame(
+    library: SplitLibrary, neutral: ByteSource, retained: ByteSource
+) -> Iterator[tuple[int, BytePart]]:
     """What is no GPU code, and where it lies in the original."""
     position = len(KEPT_HEAD)
     for span in library.spans:
         if span.at is None:
-            yield span.offset, whole(kept.window(position, span.size))
+            yield span.offset, whole(retained.window(position, span.size))
             position += span.size
         else:
             yield span.offset, whole(neutral.window(span.at, span.size))
@@ -227,8 +241,8 @@ def _places(
             continue
         for entry in bundle.entries:
             if entry.target:
-                there = code.get((index, entry.id))
-                yield bundle.offset + entry.offset, whole(there) if there else zeros(entry.size)
+                content = code.get((index, entry.id))
+                yield bundle.offset + entry.offset, whole(content) if content else zeros(entry.size)
 
 
 def _bundle(
@@ -239,37 +253,37 @@ def _bundle(
     results: Scratch,
 ) -> ByteSource:
     """The bundle with the entries that there are, packed as it was."""
-    there = [one for one in bundle.entries if not one.target or (index, one.id) in code]
-    if not bundle.compression and len(there) == len(bundle.entries):
+    available = [entry for entry in bundle.entries if not entry.target or (index, entry.id) in code]
+    if not bundle.compression and len(available) == len(bundle.entries):
         return original.window(bundle.offset, bundle.size)
     entries = [
         (
-            one.id,
-            whole(code[index, one.id])
-            if one.target
-            else BytePart(original, bundle.offset + one.offset, one.size),
+            entry.id,
+            whole(code[index, entry.id])
+            if entry.target
+            else BytePart(original, bundle.offset + entry.offset, entry.size),
         )
-        for one in there
+        for entry in available
     ]
-    content = plain(entries, alignment([one.offset for one in bundle.entries]))
+    content = plain(entries, alignment([entry.offset for entry in bundle.entries]))
     return packed(content, bundle.compression, bundle.version, results) if bundle.compression else content
 
 
 def _all_there(library: SplitLibrary, code: Mapping[tuple[int, str], ByteSource]) -> bool:
     return all(
-        (index, one.id) in code
+        (index, entry.id) in code
         for index, bundle in enumerate(library.bundles)
-        for one in bundle.entries
-        if one.target
+        for entry in bundle.entries
+        if entry.target
     )
 
 
 def _section(file: Elf, bundle: Bundle, library: SplitLibrary) -> int:
     """The number of the section in which the bundle lies."""
     end = bundle.offset + bundle.size
-    for one in file.named(BUNDLES):
-        if one.offset <= bundle.offset and end <= one.offset + one.size:
-            return one.index
+    for section in file.named(BUNDLES):
+        if section.offset <= bundle.offset and end <= section.offset + section.size:
+            return section.index
     raise _unfit(library)
 
 

@@ -44,7 +44,7 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
+class _MergeInput:
     """The pieces: the neutral wheel's manifest, folder and files, and the files of the others by target."""
 
     manifest: Neutral
@@ -63,14 +63,14 @@ def merge_wheels(
     Raises InputError for pieces that do not belong together, CheckError for such that were changed.
     """
     with ExitStack() as stack:
-        given = _given([(path, stack.enter_context(open_wheel(path))) for path in paths])
-        manifest = given.manifest
-        every = set(manifest.targets) == given.code.keys()
+        pieces = _read_pieces([(path, stack.enter_context(open_wheel(path))) for path in paths])
+        manifest = pieces.manifest
+        every = set(manifest.targets) == pieces.code.keys()
         name = parse_name(manifest.wheel)
         version = name.version
         if not every:
             version = slim_version(
-                version, [Target(one) for one in sorted(given.code)], set(machines().values())
+                version, [Target(gpu) for gpu in sorted(pieces.code)], set(machines().values())
             )
         new_name = named(name, version)
         target = out if out.suffix == ".whl" else out / new_name
@@ -82,7 +82,7 @@ def merge_wheels(
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         results = stack.enter_context(scratch(target.parent))
-        files = list(_files(given, results, tell))
+        files = list(_files(pieces, results, tell))
         exact = every and all(map(is_exact, manifest.libraries))
         write_wheel(
             target,
@@ -90,10 +90,10 @@ def merge_wheels(
             epoch=manifest.epoch,
             approve=_as_it_was(manifest) if exact else None,
         )
-    return Merged(path=target, size=target.stat().st_size, targets=tuple(sorted(given.code)), exact=exact)
+    return Merged(path=target, size=target.stat().st_size, targets=tuple(sorted(pieces.code)), exact=exact)
 
 
-def _given(wheels: Sequence[tuple[Path, Sequence[WheelFile]]]) -> _Given:
+def _read_pieces(wheels: Sequence[tuple[Path, Sequence[WheelFile]]]) -> _MergeInput:
     """The pieces told apart, and seen to be of one wheel. Raises InputError where they are not."""
     neutral: list[tuple[Path, Neutral, str, dict[str, WheelFile]]] = []
     code: dict[str, tuple[Path, str, dict[str, WheelFile]]] = {}
@@ -104,14 +104,14 @@ def _given(wheels: Sequence[tuple[Path, Sequence[WheelFile]]]) -> _Given:
         if f"{folder}/{_OWN}/METADATA" in by_path:
             neutral.append((path, read_neutral(manifest, str(path)), folder, by_path))
             continue
-        told = read_code(manifest, str(path))
-        if told.target in code:
+        piece = read_code(manifest, str(path))
+        if piece.target in code:
             raise InputError(
-                f"two wheels are for {told.target}",
+                f"two wheels are for {piece.target}",
                 cause="one was given twice, or they come from two builds",
-                next_step=f"leave out {path} or {code[told.target][0]}",
+                next_step=f"leave out {path} or {code[piece.target][0]}",
             )
-        code[told.target] = path, told.record, by_path
+        code[piece.target] = path, piece.record, by_path
     if len(neutral) != 1 or not code:
         raise InputError(
             f"{len(neutral)} neutral wheels and {len(code)} with code were given",
@@ -126,7 +126,7 @@ def _given(wheels: Sequence[tuple[Path, Sequence[WheelFile]]]) -> _Given:
                 cause="it was split from another build",
                 next_step="give only the pieces of one wheel",
             )
-    return _Given(
+    return _MergeInput(
         manifest=manifest_read,
         folder=folder,
         neutral=files_of_neutral,
@@ -144,14 +144,14 @@ def _manifest(path: Path, file: WheelFile | None) -> bytes:
     return file.read(LARGEST)
 
 
-def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iterator[WheelFile]:
+def _files(pieces: _MergeInput, results: Scratch, tell: Callable[[str], None]) -> Iterator[WheelFile]:
     """The files of the merged wheel, under the original version."""
-    manifest, own = given.manifest, given.folder
+    manifest, own = pieces.manifest, pieces.folder
     libraries = {library.path: library for library in manifest.libraries}
     data = tuple(folder.removesuffix(".dist-info") + ".data/" for folder in (own, manifest.folder))
-    for path, file in given.neutral.items():
+    for path, file in pieces.neutral.items():
         if path == f"{own}/METADATA":
-            original = given.neutral[f"{own}/{_OWN}/METADATA"]
+            original = pieces.neutral[f"{own}/{_OWN}/METADATA"]
             yield replace(original, path=f"{manifest.folder}/METADATA")
         elif path.startswith(f"{own}/{_OWN}/") or path in (f"{own}/{NAME}", f"{own}/{RECORD}"):
             continue
@@ -162,46 +162,46 @@ def _files(given: _Given, results: Scratch, tell: Callable[[str], None]) -> Iter
             content = file.content
             if real in libraries:
                 tell(real)
-                content = _library(given, libraries[real], file, results)
+                content = _library(pieces, libraries[real], file, results)
             yield replace(file, path=real, content=content)
-    for one in manifest.whole:
-        if one.target in given.code:
-            yield _there(given.code[one.target], one.path, one.target)
+    for entry in manifest.whole:
+        if entry.target in pieces.code:
+            yield _piece_file(pieces.code[entry.target], entry.path, entry.target)
 
 
-def _library(given: _Given, library: SplitLibrary, neutral: WheelFile, results: Scratch) -> ByteSource:
-    kept = given.neutral.get(_moved(library.kept, given))
-    if kept is None:
+def _library(pieces: _MergeInput, library: SplitLibrary, neutral: WheelFile, results: Scratch) -> ByteSource:
+    retained = pieces.neutral.get(_moved(library.kept, pieces))
+    if retained is None:
         raise _changed(library.kept)
-    name = parse_name(given.manifest.wheel)
+    name = parse_name(pieces.manifest.wheel)
     code = {}
     for index, bundle in enumerate(library.bundles):
         for entry in bundle.entries:
-            files = given.code.get(entry.target)
+            files = pieces.code.get(entry.target)
             if files is None:
                 continue
             path = code_path(code_folder(name, entry.target), library.path, index, entry.id)
-            file = _there(files, path, entry.target)
+            file = _piece_file(files, path, entry.target)
             if (row := file.row()).sha256 != entry.sha256 or row.size != entry.size:
                 raise _changed(path)
-            code[index, entry.id] = _kept(file, results)
-    return put_together(library, _kept(neutral, results), _kept(kept, results), code, results)
+            code[index, entry.id] = _stored(file, results)
+    return put_together(library, _stored(neutral, results), _stored(retained, results), code, results)
 
 
-def _moved(path: str, given: _Given) -> str:
-    return given.folder + path.removeprefix(given.manifest.folder)
+def _moved(path: str, pieces: _MergeInput) -> str:
+    return pieces.folder + path.removeprefix(pieces.manifest.folder)
 
 
-def _kept(file: WheelFile, results: Scratch) -> ByteSource:
+def _stored(file: WheelFile, results: Scratch) -> ByteSource:
     part = results.put(file.pieces())
     return results.window(part.offset, part.size)
 
 
-def _there(files: Mapping[str, WheelFile], path: str, target: str) -> WheelFile:
-    found = files.get(path)
-    if found is None:
+def _piece_file(files: Mapping[str, WheelFile], path: str, target: str) -> WheelFile:
+    file = files.get(path)
+    if file is None:
         raise _changed(f"{path}, of the wheel for {target},")
-    return found
+    return file
 
 
 def _as_it_was(manifest: Neutral) -> Callable[[Sequence[RecordRow]], None]:
@@ -212,9 +212,9 @@ def _as_it_was(manifest: Neutral) -> Callable[[Sequence[RecordRow]], None]:
     return approve
 
 
-def _changed(what: str) -> CheckError:
+def _changed(subject: str) -> CheckError:
     return CheckError(
-        f"{what} has changed since the split",
+        f"{subject} has changed since the split",
         cause="one of the pieces is damaged, or was changed",
         next_step="get fresh copies of the pieces, or split the wheel again",
     )

@@ -81,9 +81,9 @@ class Walk:
 
     def _sort(self, file: WheelFile, sorter: Sorter, tell: Callable[[str], None]) -> None:
         head = next(iter(file.pieces()), b"")[:HEAD]
-        told = loose(file.path)
-        if told and len(told.targets) == 1:
-            sorter.give(file, min(told.targets))
+        kernel = loose(file.path)
+        if kernel and len(kernel.targets) == 1:
+            sorter.give(file, min(kernel.targets))
             return
         if not may_hold_code(head):
             check_name(file.path)
@@ -93,14 +93,14 @@ class Walk:
         source = self._originals.window(part.offset, part.size)
         fat = fat_binary(source)
         targets = _targets(fat, sorter.takes_archives) if fat else set()
-        if fat and (left := [*_left(fat, sorter.takes_archives), *fat.unseen]):
-            self.left[file.path] = "; ".join(left)
+        if fat and (reasons := [*_staying_code(fat, sorter.takes_archives), *fat.unseen]):
+            self.left[file.path] = "; ".join(reasons)
         if fat and len(targets) == 1 and (fat.lone or fat.archive or is_bundle(head)):
             sorter.give(file, targets.pop())
         elif not fat or not targets:
             sorter.keep(file)
-        elif why := _reason_to_stay(source, head) or sorter.reason_to_stay(file, fat):
-            self.left[file.path] = why
+        elif reason := _reason_to_stay(source, head) or sorter.reason_to_stay(file, fat):
+            self.left[file.path] = reason
             sorter.keep(file)
         else:
             tell(file.path)
@@ -112,7 +112,7 @@ class Walk:
             f"{self.wheel} has no GPU code that can be split off",
             cause=f"it is {already}" if not self.left else "the code it has cannot be moved out of its files",
             next_step="use it as it is; `rocwheel inspect` shows what it contains",
-            detail="\n".join(f"{one}: {why}" for one, why in self.left.items()),
+            detail="\n".join(f"{path}: {reason}" for path, reason in self.left.items()),
         )
 
     def headers(self) -> Headers:
@@ -132,13 +132,13 @@ def opened(path: Path, out: Path) -> Iterator[Walk]:
 
 def _targets(fat: FatBinary, archives: bool) -> set[str]:
     lone = {fat.lone.target} if fat.lone else set()
-    packed = {one.target for one in fat.archive.code} if archives and fat.archive else set()
+    packed = {code.target for code in fat.archive.code} if archives and fat.archive else set()
     return lone | packed | {entry.target for bundle in fat.bundles for entry in bundle.code}
 
 
-def _left(fat: FatBinary, archives: bool) -> Iterator[str]:
+def _staying_code(fat: FatBinary, archives: bool) -> Iterator[str]:
     """Which code of a file stays there that is none of its bundles."""
-    for section in dict.fromkeys(one.section for one in fat.embedded):
+    for section in dict.fromkeys(embedded.section for embedded in fat.embedded):
         yield f"code embedded in {section}, from where the program loads it itself"
     if fat.archive and not archives:
         yield "a kpack archive: its code is apart from the libraries already"

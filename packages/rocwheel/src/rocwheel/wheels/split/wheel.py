@@ -51,8 +51,8 @@ class _Pieces:
         return ""
 
     def take_apart(self, file: WheelFile, source: ByteSource, fat: FatBinary) -> None:
-        kept = f"{self.walk.folder}/{NAME.removesuffix('.json')}/{len(self.libraries):04}"
-        apart = take_apart(source, fat, file.path, kept, self.walk.results)
+        kept_path = f"{self.walk.folder}/{NAME.removesuffix('.json')}/{len(self.libraries):04}"
+        apart = take_apart(source, fat, file.path, kept_path, self.walk.results)
         assert apart  # it has code
         self.libraries.append(apart.library)
         self.neutral.append(replace(file, content=apart.neutral))
@@ -74,9 +74,9 @@ def split_wheel(
     """
     name = parse_name(path.name)
     with opened(path, out) as walk:
-        found = _Pieces(name, walk)
-        walk.sort(found, tell)
-        targets = sorted({*found.code, *(one.target for one in found.whole)})
+        sorter = _Pieces(name, walk)
+        walk.sort(sorter, tell)
+        targets = sorted({*sorter.code, *(entry.target for entry in sorter.whole)})
         if not targets:
             raise walk.nothing("already neutral")
         manifest = Neutral(
@@ -85,13 +85,13 @@ def split_wheel(
             wheel=path.name,
             folder=walk.folder,
             targets=tuple(targets),
-            libraries=tuple(found.libraries),
-            whole=tuple(found.whole),
+            libraries=tuple(sorter.libraries),
+            whole=tuple(sorter.whole),
         )
-        written = [_write_neutral(out, name, manifest, found.neutral)]
+        written = [_write_neutral(out, name, manifest, sorter.neutral)]
         for target in targets:
             tell(target)
-            written.append(_write_code(out, name, walk, manifest, target, found.code[target]))
+            written.append(_write_code(out, name, walk, manifest, target, sorter.code[target]))
     return Split(pieces=tuple(written), left=walk.left)
 
 
