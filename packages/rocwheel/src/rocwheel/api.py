@@ -47,8 +47,8 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
     from rocwheel.wheels.devicecode.gpu import machines
     from rocwheel.wheels.runs_on import runs_on as judge
 
-    (wanted,) = targets([target(gpu)], machines().values())
-    return judge(Path(path), wanted)
+    (gpu_target,) = targets([target(gpu)], machines().values())
+    return judge(Path(path), gpu_target)
 
 
 def slim(
@@ -62,8 +62,8 @@ def slim(
     from rocwheel.wheels.asked import code_targets
     from rocwheel.wheels.slim import slim as write
 
-    wanted = code_targets([gpu] if isinstance(gpu, str) else gpu)
-    return write(Path(path), wanted, _path(out), allow_missing=allow_missing, epoch=_epoch())
+    targets = code_targets([gpu] if isinstance(gpu, str) else gpu)
+    return write(Path(path), targets, _path(out), allow_missing=allow_missing, epoch=_epoch())
 
 
 def split(wheel: str | Path, out: str | Path, *, kpack: bool = False) -> Split:
@@ -81,7 +81,7 @@ def merge(wheels: Iterable[str | Path], out: str | Path) -> Merged:
     """Write the wheel that pieces of `split` make, for all targets or some, into the folder `out`."""
     from rocwheel.wheels.split.merge import merge_wheels
 
-    return merge_wheels([Path(one) for one in wheels], Path(out))
+    return merge_wheels([Path(wheel) for wheel in wheels], Path(out))
 
 
 def repair(
@@ -109,8 +109,8 @@ def repair(
     from rocwheel.wheels.repair import bundle as write
 
     request = Request(
-        roots=tuple(Path(one) for one in rocm),
-        search=tuple(Path(one) for one in search),
+        roots=tuple(Path(folder) for folder in rocm),
+        search=tuple(Path(folder) for folder in search),
         targets=chosen_targets([gpu] if isinstance(gpu, str) else gpu, lambda text: None),
         exclude=tuple(exclude),
         include=tuple(include),
@@ -146,8 +146,8 @@ def diff(before: str | Path, after: str | Path) -> WheelDifference:
     return compare(Path(before), Path(after))
 
 
-def _path(given: str | Path | None) -> Path | None:
-    return None if given is None else Path(given)
+def _path(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
 
 
 def _epoch() -> int:

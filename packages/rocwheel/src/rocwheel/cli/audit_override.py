@@ -52,23 +52,25 @@ def command(context: click.Context, path: Path, code: str, on: str, llvm: Path |
 
     code, on = known().code_target(code), known().code_target(on)
     report = audit_override(path, code, on, llvm=llvm, tell=_progress if sys.stderr.isatty() else _silent)
-    told = advice(code, on)
+    override = advice(code, on)
     if as_json:
-        print_json(_as_data(report, told))
+        print_json(_as_data(report, override))
     else:
-        _show(report, told)
+        _show(report, override)
     context.exit(0 if report.verdict is AuditVerdict.SAFE else FailureClass.CHECK.exit_code)
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(completed: int, total: int) -> None:
     pass
 
 
-def _progress(done: int, total: int) -> None:
-    click.echo(f"\r{done} of {total} code objects" + ("\n" if done == total else ""), err=True, nl=False)
+def _progress(completed: int, total: int) -> None:
+    click.echo(
+        f"\r{completed} of {total} code objects" + ("\n" if completed == total else ""), err=True, nl=False
+    )
 
 
-def _as_data(report: AuditReport, told: Advice) -> dict[str, Any]:
+def _as_data(report: AuditReport, override: Advice) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
@@ -77,23 +79,23 @@ def _as_data(report: AuditReport, told: Advice) -> dict[str, Any]:
         "verdict": report.verdict,
         "kernels": dict(report.counts),
         "llvm": {"path": str(report.llvm.path), "version": report.llvm.version},
-        "override": asdict(told),
+        "override": asdict(override),
         "unread": list(report.unread),
-        "objects": [asdict(one) for one in report.objects],
+        "objects": [asdict(audited) for audited in report.objects],
     }
 
 
-def _show(report: AuditReport, told: Advice) -> None:
+def _show(report: AuditReport, override: Advice) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import count
     from rocwheel.wheels.audit.judge import AuditVerdict
 
     click.echo(f"code for {report.code} on {report.on}, read with LLVM {report.llvm.version}\n")
-    paths = dict.fromkeys(one.path for one in report.objects)
+    paths = dict.fromkeys(audited.path for audited in report.objects)
     rows = []
     for path in paths:
-        objects = [one for one in report.objects if one.path == path]
-        kernels = [kernel for one in objects for kernel in one.kernels]
+        objects = [audited for audited in report.objects if audited.path == path]
+        kernels = [kernel for audited in objects for kernel in audited.kernels]
         counts = [sum(kernel.verdict is verdict for kernel in kernels) for verdict in AuditVerdict]
         rows.append((path, *(f"{count:,}" for count in (len(objects), *counts))))
     print_table(("file", "code objects", *AuditVerdict), rows, right=(1, 2, 3, 4))
@@ -102,14 +104,16 @@ def _show(report: AuditReport, told: Advice) -> None:
         many = count(number, "kernel")
         click.echo(f"\n{reason.verdict}: {many} ({reason.kind}), such as {name or 'a whole object'}")
         click.echo(f"  {reason.text}")
-    for one in report.unread:
-        click.echo(f"\nnot checked: {one}")
+    for unread in report.unread:
+        click.echo(f"\nnot checked: {unread}")
     click.echo()
-    if told.value and report.code != report.on:
-        click.echo(f"override  {told.variable}={told.value} makes a {report.on} pass for {report.code}")
-    if told.warning or told.tried:
-        tried = f"tried: {', '.join(told.tried)}" if told.tried else ""
-        click.echo(f"reported  {'; '.join(filter(None, (tried, told.warning)))}")
+    if override.value and report.code != report.on:
+        click.echo(
+            f"override  {override.variable}={override.value} makes a {report.on} pass for {report.code}"
+        )
+    if override.warning or override.tried:
+        tried = f"tried: {', '.join(override.tried)}" if override.tried else ""
+        click.echo(f"reported  {'; '.join(filter(None, (tried, override.warning)))}")
     summary = {
         AuditVerdict.SAFE: "every kernel is safe, as far as machine code tells; checked without a GPU",
         AuditVerdict.NOT_SAFE: "some kernels are not safe",

@@ -24,7 +24,7 @@ class Sboms(Protocol):
     def line(self, sbom: dict[str, Any]) -> str:
         """One of these for people."""
 
-    def compared(self, before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
+    def compared(self, old: Path, new: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
         """What the SBOMs of two wheels differ in, as data and as lines; nothing where none can be read."""
 
 
@@ -37,7 +37,7 @@ class _Plain:
     def line(self, sbom: dict[str, Any]) -> str:
         return f"SBOM  {printable(sbom['path'])}"
 
-    def compared(self, before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
+    def compared(self, old: Path, new: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
         return {}, ()
 
 
@@ -47,10 +47,10 @@ class Gpus(Protocol):
     def code_target(self, name: str) -> str:
         """The target with features that a name means."""
 
-    def code_targets(self, asked: Sequence[str]) -> Sequence[str]:
+    def code_targets(self, texts: Sequence[str]) -> Sequence[str]:
         """Those that several mean; `auto` is every GPU of this machine."""
 
-    def chosen_targets(self, asked: Sequence[str], say: Callable[[str], None]) -> tuple[str, ...]:
+    def chosen_targets(self, texts: Sequence[str], say: Callable[[str], None]) -> tuple[str, ...]:
         """Targets without features; `auto` is the strongest GPU of this machine."""
 
 

@@ -54,7 +54,7 @@ def _check(wheels: list[Path], epoch: int | None, as_json: bool) -> None:
             next_step="give the .whl file instead of the folder",
         )
     forms = [(wheel, form_of(wheel, epoch=epoch)) for wheel in wheels]
-    wrong = [f"{wheel.name}: {one}" for wheel, form in forms for one in form.differences]
+    wrong = [f"{wheel.name}: {difference}" for wheel, form in forms for difference in form.differences]
     if as_json:
         print_json(
             [{"wheel": wheel, "normal": not form.differences, **asdict(form)} for wheel, form in forms]
@@ -87,19 +87,19 @@ def _write(wheels: list[Path], out: Path | None, epoch: int | None, fix_record: 
             next_step=f"mkdir {out}",
         )
     time = epoch_from_environment() if epoch is None else epoch
-    made = []
+    normalised = []
     for wheel in wheels:
         say(f"  {wheel.name}")
         target = out or (Path() if wheel.is_dir() else wheel)
-        made.append(normalise(wheel, target, epoch=time, fix_record=fix_record))
+        normalised.append(normalise(wheel, target, epoch=time, fix_record=fix_record))
     if as_json:
-        print_json([asdict(one) for one in made])
+        print_json([asdict(wheel) for wheel in normalised])
         return
     print_table(
         ("wheel", "bytes", "sha256", ""),
         [
-            (str(one.path), f"{one.size:,}", one.sha256, "" if one.changed else "already canonical")
-            for one in made
+            (str(wheel.path), f"{wheel.size:,}", wheel.sha256, "" if wheel.changed else "already canonical")
+            for wheel in normalised
         ],
         right=(1,),
     )

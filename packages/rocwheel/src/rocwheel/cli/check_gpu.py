@@ -61,36 +61,39 @@ def command(
     from rocwheel.wheels.runs_on import RunsOn, runs_together, worst
 
     (target,) = targets([known().code_target(gpu)], machines().values())
-    found = dict(zip(paths, runs_together(paths, target), strict=True))
-    every = [one for each in found.values() for one in each.judged]
+    by_path = dict(zip(paths, runs_together(paths, target), strict=True))
+    every = [judgement for verdicts in by_path.values() for judgement in verdicts.judged]
     verdict = worst(every)
     runs = verdict.runs or (with_override and verdict is RunsOn.OVERRIDE)
     if as_json:
-        judged = {str(path): [asdict(one) for one in each.judged] for path, each in found.items()}
+        judged = {
+            str(path): [asdict(judgement) for judgement in verdicts.judged]
+            for path, verdicts in by_path.items()
+        }
         print_json({"gpu": str(target), "runs": runs, "verdict": verdict, "judged": judged})
     else:
-        for path, each in found.items():
+        for path, verdicts in by_path.items():
             if len(paths) > 1:
                 click.echo(click.style(str(path), bold=True))
-            for one in each.judged:
-                unsure = one.verdict in (RunsOn.OVERRIDE, RunsOn.RUNTIME, RunsOn.UNKNOWN)
-                colour = "green" if one.verdict.runs else "yellow" if unsure else "red"
-                click.echo(f"{click.style(f'{one.verdict}', fg=colour, bold=True)}  {one.path}")
-                click.echo(f"  {one.reason}")
-            if each.archives and not each.judged:
+            for judgement in verdicts.judged:
+                unsure = judgement.verdict in (RunsOn.OVERRIDE, RunsOn.RUNTIME, RunsOn.UNKNOWN)
+                colour = "green" if judgement.verdict.runs else "yellow" if unsure else "red"
+                click.echo(f"{click.style(f'{judgement.verdict}', fg=colour, bold=True)}  {judgement.path}")
+                click.echo(f"  {judgement.reason}")
+            if verdicts.archives and not verdicts.judged:
                 lent = "a kpack archive, whose library was judged with it"
-                several = f"{each.archives:,} kpack archives, whose libraries were judged with them"
-                click.echo(f"{path.name} holds {lent if each.archives == 1 else several}")
-            elif not each.judged:
+                several = f"{verdicts.archives:,} kpack archives, whose libraries were judged with them"
+                click.echo(f"{path.name} holds {lent if verdicts.archives == 1 else several}")
+            elif not verdicts.judged:
                 click.echo(f"{path.name} holds no GPU code, and nothing in it needs ROCm's runtime")
         if len(every) > 1:
             click.echo(f"\n{target}: {_summary(verdict)}")
     fails = {RunsOn.NO} if with_override else {RunsOn.NO, RunsOn.OVERRIDE}
-    if fails & {one.verdict for one in every}:
+    if fails & {judgement.verdict for judgement in every}:
         context.exit(CheckError.failure.exit_code)
     if verdict is RunsOn.UNKNOWN:
         context.exit(CANNOT_TELL)
-    if RunsOn.RUNTIME in {one.verdict for one in every}:
+    if RunsOn.RUNTIME in {judgement.verdict for judgement in every}:
         context.exit(RUNTIME_ONLY)
 
 

@@ -27,15 +27,17 @@ def completions(gpus: Iterable[GpuNames], incomplete: str) -> list[CompletionIte
     """
     from click.shell_completion import CompletionItem
 
-    known = tuple(gpus)
-    found = {one.target: ", ".join(one.products) for one in known} | {"auto": "the GPU of this machine"}
+    gpu_names = tuple(gpus)
+    descriptions = {gpu.target: ", ".join(gpu.products) for gpu in gpu_names} | {
+        "auto": "the GPU of this machine"
+    }
     if incomplete:
-        for one in known:
-            for name in one.names:
+        for gpu in gpu_names:
+            for name in gpu.names:
                 joined = name.replace(" ", "-")
-                found.setdefault(joined.lower() if incomplete.islower() else joined, one.target)
+                descriptions.setdefault(joined.lower() if incomplete.islower() else joined, gpu.target)
     return [
-        CompletionItem(name, help=told)
-        for name, told in found.items()
+        CompletionItem(name, help=description)
+        for name, description in descriptions.items()
         if name.lower().startswith(incomplete.lower())
     ]

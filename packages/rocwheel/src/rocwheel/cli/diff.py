@@ -29,17 +29,17 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     from rocwheel.wheels.diff.text import lines, summary
     from rocwheel.wheels.diff.wheels import diff
 
-    found = diff(before, after)
+    difference = diff(before, after)
     # an SBOM that differs is told by what it tells of, not only as a file
-    differ = any("/sboms/" in one.path for one in found.files)
-    bills, told = sboms().compared(before, after, every) if differ else ({}, ())
+    differ = any("/sboms/" in file.path for file in difference.files)
+    bills, sbom_lines = sboms().compared(before, after, every) if differ else ({}, ())
     if as_json:
         sbom = {"sbom": bills} if bills else {}
-        print_json({"same": found.same, "summary": summary(found), **asdict(found), **sbom})
+        print_json({"same": difference.same, "summary": summary(difference), **asdict(difference), **sbom})
     else:
-        click.echo(click.style(summary(found), bold=True))
-        for line in lines(found, every=every):
+        click.echo(click.style(summary(difference), bold=True))
+        for line in lines(difference, every=every):
             click.echo(line)
-        for line in told:
+        for line in sbom_lines:
             click.echo(f"  SBOM: {line}")
-    raise SystemExit(0 if found.same else 1)
+    raise SystemExit(0 if difference.same else 1)

@@ -25,15 +25,15 @@ def as_data(findings: Sequence[LintFinding]) -> list[dict[str, Any]]:
     """Findings for --json."""
     from dataclasses import asdict
 
-    return [asdict(one) for one in findings]
+    return [asdict(finding) for finding in findings]
 
 
 def print_findings(findings: Sequence[LintFinding]) -> None:
     """Each finding: how bad, in which file, what, what to do."""
-    for one in findings:
-        grade = click.style(f"{one.grade:<8}", fg=_COLOURS[one.grade], bold=True)
-        click.echo(f"{grade}{one.kind}: {f'{one.path}: ' if one.path else ''}{one.what}")
-        if one.next_step:
-            click.echo(f"{'':8}{click.style('next', bold=True)}  {one.next_step}")
+    for finding in findings:
+        grade = click.style(f"{finding.grade:<8}", fg=_COLOURS[finding.grade], bold=True)
+        click.echo(f"{grade}{finding.kind}: {f'{finding.path}: ' if finding.path else ''}{finding.what}")
+        if finding.next_step:
+            click.echo(f"{'':8}{click.style('next', bold=True)}  {finding.next_step}")
     if not findings:
         click.echo("no problems with libraries, search paths, tags or RECORD; no leftovers of the build")

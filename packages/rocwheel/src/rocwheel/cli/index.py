@@ -45,17 +45,17 @@ def build(folder: Path, out: Path | None, everything: bool, as_json: bool) -> No
     from rocbase.units import count
     from rocwheel.wheels.index.write import write
 
-    look, done = write(folder, out or folder, everything=everything, progress=_counter("read"))
+    look, written = write(folder, out or folder, everything=everything, progress=_counter("read"))
     listed = sum(map(len, look.projects.values()))
     if as_json:
         problems = [asdict(problem) for problem in look.problems]
-        print_json({"read": look.read, "listed": listed, "problems": problems, "written": asdict(done)})
+        print_json({"read": look.read, "listed": listed, "problems": problems, "written": asdict(written)})
     else:
         click.echo(
-            f"{count(listed, 'wheel')} listed, {look.read:,} read; {count(done.pages, 'page')} written, "
-            f"{count(done.wheels, 'wheel')} copied, {count(done.removed, 'file')} removed"
+            f"{count(listed, 'wheel')} listed, {look.read:,} read; {count(written.pages, 'page')} written, "
+            f"{count(written.wheels, 'wheel')} copied, {count(written.removed, 'file')} removed"
         )
-        click.echo(f"views: simple{''.join(f', {view}/simple' for view in done.views)}")
+        click.echo(f"views: simple{''.join(f', {view}/simple' for view in written.views)}")
     _tell(look.problems)
 
 
@@ -88,42 +88,47 @@ def list_(folder: Path, gpu: str, as_json: bool) -> None:
 
     target = known().code_target(gpu) if gpu else ""
     marker = Marker.load(folder / PAGES / MARKER)
-    found = look(folder, marker.wheels if marker else (), _counter("read"))
-    wheels = [one for project in found.projects.values() for one in project]
-    listed = [one for one in wheels if not target or is_for(one.wheel.targets, target)]
+    snapshot = look(folder, marker.wheels if marker else (), _counter("read"))
+    wheels = [entry for project in snapshot.projects.values() for entry in project]
+    listed = [entry for entry in wheels if not target or is_for(entry.wheel.targets, target)]
     if as_json:
         rows = [
-            one.wheel.seen._asdict()
+            entry.wheel.seen._asdict()
             | {
-                "project": one.wheel.project,
-                "version": one.wheel.version,
-                "requires_python": one.wheel.requires_python,
-                "sha256": one.wheel.sha256,
-                "targets": one.wheel.targets,
-                "yanked": one.yanked,
+                "project": entry.wheel.project,
+                "version": entry.wheel.version,
+                "requires_python": entry.wheel.requires_python,
+                "sha256": entry.wheel.sha256,
+                "targets": entry.wheel.targets,
+                "yanked": entry.yanked,
             }
-            for one in listed
+            for entry in listed
         ]
         print_json(
-            {"wheels": rows, "left_out": [{"path": one.path, "what": one.what} for one in found.problems]}
+            {
+                "wheels": rows,
+                "left_out": [{"path": problem.path, "what": problem.what} for problem in snapshot.problems],
+            }
         )
     else:
         print_table(
             ("project", "version", "listed for", "size", "yanked", "file"),
             [
                 (
-                    one.wheel.project,
-                    one.wheel.version,
-                    "every GPU" if one.wheel.targets is None else " ".join(one.wheel.targets) or "not known",
-                    size(one.wheel.seen.size),
-                    "" if one.yanked is None else one.yanked or "yes",
-                    one.wheel.seen.path,
+                    entry.wheel.project,
+                    entry.wheel.version,
+                    "every GPU"
+                    if entry.wheel.targets is None
+                    else " ".join(entry.wheel.targets) or "not known",
+                    size(entry.wheel.seen.size),
+                    "" if entry.yanked is None else entry.yanked or "yes",
+                    entry.wheel.seen.path,
                 )
-                for one in listed
+                for entry in listed
             ],
             right=(3,),
         )
-    _tell(found.problems)
+    _tell(snapshot.problems)
 
 
 @command.command("check")
@@ -142,14 +147,14 @@ def check(folder: Path, quick: bool, as_json: bool) -> None:
     from rocbase.units import count
     from rocwheel.wheels.index.check import check as find_faults
 
-    found = find_faults(folder, hashes=not quick)
+    faults = find_faults(folder, hashes=not quick)
     if as_json:
-        print_json([{"place": one.place, "what": one.what} for one in found])
+        print_json([{"place": fault.place, "what": fault.what} for fault in faults])
     else:
-        for one in found:
-            click.echo(f"{click.style('wrong', fg='red')}  {one.place}: {one.what}")
-        click.echo(f"{count(len(found), 'problem')} found" if found else "no problems found")
-    if found:
+        for fault in faults:
+            click.echo(f"{click.style('wrong', fg='red')}  {fault.place}: {fault.what}")
+        click.echo(f"{count(len(faults), 'problem')} found" if faults else "no problems found")
+    if faults:
         raise SystemExit(CheckError.failure.exit_code)
 
 
@@ -172,15 +177,15 @@ def yank(name: str, version: str, reason: str, undo: bool, folder: Path) -> None
     click.echo(f"to update the pages: rocwheel index build {folder}", err=True)
 
 
-def _counter(what: str) -> Callable[[int, int], None]:
+def _counter(label: str) -> Callable[[int, int], None]:
     """Progress on a terminal, nothing elsewhere."""
     import sys
 
     if not sys.stderr.isatty():
-        return lambda done, of: None
+        return lambda completed, total: None
 
-    def tell(done: int, of: int) -> None:
-        click.echo(f"\r{what}: {done:,} of {of:,}", err=True, nl=done == of)
+    def tell(completed: int, total: int) -> None:
+        click.echo(f"\r{label}: {completed:,} of {total:,}", err=True, nl=completed == total)
 
     return tell
 
@@ -189,7 +194,7 @@ def _tell(problems: Sequence[Problem]) -> None:
     """Say what was left out; ends the command with 12 where anything was."""
     from rocbase.errors import CheckError
 
-    for one in problems:
-        click.echo(f"{click.style('left out', fg='red')}  {one.path}: {one.what}", err=True)
+    for problem in problems:
+        click.echo(f"{click.style('left out', fg='red')}  {problem.path}: {problem.what}", err=True)
     if problems:
         raise SystemExit(CheckError.failure.exit_code)

@@ -54,7 +54,7 @@ def command(
     error, the exit code is 12.
     """
     if len(paths) > 1:
-        _together(paths, targets, as_json, other=venv or kernels or resources or judge)
+        _together(paths, targets, as_json, conflicting=venv or kernels or resources or judge)
         return
     (path,) = paths
     if kernels:
@@ -65,20 +65,20 @@ def command(
         return
     from rocwheel.cli.caller import sboms
 
-    found = _inspected(path, venv, heads=targets)
+    inspection = _inspected(path, venv, heads=targets)
     findings = _judged(path) if judge else []
     if as_json:
-        _print_json(found, findings if judge else None, sboms().sboms(path))
+        _print_json(inspection, findings if judge else None, sboms().sboms(path))
     else:
-        _tell(found)
-        for one in sboms().sboms(path):
-            click.echo(sboms().line(one))
+        _tell(inspection)
+        for sbom in sboms().sboms(path):
+            click.echo(sboms().line(sbom))
         if judge:
             from rocwheel.cli.findings import print_findings
 
             click.echo()
             print_findings(findings)
-    if any(one.grade == "error" for one in findings):
+    if any(finding.grade == "error" for finding in findings):
         from rocbase.errors import CheckError
 
         context.exit(CheckError.failure.exit_code)
@@ -94,25 +94,27 @@ def _inspected(path: Path, venv: bool, *, heads: bool) -> Inspection:
     return inspect(path, heads=heads)
 
 
-def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, other: object) -> None:
-    if other:
+def _together(paths: tuple[Path, ...], heads: bool, as_json: bool, conflicting: object) -> None:
+    if conflicting:
         raise click.UsageError("of several PATHS only the code is listed: --targets and --json go with them")
     from rocbase.cli.tell import print_json
     from rocwheel.wheels.inspection import inspect_together
 
-    found = inspect_together(paths, heads=heads)
+    inspection = inspect_together(paths, heads=heads)
     if as_json:
-        print_json(found.as_dict())
+        print_json(inspection.as_dict())
     else:
-        _tell(found)
+        _tell(inspection)
 
 
-def _print_json(found: Inspection, findings: list[LintFinding] | None, bills: list[dict[str, Any]]) -> None:
+def _print_json(
+    inspection: Inspection, findings: list[LintFinding] | None, bills: list[dict[str, Any]]
+) -> None:
     from rocbase.cli.tell import print_json
     from rocwheel.cli.findings import as_data
 
-    told = found.as_dict() | {"sboms": bills}
-    print_json(told | ({} if findings is None else {"findings": as_data(findings)}))
+    document = inspection.as_dict() | {"sboms": bills}
+    print_json(document | ({} if findings is None else {"findings": as_data(findings)}))
 
 
 def _judged(path: Path) -> list[LintFinding]:
@@ -121,15 +123,15 @@ def _judged(path: Path) -> list[LintFinding]:
     return judged(path)
 
 
-def _tell(found: Inspection) -> None:
+def _tell(inspection: Inspection) -> None:
     from rocbase.cli.tell import print_table
     from rocwheel.cli.listing import listing
 
-    for one in listing(found):
-        if isinstance(one, str):
-            click.echo(one)
+    for part in listing(inspection):
+        if isinstance(part, str):
+            click.echo(part)
         else:
-            print_table(one.header, one.rows, right=one.right)
+            print_table(part.header, part.rows, right=part.right)
 
 
 def _kernels(path: Path, as_json: bool) -> None:
@@ -140,19 +142,19 @@ def _kernels(path: Path, as_json: bool) -> None:
     from rocwheel.wheels.inspection import kernels_of
 
     unseen = Unseen()
-    found = [(one, kernel) for one, kernels in kernels_of(path, unseen) for kernel in kernels]
+    rows = [(code, kernel) for code, kernels in kernels_of(path, unseen) for kernel in kernels]
     _tell_unseen(unseen)
     if as_json:
         print_json(
             [
                 {
-                    "path": one.path,
-                    "index": one.index,
-                    "target": one.target_id,
-                    "abi": one.abi,
+                    "path": code.path,
+                    "index": code.index,
+                    "target": code.target_id,
+                    "abi": code.abi,
                     **asdict(kernel),
                 }
-                for one, kernel in found
+                for code, kernel in rows
             ]
         )
         return
@@ -160,9 +162,9 @@ def _kernels(path: Path, as_json: bool) -> None:
         ("file", "target", "version", "VGPR", "AGPR", "SGPR", "LDS", "scratch", "wave", "kernel"),
         [
             (
-                one.path,
-                one.target_id,
-                str(one.abi),
+                code.path,
+                code.target_id,
+                str(code.abi),
                 str(kernel.vgprs),
                 str(kernel.agprs),
                 str(kernel.sgprs),
@@ -171,7 +173,7 @@ def _kernels(path: Path, as_json: bool) -> None:
                 str(kernel.wave),
                 kernel.name,
             )
-            for one, kernel in found
+            for code, kernel in rows
         ],
         right=(2, 3, 4, 5, 6, 7, 8),
     )
@@ -179,8 +181,8 @@ def _kernels(path: Path, as_json: bool) -> None:
 
 def _tell_unseen(unseen: Unseen) -> None:
     """Say of which code no kernels are shown."""
-    for one in unseen.reasons:
-        click.echo(f"not shown: {one}", err=True)
+    for reason in unseen.reasons:
+        click.echo(f"not shown: {reason}", err=True)
 
 
 def _resources(path: Path, as_json: bool) -> None:
@@ -191,19 +193,19 @@ def _resources(path: Path, as_json: bool) -> None:
     from rocwheel.wheels.devicecode.code_objects import Unseen
 
     unseen = Unseen()
-    found = resources(path, unseen)
+    usages = resources(path, unseen)
     _tell_unseen(unseen)
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(usage) for usage in usages])
         return
-    if not found:
+    if not usages:
         click.echo(f"no kernels {'that can be read ' if unseen.reasons else ''}in {path}")
-    for number, one in enumerate(found):
+    for number, usage in enumerate(usages):
         click.echo("" if number else None, nl=bool(number))
-        spill = f"{one.spilling:,} move registers to memory, {one.scratch:,} use scratch"
-        click.echo(f"{one.target}: {count(one.kernels, 'kernel')}; {spill}")
-        if not one.known:
-            click.echo(f"  nothing is known of the limits of {one.target}")
+        spill = f"{usage.spilling:,} move registers to memory, {usage.scratch:,} use scratch"
+        click.echo(f"{usage.target}: {count(usage.kernels, 'kernel')}; {spill}")
+        if not usage.known:
+            click.echo(f"  nothing is known of the limits of {usage.target}")
             continue
         print_table(
             ("resource", "of", "median", "most", "there is", "kernel with the most"),
@@ -216,11 +218,11 @@ def _resources(path: Path, as_json: bool) -> None:
                     f"{use.limit:,}",
                     use.kernel if len(use.kernel) <= LONGEST_NAME else f"{use.kernel[: LONGEST_NAME - 3]}...",
                 )
-                for use in one.uses
+                for use in usage.uses
             ],
             right=(2, 3, 4),
         )
-        for text in one.excesses[:MOST_SHOWN]:
+        for text in usage.excesses[:MOST_SHOWN]:
             click.echo(f"  too much: {text}")
-        if len(one.excesses) > MOST_SHOWN:
-            click.echo(f"  and {len(one.excesses) - MOST_SHOWN:,} more; --json shows all")
+        if len(usage.excesses) > MOST_SHOWN:
+            click.echo(f"  and {len(usage.excesses) - MOST_SHOWN:,} more; --json shows all")

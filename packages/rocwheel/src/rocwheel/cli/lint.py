@@ -67,7 +67,7 @@ def command(
         _print_json(linted, chosen, strict)
     else:
         _tell(linted)
-    if any(one.failing(strict) for one in linted):
+    if any(file.failing(strict) for file in linted):
         context.exit(CheckError.failure.exit_code)
 
 
@@ -88,10 +88,10 @@ def _write(
 def _tell(linted: list[Linted]) -> None:
     from rocwheel.cli.findings import print_findings
 
-    for number, one in enumerate(linted):
+    for number, file in enumerate(linted):
         if len(linted) > 1:
-            click.echo(click.style(f"{'' if number == 0 else chr(10)}{one.path}", bold=True))
-        print_findings(one.findings)
+            click.echo(click.style(f"{'' if number == 0 else chr(10)}{file.path}", bold=True))
+        print_findings(file.findings)
 
 
 def _print_json(linted: list[Linted], profile: str, strict: bool) -> None:
@@ -99,8 +99,8 @@ def _print_json(linted: list[Linted], profile: str, strict: bool) -> None:
     from rocwheel.cli.findings import as_data
 
     files = [
-        {"path": str(one.path), "passes": not one.failing(strict), "findings": as_data(one.findings)}
-        for one in linted
+        {"path": str(file.path), "passes": not file.failing(strict), "findings": as_data(file.findings)}
+        for file in linted
     ]
     print_json({"profile": profile, "strict": strict, "files": files})
 
@@ -109,12 +109,12 @@ def _print_rules(profile: Profile, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocwheel.wheels.lint.rules import rules_of
 
-    found = rules_of(profile)
+    rules = rules_of(profile)
     if as_json:
-        print_json([{"id": one.id, "why": one.why, "source": one.source} for one in found])
+        print_json([{"id": rule.id, "why": rule.why, "source": rule.source} for rule in rules])
         return
-    for number, one in enumerate(found):
-        click.echo(click.style(f"{'' if number == 0 else chr(10)}{one.id}", bold=True))
-        click.echo(f"  {one.why}")
-        for source in one.source:
+    for number, rule in enumerate(rules):
+        click.echo(click.style(f"{'' if number == 0 else chr(10)}{rule.id}", bold=True))
+        click.echo(f"  {rule.why}")
+        for source in rule.source:
             click.echo(f"  source: {source}")

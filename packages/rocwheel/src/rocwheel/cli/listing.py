@@ -20,95 +20,114 @@ class AlignedTable(NamedTuple):
     right: Sequence[int]
 
 
-def listing(found: Inspection) -> Iterator[str | AlignedTable]:
+def listing(inspection: Inspection) -> Iterator[str | AlignedTable]:
     """Lines of text and tables, in their order."""
-    if found.loose:
+    if inspection.loose:
         yield AlignedTable(
             ("folder", "files of", "target", "files", "bytes"),
-            [(one.folder, one.kind, one.target, f"{one.count:,}", f"{one.size:,}") for one in found.loose],
+            [
+                (loose.folder, loose.kind, loose.target, f"{loose.count:,}", f"{loose.size:,}")
+                for loose in inspection.loose
+            ],
             (3, 4),
         )
         yield ""
-    if not found.libraries:
-        yield f"no {'other ' if found.loose else ''}GPU code in {found.path}"
-        yield from (f"{one.path}: {one.reason}" for one in found.without_code)
+    if not inspection.libraries:
+        yield f"no {'other ' if inspection.loose else ''}GPU code in {inspection.path}"
+        yield from (f"{file.path}: {file.reason}" for file in inspection.without_code)
         return
-    rows = [row for library in found.libraries if library.kind != "code object" for row in _rows(library)]
-    rows += _lone(found)
+    rows = [
+        row for library in inspection.libraries if library.kind != "code object" for row in _rows(library)
+    ]
+    rows += _lone(inspection)
     yield AlignedTable(("file", "target", "code objects", "bytes", ""), rows, (2, 3))
-    if len(found.libraries) > 1:
+    if len(inspection.libraries) > 1:
         yield ""
-        total = [("all files", *_cells(one)) for one in found.totals]
+        total = [("all files", *_cells(target)) for target in inspection.totals]
         yield AlignedTable(("", "target", "code objects", "bytes", ""), total, (2, 3))
 
 
 def _rows(library: GpuLibrary) -> list[tuple[str, ...]]:
     owner = f" ({library.distribution})" if library.distribution else ""
     head = (f"{library.path}{owner}", "", "", f"{library.size:,}", _form(library))
-    notes = [("", "", "", "", f"cannot be read: {why}") for why in library.unread]
-    return [head, *(("", *_cells(one)) for one in library.targets), *notes]
+    notes = [("", "", "", "", f"cannot be read: {reason}") for reason in library.unread]
+    return [head, *(("", *_cells(target)) for target in library.targets), *notes]
 
 
-def _lone(found: Inspection) -> list[tuple[str, ...]]:
+def _lone(inspection: Inspection) -> list[tuple[str, ...]]:
     """Files that are one code object each, counted by folder, ending and target."""
     rows: list[tuple[str, ...]] = []
-    for name, code in _grouped(found).items():
+    for name, code in _grouped(inspection).items():
         alone = len(code) == 1
-        told = "a code object" if alone else f"{len(code):,} files, a code object each"
-        rows.append((code[0].path if alone else name, "", "", f"{sum(one.size for one in code):,}", told))
-        rows += [("", *_cells(one)) for one in by_target(code)]
+        label = "a code object" if alone else f"{len(code):,} files, a code object each"
+        rows.append(
+            (
+                code[0].path if alone else name,
+                "",
+                "",
+                f"{sum(piece.size for piece in code):,}",
+                label,
+            )
+        )
+        rows += [("", *_cells(target)) for target in by_target(code)]
     return rows
 
 
-def _grouped(found: Inspection) -> Mapping[str, Sequence[CodeObject]]:
+def _grouped(inspection: Inspection) -> Mapping[str, Sequence[CodeObject]]:
     """Code objects that are files, by folder and ending; where folders have one each, by the folder above."""
-    owners = {one.path: one.distribution for one in found.libraries if one.kind == "code object"}
-    code = [one for library in found.libraries if library.kind == "code object" for one in library.code]
+    owners = {
+        library.path: library.distribution
+        for library in inspection.libraries
+        if library.kind == "code object"
+    }
+    code = [
+        piece for library in inspection.libraries if library.kind == "code object" for piece in library.code
+    ]
 
-    def name(one: CodeObject, levels: int) -> str:
-        path = PurePosixPath(one.path)
-        owner = f" ({owners[one.path]})" if owners[one.path] else ""
+    def name(piece: CodeObject, levels: int) -> str:
+        path = PurePosixPath(piece.path)
+        owner = f" ({owners[piece.path]})" if owners[piece.path] else ""
         stars = ["*"] * levels
         return f"{PurePosixPath(*path.parts[: -levels - 1], *stars, '*' + path.suffix)}{owner}"
 
-    in_folder = Counter(name(one, 0) for one in code)
-    alone = [one for one in code if "/" in one.path and in_folder[name(one, 0)] == 1]
-    above = Counter(name(one, 1) for one in alone)
-    told = {one.path for one in alone if above[name(one, 1)] > 1}
+    in_folder = Counter(name(piece, 0) for piece in code)
+    alone = [piece for piece in code if "/" in piece.path and in_folder[name(piece, 0)] == 1]
+    above = Counter(name(piece, 1) for piece in alone)
+    collapsed = {piece.path for piece in alone if above[name(piece, 1)] > 1}
     groups: dict[str, list[CodeObject]] = {}
-    for one in code:
-        groups.setdefault(name(one, int(one.path in told)), []).append(one)
+    for piece in code:
+        groups.setdefault(name(piece, int(piece.path in collapsed)), []).append(piece)
     return groups
 
 
-def _cells(one: TargetCode) -> tuple[str, str, str, str]:
-    covers = f"covers {', '.join(one.covers)}" if one.covers else ""
-    return one.target_id, f"{one.count:,}", f"{one.size:,}", covers
+def _cells(target: TargetCode) -> tuple[str, str, str, str]:
+    covers = f"covers {', '.join(target.covers)}" if target.covers else ""
+    return target.target_id, f"{target.count:,}", f"{target.size:,}", covers
 
 
 def _form(library: GpuLibrary) -> str:
-    told = []
+    notes = []
     for form in library.bundles:
         bundles = count(form.count, "bundle")
         if form.compression:
-            told.append(
+            notes.append(
                 f"{bundles}, {form.compression} (CCOB {form.version}): "
                 f"{form.size:,} bytes for {form.unpacked_size:,}"
             )
         else:
-            told.append(bundles)
+            notes.append(bundles)
     for embedded in library.embedded:
         parts = [count(embedded.bundles, "bundle")] if embedded.bundles else []
         parts += [count(embedded.code_objects, "code object")] if embedded.code_objects else []
-        told.append(f"embedded in {embedded.section}: {', '.join(parts)}")
+        notes.append(f"embedded in {embedded.section}: {', '.join(parts)}")
     if library.kind == "kpack archive":
-        told.append("a kpack archive")
+        notes.append("a kpack archive")
     if (elsewhere := library.kpacked) is not None:
-        there = f"here for {', '.join(elsewhere.targets)}" if elsewhere.targets else "here for no target"
-        told.append(
+        present = f"here for {', '.join(elsewhere.targets)}" if elsewhere.targets else "here for no target"
+        notes.append(
             f"code in kpack archives {', '.join(elsewhere.search)}: "
-            f"{there if elsewhere.archives else 'not here'}"
+            f"{present if elsewhere.archives else 'not here'}"
         )
     if library.unreached:
-        told.append(f"{library.unreached:,} not reached by any wrapper")
-    return "; ".join(told)
+        notes.append(f"{library.unreached:,} not reached by any wrapper")
+    return "; ".join(notes)

@@ -32,10 +32,10 @@ def command(wheels: tuple[Path, ...], out: Path, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocwheel.wheels.split.merge import merge_wheels
 
-    found = merge_wheels(wheels, out, tell=lambda name: say(f"  {name}"))
+    merged = merge_wheels(wheels, out, tell=lambda name: say(f"  {name}"))
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(merged))
         return
-    click.echo(f"{found.path}   {found.size:,} bytes, for {', '.join(found.targets)}")
-    if found.exact:
+    click.echo(f"{merged.path}   {merged.size:,} bytes, for {', '.join(merged.targets)}")
+    if merged.exact:
         click.echo("byte for byte the wheel that was split, in canonical form")

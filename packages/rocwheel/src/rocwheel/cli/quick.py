@@ -18,11 +18,11 @@ def answered(words: Sequence[str]) -> bool:
     Raises what reading the file raises.
     """
     heads = "--targets" in words
-    rest = [one for one in words if one != "--targets"]
-    if len(rest) != 2 or len(words) > 3 or rest[0] != "inspect" or os.name != "posix":
+    arguments = [word for word in words if word != "--targets"]
+    if len(arguments) != 2 or len(words) > 3 or arguments[0] != "inspect" or os.name != "posix":
         return False
-    path = Path(rest[1])
-    if rest[1].startswith("-") or not os.access(path, os.R_OK):
+    path = Path(arguments[1])
+    if arguments[1].startswith("-") or not os.access(path, os.R_OK):
         return False
 
     if paths(path):
@@ -36,14 +36,14 @@ def _print(path: Path, heads: bool) -> bool:
     from rocwheel.wheels.inspection import inspect
 
     bold = sys.stdout.isatty() and colours()
-    told: list[str] = []
-    for one in listing(inspect(path, heads=heads)):
-        if isinstance(one, str):
-            told.append(one)
+    rendered: list[str] = []
+    for part in listing(inspect(path, heads=heads)):
+        if isinstance(part, str):
+            rendered.append(part)
             continue
-        head, *others = lines(one.header, one.rows, one.right)
-        told += [f"{_BOLD}{head}{_PLAIN}" if bold else head, *others]
-    text = "".join(f"{one}\n" for one in told)
+        head, *rows = lines(part.header, part.rows, part.right)
+        rendered += [f"{_BOLD}{head}{_PLAIN}" if bold else head, *rows]
+    text = "".join(f"{line}\n" for line in rendered)
     try:
         text.encode(sys.stdout.encoding)
     except UnicodeError:
@@ -62,7 +62,9 @@ def paths(wheel: Path) -> list[str]:
     from rocwheel.wheels.zips import zip_members
 
     try:
-        return [one.path for one in zip_members(FileSource(wheel)) if ".dist-info/sboms/" in one.path]
+        return [
+            member.path for member in zip_members(FileSource(wheel)) if ".dist-info/sboms/" in member.path
+        ]
     except ExplainedError:
         # no whole wheel: what is wrong with it is told by who judges it
         return []

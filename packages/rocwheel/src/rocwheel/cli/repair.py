@@ -98,13 +98,15 @@ def command(
         return
     if programs and not watch:
         raise click.UsageError("--run needs --trace.")
-    made = bundle(wheel, request, out, epoch=epoch_from_environment())
-    traced = check_traced(made, request, programs) if watch else None
+    repaired = bundle(wheel, request, out, epoch=epoch_from_environment())
+    traced = check_traced(repaired, request, programs) if watch else None
     if as_json:
-        seen = asdict(traced) if traced is not None else None
-        print_json({"wheel": made.path, "size": made.size, "plan": _as_data(made.plan), "trace": seen})
+        trace = asdict(traced) if traced is not None else None
+        print_json(
+            {"wheel": repaired.path, "size": repaired.size, "plan": _as_data(repaired.plan), "trace": trace}
+        )
         return
-    _tell(made.plan)
+    _tell(repaired.plan)
     if traced is not None:
         files = (
             f", {len(traced.read):,} of its files opened"
@@ -112,9 +114,9 @@ def command(
             else "; strace is not installed, so opened files were not checked"
         )
         click.echo(f"traced: {len(traced.loaded)} of its libraries loaded{files}; nothing from outside")
-        for name, who in traced.absent:
-            click.echo(f"{who} looked for {name}, which ROCm does not have")
-    click.echo(f"\n{made.path}  {made.size:,} bytes")
+        for name, library in traced.absent:
+            click.echo(f"{library} looked for {name}, which ROCm does not have")
+    click.echo(f"\n{repaired.path}  {repaired.size:,} bytes")
 
 
 def _as_data(plan: Plan) -> dict[str, object]:
@@ -133,12 +135,12 @@ def _tell(plan: Plan) -> None:
         ("bundled", "bytes", "from", "for"),
         [
             (
-                " = ".join((one.name, *aliases.get(one.name, ()))),
-                f"{one.size:,}",
-                str(one.source),
-                ", ".join(one.wanted_by[:3]) + (" ..." if len(one.wanted_by) > 3 else ""),
+                " = ".join((bundled.name, *aliases.get(bundled.name, ()))),
+                f"{bundled.size:,}",
+                str(bundled.source),
+                ", ".join(bundled.wanted_by[:3]) + (" ..." if len(bundled.wanted_by) > 3 else ""),
             )
-            for one in plan.libraries
+            for bundled in plan.libraries
         ],
         right=(1,),
     )
@@ -148,20 +150,25 @@ def _tell(plan: Plan) -> None:
     for library, sizes in by_library.items():
         click.echo(f"{library} reads {len(sizes):,} files, {sum(sizes):,} bytes")
     if plan.dropped:
-        left = ", ".join(f"{target} {size:,}" for target, size in plan.dropped.items())
-        click.echo(f"left out, bytes of other targets: {left}")
-    for name, why in plan.kept_out.items():
-        click.echo(f"not bundled: {name}: {why}")
-    for one in plan.without:
-        click.echo(f"goes without {one.name} (for {', '.join(one.wanted_by)}): {one.why}")
-    for one in plan.named:
-        click.echo(f"perhaps opened by {', '.join(one.wanted_by)}: {one.name} (--include bundles it)")
-    for one in plan.missing:
-        why = f": {one.why}" if one.why else ""
+        omitted = ", ".join(f"{target} {size:,}" for target, size in plan.dropped.items())
+        click.echo(f"left out, bytes of other targets: {omitted}")
+    for name, reason in plan.kept_out.items():
+        click.echo(f"not bundled: {name}: {reason}")
+    for need in plan.without:
+        click.echo(f"goes without {need.name} (for {', '.join(need.wanted_by)}): {need.why}")
+    for need in plan.named:
+        click.echo(f"perhaps opened by {', '.join(need.wanted_by)}: {need.name} (--include bundles it)")
+    for need in plan.missing:
+        reason = f": {need.why}" if need.why else ""
         click.echo(
-            click.style("MISSING", fg="red", bold=True) + f" {one.name}, for {', '.join(one.wanted_by)}{why}"
+            click.style("MISSING", fg="red", bold=True)
+            + f" {need.name}, for {', '.join(need.wanted_by)}{reason}"
         )
-    without = [one.name for one in plan.libraries if not any(f"/{one.soname}/" in at for at in plan.licences)]
+    without = [
+        bundled.name
+        for bundled in plan.libraries
+        if not any(f"/{bundled.soname}/" in path for path in plan.licences)
+    ]
     if without:
         click.echo(f"no licence found for: {', '.join(without)}")
     click.echo(f"into {plan.home}: {plan.size:,} bytes{f'; {plan.platform}' if plan.platform else ''}")

@@ -89,23 +89,23 @@ def _tell(report: SlimReport) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import count
 
-    files = [one for one in report.changed if one.after]
+    files = [file for file in report.changed if file.after]
     print_table(
         ("file", "bytes before", "after", "code kept", "code gone"),
         [
-            (one.path, f"{one.before:,}", f"{one.after:,}", _targets(one.stayed), _targets(one.went))
-            for one in files[:MOST_ROWS]
+            (file.path, f"{file.before:,}", f"{file.after:,}", _targets(file.stayed), _targets(file.went))
+            for file in files[:MOST_ROWS]
         ],
         right=(1, 2),
     )
     if len(files) > MOST_ROWS:
         click.echo(f"... and {len(files) - MOST_ROWS} more")
-    gone = [one for one in report.changed if not one.after]
-    if gone:
-        size = sum(one.before for one in gone)
-        click.echo(f"{count(len(gone), 'file')} of other GPUs left out, {size:,} bytes")
-    for name, why in report.left.items():
-        click.echo(f"{click.style('left', bold=True)}     {name}: {why}")
+    removed = [file for file in report.changed if not file.after]
+    if removed:
+        size = sum(file.before for file in removed)
+        click.echo(f"{count(len(removed), 'file')} of other GPUs left out, {size:,} bytes")
+    for name, reason in report.left.items():
+        click.echo(f"{click.style('left', bold=True)}     {name}: {reason}")
     for name, missing in report.missing.items():
         click.echo(f"{click.style('missing', bold=True)}  {name}: no code for {', '.join(missing)}")
     click.echo(f"{report.out}   {report.before:,} -> {report.after:,} bytes")

@@ -40,15 +40,18 @@ def command(wheel: Path, out: Path, kpack: bool, as_json: bool) -> None:
     from rocwheel.wheels.write import epoch_from_environment
 
     split = split_device_wheels if kpack else split_wheel
-    found = split(wheel, out, epoch=epoch_from_environment(), tell=lambda name: say(f"  {name}"))
+    written = split(wheel, out, epoch=epoch_from_environment(), tell=lambda name: say(f"  {name}"))
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(written))
         return
     print_table(
         ("wheel", "for", "code objects", "bytes"),
-        [(one.path.name, one.target, f"{one.code_objects:,}", f"{one.size:,}") for one in found.pieces],
+        [
+            (piece.path.name, piece.target, f"{piece.code_objects:,}", f"{piece.size:,}")
+            for piece in written.pieces
+        ],
         right=(2, 3),
     )
-    rest = "host" if kpack else "neutral"
-    for path, why in found.left.items():
-        click.echo(f"{click.style('left', bold=True)}  {path}: {why}; its code stays in the {rest} wheel")
+    base = "host" if kpack else "neutral"
+    for path, reason in written.left.items():
+        click.echo(f"{click.style('left', bold=True)}  {path}: {reason}; its code stays in the {base} wheel")

@@ -22,7 +22,7 @@ def command(name: str | None, as_json: bool) -> None:
     chosen = find(name, every_gpu()) if name else every_gpu().gpus
     present = here()
     if as_json:
-        print_json({"here": present, "targets": [asdict(one) for one in chosen]})
+        print_json({"here": present, "targets": [asdict(gpu) for gpu in chosen]})
         return
-    print_table(("target", "products"), [(one.target, ", ".join(one.products)) for one in chosen])
+    print_table(("target", "products"), [(gpu.target, ", ".join(gpu.products)) for gpu in chosen])
     click.echo(f"\nin this machine: {', '.join(present) or 'no AMD GPU found'}")

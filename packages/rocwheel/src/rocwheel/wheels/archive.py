@@ -58,9 +58,9 @@ class Stored:
         for offset in range(0, packed.size, BLOCK):
             yield packed.read_at(offset, min(BLOCK, packed.size - offset))
 
-    def _damaged(self, why: str) -> CheckError:
+    def _damaged(self, reason: str) -> CheckError:
         return CheckError(
-            f"{self.member.path}: {why}",
+            f"{self.member.path}: {reason}",
             cause="the wheel is truncated, damaged, or not what its name says",
             next_step="download it again, or rebuild it",
             subject=self.archive.subject,
@@ -109,9 +109,9 @@ def open_wheel(path: Path) -> Iterator[list[WheelFile]]:
             next_step="check the path and its permissions",
         ) from error
     with archive:
-        found = zip_members(archive)
-        check_paths(member.path for member in found)
-        yield [_file(archive, member) for member in found]
+        members = zip_members(archive)
+        check_paths(member.path for member in members)
+        yield [_file(archive, member) for member in members]
 
 
 def read_metadata(path: Path) -> bytes:

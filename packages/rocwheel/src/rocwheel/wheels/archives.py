@@ -129,9 +129,9 @@ class _Metered(io.RawIOBase):
         return True
 
 
-def _wrong(subject: str, why: str) -> CheckError:
+def _wrong(subject: str, reason: str) -> CheckError:
     return CheckError(
-        f"cannot read {subject} as an archive: {why}",
+        f"cannot read {subject} as an archive: {reason}",
         cause="the file is truncated, damaged, or not an archive",
         next_step="build the file again, or get a fresh copy",
         subject=subject,

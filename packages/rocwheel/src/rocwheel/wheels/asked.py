@@ -31,16 +31,16 @@ def with_processors(table: GpuTable) -> GpuTable:
     return with_targets(table, machines().values())
 
 
-def named(asked: Sequence[str]) -> tuple[str, ...]:
+def named(texts: Sequence[str]) -> tuple[str, ...]:
     """The names in what was asked for; one text may have several, with commas between them."""
-    return tuple(name.strip() for one in asked for name in one.split(",") if name.strip())
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 def here(table: GpuTable | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
     """The targets of this machine's GPUs that the table knows, the strongest first; often one, or none."""
     table = table or every_gpu()
-    known = {one.target for one in table.gpus}
-    return tuple(dict.fromkeys(one.target for one in _detected(table, sysfs) if one.target in known))
+    catalogued = {gpu.target for gpu in table.gpus}
+    return tuple(dict.fromkeys(gpu.target for gpu in _detected(table, sysfs) if gpu.target in catalogued))
 
 
 def strongest(table: GpuTable | None = None, sysfs: Path = SYSFS) -> str:
@@ -57,17 +57,17 @@ def code_target(name: str, table: GpuTable | None = None, sysfs: Path = SYSFS) -
     return strongest(table, sysfs) if name == AUTO else target_id(name, table)
 
 
-def code_targets(asked: Sequence[str], table: GpuTable | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
+def code_targets(texts: Sequence[str], table: GpuTable | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
     """The same of several, each once; `auto` stands for all GPUs of this machine."""
     table = table or every_gpu()
-    found: list[str] = []
-    for name in named(asked):
-        found += _all_here(table, sysfs) if name == AUTO else [target_id(name, table)]
-    return tuple(dict.fromkeys(found))
+    targets: list[str] = []
+    for name in named(texts):
+        targets += _all_here(table, sysfs) if name == AUTO else [target_id(name, table)]
+    return tuple(dict.fromkeys(targets))
 
 
 def chosen_targets(
-    asked: Sequence[str], say: Callable[[str], None], table: GpuTable | None = None, sysfs: Path = SYSFS
+    texts: Sequence[str], say: Callable[[str], None], table: GpuTable | None = None, sysfs: Path = SYSFS
 ) -> tuple[str, ...]:
     """Targets without features, each once.
 
@@ -75,34 +75,34 @@ def chosen_targets(
     which. Raises InputError for a name that means no GPU, or several.
     """
     table = table or every_gpu()
-    found = [
+    targets = [
         _strongest_or_fallback(table, say, sysfs) if name == AUTO else find_one(name, table).target
-        for name in named(asked)
+        for name in named(texts)
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(targets))
 
 
 def _strongest_or_fallback(table: GpuTable, say: Callable[[str], None], sysfs: Path) -> str:
-    found = next(iter(here(table, sysfs)), None)
-    say(f"GPU found: {found}" if found else f"no AMD GPU found here: building for {table.fallback}")
-    return found or table.fallback
+    target = next(iter(here(table, sysfs)), None)
+    say(f"GPU found: {target}" if target else f"no AMD GPU found here: building for {table.fallback}")
+    return target or table.fallback
 
 
 def _all_here(table: GpuTable, sysfs: Path) -> tuple[str, ...]:
-    found = here(table, sysfs)
-    if not found:
-        seen = ", ".join(
-            f"{one.target or 'unknown target'} ({one.pci_id})" for one in _detected(table, sysfs)
+    targets = here(table, sysfs)
+    if not targets:
+        detected = ", ".join(
+            f"{gpu.target or 'unknown target'} ({gpu.pci_id})" for gpu in _detected(table, sysfs)
         )
         raise InputError(
             "no AMD GPU that is known was found here",
-            cause=f"found: {seen}"
-            if seen
+            cause=f"found: {detected}"
+            if detected
             else "neither the kernel's KFD topology nor a DRM device shows one",
             next_step=f"name one, such as --gpu {table.fallback}; {table.lists} lists all",
         )
-    return found
+    return targets
 
 
 def _detected(table: GpuTable, sysfs: Path) -> list[DetectedGpu]:
-    return find_gpus({pci: one.target for one in table.gpus for pci in one.pci_ids}, sysfs)
+    return find_gpus({pci: gpu.target for gpu in table.gpus for pci in gpu.pci_ids}, sysfs)

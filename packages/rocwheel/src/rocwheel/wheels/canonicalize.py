@@ -52,14 +52,14 @@ def wheels_in(path: Path) -> list[Path]:
     """What `path` stands for: a wheel, an unpacked one, or the wheels in a folder. Raises InputError."""
     if not path.is_dir() or any(path.glob("*.dist-info")):
         return [path]
-    found = sorted(path.glob(f"*{SUFFIX}"))
-    if not found:
+    wheels = sorted(path.glob(f"*{SUFFIX}"))
+    if not wheels:
         raise InputError(
             f"{path} is neither a folder of wheels nor an unpacked wheel",
             cause="it contains neither *.whl nor *.dist-info",
             next_step="give a wheel, a folder of wheels, or a folder with a *.dist-info folder",
         )
-    return found
+    return wheels
 
 
 def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -> Normalised:
@@ -77,13 +77,13 @@ def normalise(wheel: Path, out: Path, *, epoch: int, fix_record: bool = False) -
             cause="it does not exist, and only an existing folder or a new .whl file can be written",
             next_step=f"create the folder first (mkdir {target}), or name a .whl file",
         )
-    before = sha256_file(target) if target.is_file() else ""
+    previous = sha256_file(target) if target.is_file() else ""
     with opened(wheel) as files:
         # An unpacked wheel was opened to be changed, and its RECORD is not expected to know it.
         approve = None if fix_record or wheel.is_dir() else agreeing_with(files, wheel)
         write_wheel(target, files, epoch=epoch, approve=approve)
-    after = sha256_file(target)
-    return Normalised(path=target, sha256=after, size=target.stat().st_size, changed=after != before)
+    digest = sha256_file(target)
+    return Normalised(path=target, sha256=digest, size=target.stat().st_size, changed=digest != previous)
 
 
 def form_of(wheel: Path, *, epoch: int | None = None) -> Form:
@@ -95,15 +95,15 @@ def form_of(wheel: Path, *, epoch: int | None = None) -> Form:
         # zipfile's view of order, times and modes; what it does not show is in the bytes.
         with open_wheel(wheel) as files, zipfile.ZipFile(wheel) as archive:
             infos = archive.infolist()
-            wanted = time_of(infos[0]) if epoch is None else epoch
+            timestamp = time_of(infos[0]) if epoch is None else epoch
             normal = Path(folder) / wheel.name
-            write_wheel(normal, files, epoch=wanted, approve=agreeing_with(files, wheel))
+            write_wheel(normal, files, epoch=timestamp, approve=agreeing_with(files, wheel))
         sha256 = sha256_file(normal)
         if filecmp.cmp(normal, wheel, shallow=False):
             return Form(sha256=sha256)
         with zipfile.ZipFile(normal) as archive:
-            told = _reasons(infos, archive.infolist())
-        return Form(sha256=sha256, differences=tuple(told or [OTHERWISE]))
+            differences = _reasons(infos, archive.infolist())
+        return Form(sha256=sha256, differences=tuple(differences or [OTHERWISE]))
 
 
 def time_of(info: zipfile.ZipInfo) -> int:
@@ -116,7 +116,7 @@ def time_of(info: zipfile.ZipInfo) -> int:
 
 def unpacked_name(folder: Path) -> WheelName:
     """The file name that a wheel of this folder has, by its *.dist-info and WHEEL. Raises InputError."""
-    info = dist_info_folder(f"{found.name}/" for found in folder.glob("*.dist-info"))
+    info = dist_info_folder(f"{path.name}/" for path in folder.glob("*.dist-info"))
     try:
         wheel = Headers(WheelFile(path=f"{info}/WHEEL", content=folder / info / "WHEEL").read())
     except OSError as error:
@@ -133,29 +133,29 @@ def unpacked_name(folder: Path) -> WheelName:
     )
 
 
-def _reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]) -> list[str]:
+def _reasons(original: Sequence[zipfile.ZipInfo], canonical: Sequence[zipfile.ZipInfo]) -> list[str]:
     """What a reader of the zip sees of the differences."""
-    folder = dist_info_folder(info.filename for info in after)
-    names = [info.filename for info in before]
-    found = []
+    folder = dist_info_folder(info.filename for info in canonical)
+    names = [info.filename for info in original]
+    reasons = []
     if any(name.endswith("/") for name in names):
-        found.append("folders have entries of their own")
+        reasons.append("folders have entries of their own")
     if names != sorted(names, key=lambda name: order_in(folder, name)):
-        found.append("files are not in order")
-    normal = {info.filename: info for info in after}
-    known = [(info, normal[info.filename]) for info in before if info.filename in normal]
-    if len({info.date_time for info in before}) > 1:
-        found.append("files have times that differ")
-    elif any(old.date_time != new.date_time for old, new in known):
-        found.append("the files have another time")
-    if any(old.external_attr != new.external_attr for old, new in known):
-        found.append("files have modes that are not 0644 or 0755")
+        reasons.append("files are not in order")
+    normal = {info.filename: info for info in canonical}
+    pairs = [(info, normal[info.filename]) for info in original if info.filename in normal]
+    if len({info.date_time for info in original}) > 1:
+        reasons.append("files have times that differ")
+    elif any(old.date_time != new.date_time for old, new in pairs):
+        reasons.append("the files have another time")
+    if any(old.external_attr != new.external_attr for old, new in pairs):
+        reasons.append("files have modes that are not 0644 or 0755")
     record = f"{folder}/{RECORD}"
     if record not in names:
-        found.append("there is no RECORD")
-    elif any(old.CRC != new.CRC for old, new in known):
-        found.append("RECORD is written in another way")
-    return found
+        reasons.append("there is no RECORD")
+    elif any(old.CRC != new.CRC for old, new in pairs):
+        reasons.append("RECORD is written in another way")
+    return reasons
 
 
 def agreeing_with(
@@ -173,8 +173,8 @@ def agreeing_with(
         if record is None:
             return
         content = {row.path: row for row in [*rows, RecordRow(path=record.path)]}
-        told = [row for row in read_record(record.read()) if row.path != replaced]
-        problems = record_contradictions(told, content)
+        recorded = [row for row in read_record(record.read()) if row.path != replaced]
+        problems = record_contradictions(recorded, content)
         if problems:
             raise CheckError(
                 f"{wheel.name}: RECORD and the files contradict each other",

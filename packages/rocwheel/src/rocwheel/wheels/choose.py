@@ -31,7 +31,9 @@ class Target:
     def in_version(self) -> str:
         """As a local version may say it, which knows letters and digits only: gfx90a.xnackoff."""
         words = {"+": "on", "-": "off"}
-        return ".".join((self.name.replace("-", "."), *(one[:-1] + words[one[-1]] for one in self.features)))
+        return ".".join(
+            (self.name.replace("-", "."), *(feature[:-1] + words[feature[-1]] for feature in self.features))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,50 +44,50 @@ class ProcessorCode:
     features: tuple[str, ...] = ()
 
 
-def targets(texts: Sequence[str], known: Collection[str]) -> tuple[Target, ...]:
+def targets(texts: Sequence[str], catalogued: Collection[str]) -> tuple[Target, ...]:
     """Targets as a command line names them (`gfx1151,gfx90a:xnack-`, `RX 580`), without repetition.
 
-    Raises InputError for a name that means none of those `known`, or several.
+    Raises InputError for a name that means none of those `catalogued`, or several.
     """
-    table = only_targets(gpu_table(), known)
-    found: dict[Target, None] = {}
-    for text in (part for whole in texts for part in whole.split(",")):
+    table = only_targets(gpu_table(), catalogued)
+    chosen: dict[Target, None] = {}
+    for text in (part for group in texts for part in group.split(",")):
         name, *features = target_id(text, table).split(":")
-        found[Target(name, tuple(features))] = None
-    if not found:
+        chosen[Target(name, tuple(features))] = None
+    if not chosen:
         raise InputError(
             "no GPU target was given",
             cause="the list of GPUs is empty",
             next_step=f"give one, such as --gpu {table.fallback}; `{table.lists}` lists them",
         )
-    return tuple(found)
+    return tuple(chosen)
 
 
 def needed(
-    held: Sequence[ProcessorCode], wanted: Sequence[Target], covered: Mapping[str, Collection[str]]
+    available: Sequence[ProcessorCode], required: Sequence[Target], covered: Mapping[str, Collection[str]]
 ) -> tuple[frozenset[int], tuple[Target, ...]]:
-    """The numbers of those in `held` that must stay, and the targets that none of them serves.
+    """The numbers of those in `available` that must stay, and the targets that none of them serves.
 
     `covered` says which processors each generic target covers. Code for the processor itself is preferred to
     generic code, and that to SPIR-V; all that fits stays, since the features of the GPU are not known.
     """
-    kept: set[int] = set()
+    retained: set[int] = set()
     missing = []
-    for want in wanted:
-        fitting = [i for i, one in enumerate(held) if want.name in one.names and _runs(one, want)]
+    for want in required:
+        fitting = [i for i, code in enumerate(available) if want.name in code.names and _runs(code, want)]
         fitting = fitting or [
             i
-            for i, one in enumerate(held)
-            if any(want.name in covered.get(name, ()) for name in one.names) and _runs(one, want)
+            for i, code in enumerate(available)
+            if any(want.name in covered.get(name, ()) for name in code.names) and _runs(code, want)
         ]
-        fitting = fitting or [i for i, one in enumerate(held) if ANY_GPU in one.names]
-        kept.update(fitting)
+        fitting = fitting or [i for i, code in enumerate(available) if ANY_GPU in code.names]
+        retained.update(fitting)
         if not fitting:
             missing.append(want)
-    return frozenset(kept), tuple(missing)
+    return frozenset(retained), tuple(missing)
 
 
-def _runs(code: ProcessorCode, on: Target) -> bool:
+def _runs(code: ProcessorCode, target: Target) -> bool:
     """Whether no feature that both fix is fixed differently."""
-    settings = {one[:-1]: one[-1] for one in on.features}
-    return all(settings.get(one[:-1], one[-1]) == one[-1] for one in code.features)
+    settings = {feature[:-1]: feature[-1] for feature in target.features}
+    return all(settings.get(feature[:-1], feature[-1]) == feature[-1] for feature in code.features)

@@ -44,14 +44,14 @@ def read_tree(number: int, path: Path) -> CodeTree:
         tree.paths.append(member.path)
         tree.unread.append((member.path, f"its code cannot be read: {error.message}; {error.cause}"))
 
-    def other(member: Member) -> None:
+    def without_code(member: Member) -> None:
         tree.paths.append(member.path)
         metadata.see(member)
 
-    for member, _, binary in fat_binaries(path, heads=True, others=other, failed=failed):
+    for member, _, binary in fat_binaries(path, heads=True, without_code=without_code, failed=failed):
         tree.paths.append(member.path)
         place = Place(number, member.path)
-        tree.unread += [(member.path, why) for why in binary.unread]
+        tree.unread += [(member.path, reason) for reason in binary.unread]
         if binary.archive is not None:
             tree.archives[place] = binary.archive
         if binary.reference is not None:
@@ -61,9 +61,13 @@ def read_tree(number: int, path: Path) -> CodeTree:
         if binary.lone is not None:
             code = ProcessorCode((binary.lone.target,), binary.lone.features)
             tree.objects.setdefault(_without_target(member.path), []).append((member.path, code))
-        elif held := _held(binary):
-            tree.libraries[member.path] = held
-        alone = [ProcessorCode((one.code.target,), one.code.features) for one in binary.embedded if one.code]
+        elif bundles := _held(binary):
+            tree.libraries[member.path] = bundles
+        alone = [
+            ProcessorCode((embedded.code.target,), embedded.code.features)
+            for embedded in binary.embedded
+            if embedded.code
+        ]
         if alone:
             tree.alone[member.path] = alone
     tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
@@ -80,7 +84,7 @@ def _without_target(path: str) -> str:
 def _held(binary: FatBinary) -> list[list[ProcessorCode]]:
     """What each bundle of a file holds code for."""
     return [
-        [ProcessorCode((one.target,), one.features) for one in bundle.code]
+        [ProcessorCode((entry.target,), entry.features) for entry in bundle.code]
         for bundle in binary.all_bundles
         if bundle.code
     ]

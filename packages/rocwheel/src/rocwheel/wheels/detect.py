@@ -41,7 +41,7 @@ def find_gpus(by_pci: Mapping[str, str], sysfs: Path = SYSFS) -> list[DetectedGp
 
 
 def _from_topology(sysfs: Path) -> list[DetectedGpu]:
-    found: list[tuple[int, DetectedGpu]] = []
+    gpus: list[tuple[int, DetectedGpu]] = []
     for path in sorted((sysfs / "class/kfd/kfd/topology/nodes").glob("*/properties")):
         try:
             words = dict(line.split(maxsplit=1) for line in path.read_text().splitlines() if " " in line)
@@ -50,12 +50,12 @@ def _from_topology(sysfs: Path) -> list[DetectedGpu]:
             continue
         if version and simds:
             pci_id = f"1002:{int(words.get('device_id', 0)):04x}"
-            found.append((simds, DetectedGpu(target_of_version(version), pci_id, "KFD topology")))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+            gpus.append((simds, DetectedGpu(target_of_version(version), pci_id, "KFD topology")))
+    return [gpu for _, gpu in sorted(gpus, key=lambda pair: -pair[0])]
 
 
 def _from_pci(by_pci: Mapping[str, str], sysfs: Path) -> list[DetectedGpu]:
-    found = []
+    gpus = []
     for device in sorted((sysfs / "class/drm").glob("card[0-9]*/device")):
         try:
             vendor, number = (device / "vendor").read_text().strip(), int((device / "device").read_text(), 16)
@@ -63,5 +63,5 @@ def _from_pci(by_pci: Mapping[str, str], sysfs: Path) -> list[DetectedGpu]:
             continue
         if vendor == AMD:
             pci_id = f"1002:{number:04x}"
-            found.append(DetectedGpu(by_pci.get(pci_id), pci_id, "PCI id"))
-    return list(dict.fromkeys(found))
+            gpus.append(DetectedGpu(by_pci.get(pci_id), pci_id, "PCI id"))
+    return list(dict.fromkeys(gpus))

@@ -147,38 +147,38 @@ class Elf:
             raise self.wrong(f"its section names claim {names_size:,} bytes")
         table = self._read(names_at, names_size, "section names")
         names: dict[int, str] = {}
-        left = MOST_NAMES_SHARED * names_size
-        for at, *_ in rows:
-            if at not in names:
-                names[at] = self._string(table, at)
-                left -= len(names[at])
-                if left < 0:
+        remaining = MOST_NAMES_SHARED * names_size
+        for offset, *_ in rows:
+            if offset not in names:
+                names[offset] = self._string(table, offset)
+                remaining -= len(names[offset])
+                if remaining < 0:
                     raise self.wrong("its section names overlap")
-        return tuple(Section(index, names[at], *row) for index, (at, *row) in enumerate(rows))
+        return tuple(Section(index, names[offset], *row) for index, (offset, *row) in enumerate(rows))
 
     def _expect(self) -> None:
         """Say what will be read once the section table is known, which lies at the end of most files."""
         if self.kind == RELOCATABLE:
             return
         try:
-            loaded = max((one.offset + one.file_size for one in self._loaded), default=0)
+            loaded = max((segment.offset + segment.file_size for segment in self._loaded), default=0)
         except CheckError:
             return  # whoever needs the segments hears of it
         # relocations lie at the beginning; the wrappers of bundles at the end of what is loaded, or among the
         # first data, with all bundles behind them
-        data = [(one.offset, one.offset + DATA) for one in self._loaded if one.flags & _PF_W]
+        data = [(segment.offset, segment.offset + DATA) for segment in self._loaded if segment.flags & _PF_W]
         self.source.expect([(0, FRONT), *data, (max(0, loaded - BACK), loaded)], loaded)
 
     def named(self, name: str) -> list[Section]:
         """The sections called `name` that have bytes in the file, which are all inside it, in their order."""
-        found = [one for one in self.sections if one.name == name and one.has_bytes]
-        for one in found:
-            if one.offset + one.size > self.source.size:
-                end = one.offset + one.size
+        sections = [section for section in self.sections if section.name == name and section.has_bytes]
+        for section in sections:
+            if section.offset + section.size > self.source.size:
+                end = section.offset + section.size
                 raise self.wrong(f"section {name} ends at byte {end:,}, the file at {self.source.size:,}")
-            if one.flags & _SHF_COMPRESSED:
+            if section.flags & _SHF_COMPRESSED:
                 raise self.wrong(f"section {name} is compressed as a whole, which no HIP runtime reads")
-        return found
+        return sections
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -193,7 +193,7 @@ class Elf:
     @cached_property
     def dynamic(self) -> tuple[tuple[int, int], ...]:
         """Tags and values of the dynamic section, in their order, without the end mark."""
-        found = []
+        entries = []
         for segment in self.segments:
             if segment.kind != _PT_DYNAMIC:
                 continue
@@ -203,25 +203,25 @@ class Elf:
             ):
                 if tag == 0:
                     break
-                found.append((tag, value))
-        return tuple(found)
+                entries.append((tag, value))
+        return tuple(entries)
 
     def dynamic_strings(self, tag: int) -> list[str]:
         """The strings that a tag of the dynamic section names (needed libraries are 1, DT_NEEDED)."""
-        return [self.dynamic_string(value) for one, value in self.dynamic if one == tag]
+        return [self.dynamic_string(value) for key, value in self.dynamic if key == tag]
 
-    def dynamic_string(self, at: int) -> str:
+    def dynamic_string(self, offset: int) -> str:
         """The string at an offset into the dynamic section's strings, as long as that table lets it be."""
-        if at not in self._dynamic_known:
-            self._dynamic_known[at] = self._string(self._dynamic_names, at)
-            self._dynamic_read += len(self._dynamic_known[at])
+        if offset not in self._dynamic_known:
+            self._dynamic_known[offset] = self._string(self._dynamic_names, offset)
+            self._dynamic_read += len(self._dynamic_known[offset])
             if self._dynamic_read > MOST_NAMES_SHARED * len(self._dynamic_names):
                 raise self.wrong("its dynamic strings overlap")
-        return self._dynamic_known[at]
+        return self._dynamic_known[offset]
 
     @cached_property
     def _dynamic_names(self) -> bytes:
-        tables = {one: value for one, value in self.dynamic if one in (5, 10)}  # DT_STRTAB, DT_STRSZ
+        tables = {tag: value for tag, value in self.dynamic if tag in (5, 10)}  # DT_STRTAB, DT_STRSZ
         begin = self.at_address(tables.get(5, 0))
         if begin is None or tables.get(10, 0) > MOST_NAMES:
             raise self.wrong("its dynamic string table lies outside the file")
@@ -229,14 +229,14 @@ class Elf:
 
     def at_address(self, address: int) -> int | None:
         """Where in the file the byte lies that is loaded at an address; None where none is."""
-        for one in self._loaded:
-            if one.address <= address < one.address + one.file_size:
-                return one.offset + address - one.address
+        for segment in self._loaded:
+            if segment.address <= address < segment.address + segment.file_size:
+                return segment.offset + address - segment.address
         return None
 
     @cached_property
     def _loaded(self) -> tuple[Segment, ...]:
-        return tuple(one for one in self.segments if one.is_loaded)
+        return tuple(segment for segment in self.segments if segment.is_loaded)
 
     def pointers(self, section: Section) -> list[Pointer]:
         """The addresses that are put into a section when the file is linked or loaded, by where they lie.
@@ -244,19 +244,21 @@ class Elf:
         Raises CheckError where there are more of them than the section has room for.
         """
         with_symbol, relative = _ADDRESSES.get(self.machine, (None, None))
-        found: dict[int, Pointer] = {}
+        pointers: dict[int, Pointer] = {}
         for table in self._relocation_tables:
             if table.kind == _SHT_RELR and self.kind != RELOCATABLE:
                 for address in self._relr(table, section):
-                    at = section.offset + address - section.address
-                    (value,) = struct.unpack("<Q", self._read(at, 8, section.name))
+                    position = section.offset + address - section.address
+                    (value,) = struct.unpack("<Q", self._read(position, 8, section.name))
                     target = self.at_address(value)
-                    found[at] = Pointer(at=at, target=target, form="relr", value_at=at, value=value)
+                    pointers[position] = Pointer(
+                        at=position, target=target, form="relr", value_at=position, value=value
+                    )
             if table.kind != _SHT_RELA or (self.kind == RELOCATABLE and table.info != section.index):
                 continue
             base = 0 if self.kind == RELOCATABLE else section.address
             for row_at, (address, info, addend) in self._rela(table, base, section.size):
-                at = section.offset + address - base
+                position = section.offset + address - base
                 kind, symbol = info & 0xFFFFFFFF, info >> 32
                 if kind == relative:
                     target = self.at_address(addend)
@@ -266,12 +268,14 @@ class Elf:
                     form = "symbol"
                 else:
                     continue
-                found[at] = Pointer(at=at, target=target, form=form, value_at=row_at + 16, value=addend)
-        return [found[at] for at in sorted(found)]
+                pointers[position] = Pointer(
+                    at=position, target=target, form=form, value_at=row_at + 16, value=addend
+                )
+        return [pointers[position] for position in sorted(pointers)]
 
     @cached_property
     def _relocation_tables(self) -> tuple[Section, ...]:
-        return tuple(one for one in self.sections if one.kind in (_SHT_RELA, _SHT_RELR))
+        return tuple(section for section in self.sections if section.kind in (_SHT_RELA, _SHT_RELR))
 
     def _rela(self, table: Section, base: int, size: int) -> Iterator[tuple[int, tuple[int, int, int]]]:
         """The rows of a table that change bytes `base` to `base + size`, each with its place in the file."""
@@ -281,13 +285,13 @@ class Elf:
         step = CHUNK // _RELA.size
         for first in range(0, count, step):
             rows = min(step, count - first)
-            at = table.offset + first * _RELA.size
-            data = self._read(at, rows * _RELA.size, "relocation table")
+            offset = table.offset + first * _RELA.size
+            data = self._read(offset, rows * _RELA.size, "relocation table")
             addresses = memoryview(data).cast("Q")[::3].tolist()
             for row, address in enumerate(addresses):
                 if base <= address < base + size:
                     room = self._one_less(room)
-                    yield at + row * _RELA.size, _RELA.unpack_from(data, row * _RELA.size)
+                    yield offset + row * _RELA.size, _RELA.unpack_from(data, row * _RELA.size)
 
     def _relr(self, table: Section, section: Section) -> Iterator[int]:
         """Addresses inside `section` that a table of packed relative relocations names."""
@@ -304,8 +308,8 @@ class Elf:
                     base = word + 8
                     continue
                 # a bit for each of the 63 words from `base` on; those before and behind the section go
-                before = max(0, (begin - base + 7) // 8)
-                bits = ((word >> (1 + before)) << before) if before < 63 and base < end else 0
+                skipped = max(0, (begin - base + 7) // 8)
+                bits = ((word >> (1 + skipped)) << skipped) if skipped < 63 and base < end else 0
                 while bits:
                     address = base + 8 * ((bits & -bits).bit_length() - 1)
                     if address >= end:
@@ -341,21 +345,21 @@ class Elf:
         section = self.sections[index]
         return section.offset + value + addend if section.has_bytes else None
 
-    def _read(self, offset: int, count: int, what: str) -> bytes:
+    def _read(self, offset: int, count: int, label: str) -> bytes:
         if offset + count > self.source.size:
-            raise self.wrong(f"its {what} ends at byte {offset + count:,}, the file at {self.source.size:,}")
+            raise self.wrong(f"its {label} ends at byte {offset + count:,}, the file at {self.source.size:,}")
         return self.source.read_at(offset, count)
 
-    def _string(self, table: bytes, at: int) -> str:
-        end = table.find(b"\0", at)
-        if at >= len(table) or end < 0:
+    def _string(self, table: bytes, offset: int) -> str:
+        end = table.find(b"\0", offset)
+        if offset >= len(table) or end < 0:
             raise self.wrong("a name is not terminated")
-        return table[at:end].decode("utf-8", errors="replace")
+        return table[offset:end].decode("utf-8", errors="replace")
 
-    def wrong(self, why: str) -> CheckError:
+    def wrong(self, reason: str) -> CheckError:
         """The error for what is no sound ELF file."""
         return CheckError(
-            f"not a valid ELF file: {why}",
+            f"not a valid ELF file: {reason}",
             cause="the file is truncated, damaged, or not the kind of file its name says",
             next_step="build the file again, or get a fresh copy",
             subject=self.source.subject,

@@ -56,7 +56,7 @@ def emulators() -> tuple[Emulator, ...]:
     """Every emulator that is known."""
     reader = Reader(data_folders())
     tables = [parse(EmulatorsFile, reader.data(path), path) for path in reader.layers(TABLE)]
-    return tuple({one.name: one for table in tables for one in table.emulator}.values())
+    return tuple({emulator.name: emulator for table in tables for emulator in table.emulator}.values())
 
 
 def emulator_of(pid: int | str = "self", proc: Path = PROC) -> str:
@@ -71,31 +71,31 @@ def emulator_in(maps: str) -> str:
     """The same, of what the kernel tells of a process's mappings."""
     # address, rights, offset, device, inode, and a path that may hold blanks: proc_pid_maps(5)
     paths = (line.split(maxsplit=5)[5:] for line in maps.splitlines())
-    return next((path for found in paths for path in found if _is_emulator(path)), "")
+    return next((path for columns in paths for path in columns if _is_emulator(path)), "")
 
 
 def emulator_below(pid: int, proc: Path = PROC) -> str:
     """The same of any process that a process has started, and of those that they have."""
     children: dict[int, list[int]] = {}
-    for one in proc.iterdir():
-        if one.name.isdigit() and (parent := _parent(one)) is not None:
-            children.setdefault(parent, []).append(int(one.name))
-    below, found = [pid], ""
-    while below and not found:
-        below = [child for one in below for child in children.get(one, ())]
-        found = next(filter(None, (emulator_of(one, proc) for one in below)), "")
-    return found
+    for process in proc.iterdir():
+        if process.name.isdigit() and (parent := _parent(process)) is not None:
+            children.setdefault(parent, []).append(int(process.name))
+    descendants, emulator = [pid], ""
+    while descendants and not emulator:
+        descendants = [child for parent_pid in descendants for child in children.get(parent_pid, ())]
+        emulator = next(filter(None, (emulator_of(child, proc) for child in descendants)), "")
+    return emulator
 
 
 def _parent(process: Path) -> int | None:
     try:
-        told = (process / "stat").read_text(errors="replace")
+        status = (process / "stat").read_text(errors="replace")
     except OSError:
         return None
     # the name, in brackets, may hold anything; the state and the parent come after it: proc_pid_stat(5)
-    return int(told.rpartition(")")[2].split()[1])
+    return int(status.rpartition(")")[2].split()[1])
 
 
 def _is_emulator(path: str) -> bool:
     name = PurePosixPath(path).name
-    return path.startswith("/") and any(name.startswith(one.mapped) for one in emulators())
+    return path.startswith("/") and any(name.startswith(emulator.mapped) for emulator in emulators())

@@ -22,19 +22,19 @@ def inspect_environment(path: Path, *, heads: bool = False) -> Inspection:
     libraries, loose, without_code = [], [], []
     for folder in site_packages(path):
         owners = {file: name for name, file in _files(folder)}
-        found = inspect(folder, heads=heads)
+        inspection = inspect(folder, heads=heads)
         prefix = folder.relative_to(path)
         libraries += [
             replace(
-                one,
-                path=str(prefix / one.path),
-                distribution=owners.get(one.path, ""),
-                kpacked=_under(prefix, one.kpacked) if one.kpacked else None,
+                library,
+                path=str(prefix / library.path),
+                distribution=owners.get(library.path, ""),
+                kpacked=_under(prefix, library.kpacked) if library.kpacked else None,
             )
-            for one in found.libraries
+            for library in inspection.libraries
         ]
-        loose += [replace(one, folder=str(prefix / one.folder)) for one in found.loose]
-        without_code += [one._replace(path=str(prefix / one.path)) for one in found.without_code]
+        loose += [replace(files, folder=str(prefix / files.folder)) for files in inspection.loose]
+        without_code += [file._replace(path=str(prefix / file.path)) for file in inspection.without_code]
     return Inspection(
         path=str(path),
         libraries=tuple(libraries),
@@ -43,36 +43,36 @@ def inspect_environment(path: Path, *, heads: bool = False) -> Inspection:
     )
 
 
-def _under(prefix: Path, one: Elsewhere) -> Elsewhere:
-    return replace(one, archives=tuple(str(prefix / path) for path in one.archives))
+def _under(prefix: Path, elsewhere: Elsewhere) -> Elsewhere:
+    return replace(elsewhere, archives=tuple(str(prefix / path) for path in elsewhere.archives))
 
 
 def site_packages(path: Path) -> list[Path]:
     """The folders with an environment's packages; one that is named by two paths once."""
     if any(path.glob("*.dist-info")):
         return [path]
-    found: dict[Path, Path] = {}
+    folders: dict[Path, Path] = {}
     for pattern in _SITE_PACKAGES:
         for folder in sorted(path.glob(pattern)):
-            found.setdefault(folder.resolve(), folder)
-    if not found:
+            folders.setdefault(folder.resolve(), folder)
+    if not folders:
         raise InputError(
             f"{path} is not a Python environment",
             cause=f"it has none of the folders {', '.join(_SITE_PACKAGES)}",
             next_step="give the folder that contains pyvenv.cfg, or the site-packages folder itself",
             subject=str(path),
         )
-    return list(found.values())
+    return list(folders.values())
 
 
 def _files(folder: Path) -> Iterator[tuple[str, str]]:
     """Each distribution's name and version, and the files that its RECORD names."""
-    for one in distributions(path=[str(folder)]):
-        name = _name(one)
-        for file in one.files or ():
+    for distribution in distributions(path=[str(folder)]):
+        name = _name(distribution)
+        for file in distribution.files or ():
             yield name, str(file)
 
 
-def _name(one: Distribution) -> str:
-    metadata = one.metadata
+def _name(distribution: Distribution) -> str:
+    metadata = distribution.metadata
     return f"{metadata['Name']} {metadata['Version']}"

@@ -59,50 +59,50 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
             cause=f"a name of a GPU has at most {MOST_CHARACTERS} characters",
             next_step=f"see the list of names: {table.lists}",
         )
-    whole = _WITH.split(text.strip().lower())[-1]
-    said = _MEMORY.sub("", whole)
-    if listed := _LSPCI.fullmatch(said):
+    full_query = _WITH.split(text.strip().lower())[-1]
+    query = _MEMORY.sub("", full_query)
+    if listed := _LSPCI.fullmatch(query):
         return _of_lspci(text, listed, table)
-    if pci := _PCI.fullmatch(said):
+    if pci := _PCI.fullmatch(query):
         return _of_pci(text, pci[1] or AMD, pci[2] or pci[3], table)
-    key, words = (_key(said), _words(said)) if _TEXT.fullmatch(said) else ("", ())
+    key, words = (_key(query), _words(query)) if _TEXT.fullmatch(query) else ("", ())
     # some cards differ in nothing else: RX 6750 GRE 10GB and 12GB
-    whole_key = _key(whole) if key else ""
-    for found in (
-        _where(table, lambda one: bool(whole_key) and any(whole_key in _keys(name) for name in one.names)),
-        _where(table, lambda one: key == _key(one.target) or said in map(str.lower, one.families)),
-        _where(table, lambda one: bool(key) and any(key in _keys(name) for name in one.names)),
-        _where(table, lambda one: bool(_BARE.fullmatch(key)) and one.target == f"gfx{key}"),
+    whole_key = _key(full_query) if key else ""
+    for matches in (
+        _where(table, lambda gpu: bool(whole_key) and any(whole_key in _keys(name) for name in gpu.names)),
+        _where(table, lambda gpu: key == _key(gpu.target) or query in map(str.lower, gpu.families)),
+        _where(table, lambda gpu: bool(key) and any(key in _keys(name) for name in gpu.names)),
+        _where(table, lambda gpu: bool(_BARE.fullmatch(key)) and gpu.target == f"gfx{key}"),
     ):
-        if found:
-            return found
+        if matches:
+            return matches
     if maker := _maker(key, words, table.makers):
         raise _of_another(text, maker, table.lists)
-    if old := _old(said, table):
+    if old := _old(query, table):
         raise _of_old(text, old, table)
-    found = _fitting(table, words, _among) or _fitting(table, words, _begin)
-    if found:
-        return found
-    if _DEVICE.fullmatch(said) and _has_pci(table, f"{AMD}:{said}"):
-        return _of_pci(text, AMD, said, table)
+    matches = _fitting(table, words, _among) or _fitting(table, words, _begin)
+    if matches:
+        return matches
+    if _DEVICE.fullmatch(query) and _has_pci(table, f"{AMD}:{query}"):
+        return _of_pci(text, AMD, query, table)
     raise _unknown(text, key, table)
 
 
 def find_one(text: str, table: GpuTable) -> GpuNames:
     """The one processor that `text` means. Raises InputError for none, and for several, with their names."""
-    found = find(text, table)
-    if len(found) > 1:
+    matches = find(text, table)
+    if len(matches) > 1:
         words = {*_words(text)}
-        shown = [_shown(one, words) for one in found[:_MOST_TOLD]]
-        more = f"; and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
-        told = ", ".join(one.target for one in found)
+        shown = [_shown(gpu, words) for gpu in matches[:_MOST_TOLD]]
+        suffix = f"; and {len(matches) - len(shown)} more" if len(matches) > len(shown) else ""
+        targets = ", ".join(gpu.target for gpu in matches)
         raise InputError(
-            f"{text.strip()!r} means more than one target: {told}",
-            cause=f"it may mean {'; '.join(shown)}{more}",
-            next_step=f"give the target, such as {found[0].target}; "
-            f"`{table.lists} {found[0].target}` describes it",
+            f"{text.strip()!r} means more than one target: {targets}",
+            cause=f"it may mean {'; '.join(shown)}{suffix}",
+            next_step=f"give the target, such as {matches[0].target}; "
+            f"`{table.lists} {matches[0].target}` describes it",
         )
-    return found[0]
+    return matches[0]
 
 
 def target_id(text: str, table: GpuTable) -> str:
@@ -116,16 +116,16 @@ def target_id(text: str, table: GpuTable) -> str:
 def _shown(gpu: GpuNames, words: set[str]) -> str:
     """A target with the names that share a word with what was said, else with its first products."""
     alike = sorted(gpu.names, key=lambda name: -len(words & {*_words(name)}))
-    more = ", ..." if len(alike) > _SHOWN else ""
-    return f"{gpu.target} ({', '.join(alike[:_SHOWN])}{more})" if alike else gpu.target
+    suffix = ", ..." if len(alike) > _SHOWN else ""
+    return f"{gpu.target} ({', '.join(alike[:_SHOWN])}{suffix})" if alike else gpu.target
 
 
 def _fitting(table: GpuTable, words: tuple[str, ...], fits: Fits) -> tuple[GpuNames, ...]:
-    return _where(table, lambda one: any(fits(words, _words(name)) for name in one.names))
+    return _where(table, lambda gpu: any(fits(words, _words(name)) for name in gpu.names))
 
 
 def _where(table: GpuTable, fits: Callable[[GpuNames], bool]) -> tuple[GpuNames, ...]:
-    return tuple(one for one in table.gpus if fits(one))
+    return tuple(gpu for gpu in table.gpus if fits(gpu))
 
 
 # names in words
@@ -152,11 +152,11 @@ def _key(text: str) -> str:
 def _keys(name: str) -> frozenset[str]:
     """The name in one word, whole ("Custom GPU 0405") and without the product lines that it begins with."""
     words = [word for word in _plain(name).split() if word not in _MAKER]
-    found = {_key(name), _GLUED.sub("", re.sub(r"[^a-z0-9]", "", _plain(name)))}
+    keys = {_key(name), _GLUED.sub("", re.sub(r"[^a-z0-9]", "", _plain(name)))}
     while len(words) > 1 and words[0] in _LINES and not re.match(r"\d{1,2}\b", words[1]):
         words = words[1:]
-        found.add(_key(" ".join(words)))
-    return frozenset(found)
+        keys.add(_key(" ".join(words)))
+    return frozenset(keys)
 
 
 def _among(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
@@ -166,7 +166,7 @@ def _among(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
 def _begin(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
     """Whether each word begins one of the name's; a number, or one or two letters, must be there whole."""
     return bool(words) and all(
-        any(one.startswith(word) for one in name) if word.isalpha() and len(word) > 2 else word in name
+        any(part.startswith(word) for part in name) if word.isalpha() and len(word) > 2 else word in name
         for word in words
     )
 
@@ -176,22 +176,24 @@ def _begin(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
 
 def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNames, ...]:
     if vendor != AMD:
-        made = next((one.name for one in table.makers if vendor in one.pci), f"PCI vendor {vendor}")
-        raise _of_another(text, made, table.lists)
-    found = _where(table, lambda one: f"{vendor}:{device}" in one.pci_ids)
+        maker_name = next(
+            (maker.name for maker in table.makers if vendor in maker.pci), f"PCI vendor {vendor}"
+        )
+        raise _of_another(text, maker_name, table.lists)
+    matches = _where(table, lambda gpu: f"{vendor}:{device}" in gpu.pci_ids)
     if old := _old(f"{vendor}:{device}", table):
         raise _of_old(text, old, table)
-    if not found:
+    if not matches:
         raise InputError(
             f"unknown GPU target {text.strip()!r}",
             cause=f"no known GPU has the PCI id {vendor}:{device}",
             next_step=f"give its target; `{table.lists}` lists them",
         )
-    return found
+    return matches
 
 
 def _has_pci(table: GpuTable, pci_id: str) -> bool:
-    return any(pci_id in one.pci_ids for one in table.gpus) or _old(pci_id, table) is not None
+    return any(pci_id in gpu.pci_ids for gpu in table.gpus) or _old(pci_id, table) is not None
 
 
 def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNames, ...]:
@@ -199,27 +201,28 @@ def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNam
     chip, products, pci = listed.groups()
     if maker := _maker(_key(chip), _words(f"{chip} {products}"), table.makers):
         raise _of_another(text, maker, table.lists)
-    found, said = [], [pci] if pci else [chip, *products.split("/")]
-    for name in said:
+    matches, names = [], [pci] if pci else [chip, *products.split("/")]
+    for name in names:
         with suppress(InputError):
-            found.append(find(name, table))
-    for old in filter(None, (_old(name, table) for name in said)):
+            matches.append(find(name, table))
+    for old in filter(None, (_old(name, table) for name in names)):
         raise _of_old(text, old, table)
-    if not found:
+    if not matches:
         raise _unknown(text, _key(chip), table)
     # a chip such as Strix may be two, of which the products are one
-    return min(found, key=len)
+    return min(matches, key=len)
 
 
 def _maker(key: str, words: tuple[str, ...], makers: Iterable[GpuMaker]) -> str:
     """The other maker whose GPU is named; "" where none is."""
-    for one in makers:
-        names = [_key(name) for name in one.names]
+    for maker in makers:
+        names = [_key(name) for name in maker.names]
         glued = (
-            rf"(?:{'|'.join(map(re.escape, one.words))})+(?:{'|'.join([*map(re.escape, names), '[0-9].*'])})"
+            rf"(?:{'|'.join(map(re.escape, maker.words))})+"
+            rf"(?:{'|'.join([*map(re.escape, names), '[0-9].*'])})"
         )
-        if set(words) & set(one.words) or key in names or (one.words and re.fullmatch(glued, key)):
-            return one.name
+        if set(words) & set(maker.words) or key in names or (maker.words and re.fullmatch(glued, key)):
+            return maker.name
     return ""
 
 
@@ -231,12 +234,14 @@ def _of_another(text: str, maker: str, lists: str) -> InputError:
     )
 
 
-def _old(said: str, table: GpuTable) -> Unsupported | None:
+def _old(query: str, table: GpuTable) -> Unsupported | None:
     """The generation that ROCm does not run on and that has this target, PCI id or name."""
-    key = _key(said)
-    for one in table.unsupported:
-        if said in (*one.targets, *one.pci_ids) or (key and any(key in _keys(name) for name in one.names)):
-            return one
+    key = _key(query)
+    for generation in table.unsupported:
+        if query in (*generation.targets, *generation.pci_ids) or (
+            key and any(key in _keys(name) for name in generation.names)
+        ):
+            return generation
     return None
 
 
@@ -252,14 +257,14 @@ def _of_old(text: str, old: Unsupported, table: GpuTable) -> InputError:
 
 
 def _unknown(text: str, key: str, table: GpuTable) -> InputError:
-    known = {_key(name): (name, one) for one in reversed(table.gpus) for name in (*one.names, one.target)}
-    close = get_close_matches(key, known, n=4, cutoff=0.6)
-    near = [known[one] for one in sorted(close, key=lambda one: -_shared(key, one))]
-    told = [one.target if name == one.target else f"{name} ({one.target})" for name, one in near]
+    by_key = {_key(name): (name, gpu) for gpu in reversed(table.gpus) for name in (*gpu.names, gpu.target)}
+    close = get_close_matches(key, by_key, n=4, cutoff=0.6)
+    near = [by_key[candidate] for candidate in sorted(close, key=lambda candidate: -_shared(key, candidate))]
+    descriptions = [gpu.target if name == gpu.target else f"{name} ({gpu.target})" for name, gpu in near]
     return InputError(
         f"unknown GPU target {text.strip()!r}",
-        cause=f"similar names: {', '.join(told)}"
-        if told
+        cause=f"similar names: {', '.join(descriptions)}"
+        if descriptions
         else "no known target, product, code name, family or PCI id is similar",
         next_step=f"give a known name, such as {near[0][1].target}; `{table.lists}` lists all"
         if near
@@ -267,7 +272,7 @@ def _unknown(text: str, key: str, table: GpuTable) -> InputError:
     )
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """How many characters two words begin with alike."""
-    unlike = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(unlike, min(len(one), len(other)))
+    unlike = (index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(unlike, min(len(first), len(second)))

@@ -110,15 +110,15 @@ def gpu_table() -> GpuTable:
 
 def only_targets(table: GpuTable, targets: Collection[str]) -> GpuTable:
     """The table of these processors alone, also of those that have no names beside their own."""
-    gpus = tuple(one for one in table.gpus if one.target in targets)
+    gpus = tuple(gpu for gpu in table.gpus if gpu.target in targets)
     return with_targets(replace(table, gpus=gpus), targets)
 
 
 def with_targets(table: GpuTable, targets: Iterable[str]) -> GpuTable:
     """The table with processors that have no names beside their own."""
-    named = {one.target for one in table.gpus}
-    more = (GpuNames(target=name) for name in sorted({*targets} - named))
-    return replace(table, gpus=(*table.gpus, *more))
+    named = {gpu.target for gpu in table.gpus}
+    nameless = (GpuNames(target=name) for name in sorted({*targets} - named))
+    return replace(table, gpus=(*table.gpus, *nameless))
 
 
 def _rows(
@@ -129,7 +129,9 @@ def _rows(
     for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
         name = row.get(key) if isinstance(row, dict) else None
         lists = {field: row.get(field, []) for field in fields} if isinstance(row, dict) else {}
-        texts = [text for one in lists.values() for text in (one if isinstance(one, list) else [None])]
+        texts = [
+            text for entries in lists.values() for text in (entries if isinstance(entries, list) else [None])
+        ]
         if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
             raise InputError(
                 f"{path}: {kind}.{number} does not name a GPU",
@@ -138,4 +140,4 @@ def _rows(
                 ),
                 next_step="correct that row of the file",
             )
-        yield name, {field: tuple(one) for field, one in lists.items()}
+        yield name, {field: tuple(entries) for field, entries in lists.items()}

@@ -59,7 +59,7 @@ class Sha256:
             self._pool, self._beside = None, False
         return self._beside
 
-    def _wait(self, most: int) -> None:
+    def _wait(self, limit: int) -> None:
         """Until no more than so many pieces are left."""
-        while len(self._waiting) > most:
+        while len(self._waiting) > limit:
             self._waiting.popleft().result()

@@ -72,8 +72,8 @@ class _Layout:
         manifests = index.get("manifests")
         if not isinstance(manifests, list) or len(manifests) > MOST_MANIFESTS or depth > 3:
             raise self._wrong("its index names no image, or too many")
-        for one in manifests:
-            digest = self._digest(one)
+        for descriptor in manifests:
+            digest = self._digest(descriptor)
             manifest = self.json(self._path(digest))
             if "manifests" in manifest:
                 yield from self.images(manifest, depth + 1)
@@ -113,9 +113,9 @@ class _Layout:
     def _path(self, digest: str) -> str:
         return f"blobs/{digest.replace(':', '/')}"
 
-    def _wrong(self, why: str) -> CheckError:
+    def _wrong(self, reason: str) -> CheckError:
         return CheckError(
-            f"cannot read {self._folder.name} as an image layout: {why}",
+            f"cannot read {self._folder.name} as an image layout: {reason}",
             cause="it is incomplete, damaged, or deliberately malformed",
             next_step="copy the image again: skopeo copy docker://... oci:FOLDER",
             subject=str(self._folder),

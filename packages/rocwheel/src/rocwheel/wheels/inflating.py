@@ -132,15 +132,15 @@ class Inflating:
             batch = self._inflated(BLOCKS_AT_ONCE)
             with self._turn:
                 self._batches.append(batch)
-                whole = len(batch.parts) >= BLOCKS_AT_ONCE
-                running = self._running = whole and len(self._batches) < BATCHES_AHEAD
+                full = len(batch.parts) >= BLOCKS_AT_ONCE
+                running = self._running = full and len(self._batches) < BATCHES_AHEAD
                 self._turn.notify()
 
-    def _inflated(self, most: int) -> _Batch:
+    def _inflated(self, limit: int) -> _Batch:
         """At most so many parts of the data that lie ready."""
         parts: list[bytes] = []
         try:
-            while len(parts) < most and not self._inflate.eof:
+            while len(parts) < limit and not self._inflate.eof:
                 packed = b""
                 if self._inflate.needs_input:
                     if not self._pieces:

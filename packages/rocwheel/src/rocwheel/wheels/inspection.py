@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.devicecode.kpack_reference import Reference
     from rocwheel.wheels.members import Member
 
-_OF_CODE = tuple(one.name for one in fields(CodeObject))
+_OF_CODE = tuple(field.name for field in fields(CodeObject))
 _of_code = attrgetter(*_OF_CODE)
 
 Kind = Literal["library", "bundle", "code object", "kpack archive"]
@@ -138,7 +138,7 @@ class Inspection:
     @property
     def totals(self) -> tuple[TargetCode, ...]:
         """All code by target."""
-        return by_target(one for library in self.libraries for one in library.code)
+        return by_target(code for library in self.libraries for code in library.code)
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`."""
@@ -146,16 +146,16 @@ class Inspection:
             "path": self.path,
             "libraries": [
                 {
-                    **asdict(replace(one, code=())),
+                    **asdict(replace(library, code=())),
                     # as asdict gives them, in a fifth of the time: there may be hundreds of thousands
-                    "code": [dict(zip(_OF_CODE, _of_code(code), strict=True)) for code in one.code],
-                    "targets": [asdict(target) for target in one.targets],
+                    "code": [dict(zip(_OF_CODE, _of_code(code), strict=True)) for code in library.code],
+                    "targets": [asdict(target) for target in library.targets],
                 }
-                for one in self.libraries
+                for library in self.libraries
             ],
-            "loose": [asdict(one) for one in self.loose],
+            "loose": [asdict(files) for files in self.loose],
             "totals": [asdict(target) for target in self.totals],
-            "without_code": [one._asdict() for one in self.without_code],
+            "without_code": [file._asdict() for file in self.without_code],
         }
 
 
@@ -173,8 +173,8 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
 
     Raises CheckError too where a wheel brings code for another version of one of the others.
     """
-    others: list[tuple[str, int, bytes]] = []
-    found: dict[Place, GpuLibrary] = {}
+    other_files: list[tuple[str, int, bytes]] = []
+    libraries: dict[Place, GpuLibrary] = {}
     references: dict[Place, Reference] = {}
     archives: dict[Place, Archive] = {}
     distributions: list[Distribution] = []
@@ -186,36 +186,36 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
         def keep(member: Member, metadata: MetadataReader = metadata, prefix: str = prefix) -> None:
             metadata.see(member)
             if "gfx" in member.path or CODE in member.head:
-                others.append((f"{prefix}{member.path}", member.size, member.head))
+                other_files.append((f"{prefix}{member.path}", member.size, member.head))
 
-        before = len(archives)
-        for member, _, binary in fat_binaries(path, heads=heads, others=keep):
+        archive_count = len(archives)
+        for member, _, binary in fat_binaries(path, heads=heads, without_code=keep):
             place = Place(number, member.path)
-            found[place] = _library(f"{prefix}{member.path}", binary)
+            libraries[place] = _library(f"{prefix}{member.path}", binary)
             if binary.archive is not None:
                 archives[place] = binary.archive
             if binary.reference is not None:
                 references[place] = binary.reference
-        distributions += metadata.found(archives=len(archives) > before)
+        distributions += metadata.found(archives=len(archives) > archive_count)
     check_versions(distributions)
-    for place, one in join(references, archives).items():
-        found[place] = replace(found[place], kpacked=_elsewhere(one, found))
-    loose = _loose_files(others)
+    for place, kpacked in join(references, archives).items():
+        libraries[place] = replace(libraries[place], kpacked=_elsewhere(kpacked, libraries))
+    loose = _loose_files(other_files)
     return Inspection(
         path=" ".join(map(str, paths)),
-        libraries=tuple(sorted(found.values(), key=lambda one: one.path)),
+        libraries=tuple(sorted(libraries.values(), key=lambda library: library.path)),
         loose=loose,
-        without_code=() if found or loose else tuple(itertools.chain(*map(dependences, paths))),
+        without_code=() if libraries or loose else tuple(itertools.chain(*map(dependences, paths))),
     )
 
 
-def _elsewhere(one: Kpacked, libraries: Mapping[Place, GpuLibrary]) -> Elsewhere:
-    held = [{packed.target_id for packed in code} for code in one.code.values()]
+def _elsewhere(kpacked: Kpacked, libraries: Mapping[Place, GpuLibrary]) -> Elsewhere:
+    target_sets = [{packed.target_id for packed in code} for code in kpacked.code.values()]
     return Elsewhere(
-        name=one.reference.name,
-        search=one.reference.search,
-        archives=tuple(sorted(libraries[place].path for place in one.archives)),
-        targets=tuple(sorted(set.intersection(*held), key=natural)) if held else (),
+        name=kpacked.reference.name,
+        search=kpacked.reference.search,
+        archives=tuple(sorted(libraries[place].path for place in kpacked.archives)),
+        targets=tuple(sorted(set.intersection(*target_sets), key=natural)) if target_sets else (),
     )
 
 
@@ -226,14 +226,14 @@ def kernels_of(path: Path, unseen: Unseen | None = None) -> Iterator[tuple[CodeO
     """
     from rocwheel.wheels.devicecode.kernels import kernels
 
-    others: Counter[tuple[str, str]] = Counter()
-    for one, code in read_code(path, unseen=unseen):
-        if one.abi:
-            yield one, tuple(kernels(code, f"{one.path} ({one.target_id})"))
+    opaque: Counter[tuple[str, str]] = Counter()
+    for code_object, code in read_code(path, unseen=unseen):
+        if code_object.abi:
+            yield code_object, tuple(kernels(code, f"{code_object.path} ({code_object.target_id})"))
         else:
-            others[one.path, one.target_id] += 1
+            opaque[code_object.path, code_object.target_id] += 1
     if unseen is not None:
-        for (name, target), number in others.items():
+        for (name, target), number in opaque.items():
             unseen.add(name, [f"{count(number, 'piece')} of code for {target}, which names no kernels"])
 
 
@@ -243,13 +243,13 @@ def _loose_files(files: Iterable[tuple[str, int, bytes]]) -> tuple[LooseFiles, .
     for path, size, head in files:
         from rocwheel.wheels.devicecode.loose import loose  # most wheels have none, and do without its table
 
-        if (found := loose(path, head)) is not None:
+        if (match := loose(path, head)) is not None:
             folder = path.rpartition("/")[0]
-            sizes[folder, found.kind, ":".join((found.named, *found.features))].append(size)
+            sizes[folder, match.kind, ":".join((match.named, *match.features))].append(size)
     return tuple(
-        LooseFiles(folder=folder, kind=kind, target=target, count=len(each), size=sum(each))
-        for (folder, kind, target), each in sorted(
-            sizes.items(), key=lambda one: (*one[0][:2], natural(one[0][2]))
+        LooseFiles(folder=folder, kind=kind, target=target, count=len(lengths), size=sum(lengths))
+        for (folder, kind, target), lengths in sorted(
+            sizes.items(), key=lambda pair: (*pair[0][:2], natural(pair[0][2]))
         )
     )
 
@@ -267,8 +267,8 @@ def _library(path: str, binary: FatBinary) -> GpuLibrary:
                 compression=compression,
                 version=version,
                 count=len(bundles),
-                size=sum(one.size for one in bundles),
-                unpacked_size=sum(one.unpacked_size for one in bundles),
+                size=sum(bundle.size for bundle in bundles),
+                unpacked_size=sum(bundle.unpacked_size for bundle in bundles),
             )
             for (compression, version), bundles in sorted(forms.items())
         ),
@@ -281,12 +281,12 @@ def _library(path: str, binary: FatBinary) -> GpuLibrary:
 
 
 def _embedded(binary: FatBinary) -> Iterator[EmbeddedCode]:
-    for section in dict.fromkeys(one.section for one in binary.embedded):
-        there = [one for one in binary.embedded if one.section == section]
+    for section in dict.fromkeys(piece.section for piece in binary.embedded):
+        pieces = [piece for piece in binary.embedded if piece.section == section]
         yield EmbeddedCode(
             section=section,
-            bundles=sum(one.bundle is not None for one in there),
-            code_objects=sum(one.code is not None for one in there),
+            bundles=sum(piece.bundle is not None for piece in pieces),
+            code_objects=sum(piece.code is not None for piece in pieces),
         )
 
 
@@ -302,14 +302,14 @@ def by_target(code: Iterable[CodeObject]) -> tuple[TargetCode, ...]:
     """Code objects summed by target and features, in the order of targets."""
     count: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
     size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
-    for one in code:
-        key = one.target, one.features
+    for code_object in code:
+        key = code_object.target, code_object.features
         count[key] += 1
-        size[key] += one.size
+        size[key] += code_object.size
     ids = {(target, features): ":".join((target, *features)) for target, features in count}
     return tuple(
         TargetCode(target_id=ids[key], count=count[key], size=size[key], covers=generic.covers(key[0]))
-        for key in sorted(count, key=lambda one: natural(ids[one]))
+        for key in sorted(count, key=lambda key: natural(ids[key]))
     )
 
 

@@ -51,11 +51,11 @@ class Distribution(NamedTuple):
 
     def wheel_for(self, targets: Sequence[str]) -> str:
         """Which wheel has the archives for the first of the targets that it names one for; else ""."""
-        extra = [one for one in _requirements(self.requires) if one.marker]
+        extra = [requirement for requirement in _requirements(self.requires) if requirement.marker]
         for target in targets:
-            for one in extra:
-                if _normal(one.name).endswith(f"-{target}"):
-                    return f"{one.name}{one.specifier} has those for {target}"
+            for requirement in extra:
+                if _normal(requirement.name).endswith(f"-{target}"):
+                    return f"{requirement.name}{requirement.specifier} has those for {target}"
         return ""
 
 
@@ -63,25 +63,25 @@ def join(libraries: Mapping[Place, Reference], archives: Mapping[Place, Archive]
     """Each library with what the archives hold for it."""
     by_path = {installed(place.path): place for place in archives}
     names = {place: archive.by_name for place, archive in archives.items()}
-    found = {}
+    joined = {}
     for library, reference in libraries.items():
-        here: dict[Place, str] = {}
+        archive_targets: dict[Place, str] = {}
         for pattern in reference.patterns(installed(library.path)):
             for path, place in by_path.items():
                 if match := pattern.fullmatch(path):
-                    here.setdefault(place, match["target"])
+                    archive_targets.setdefault(place, match["target"])
         code: dict[str, list[Packed]] = {key: [] for key in reference.keys}
-        for place, target in here.items():
-            held = names[place]
+        for place, target in archive_targets.items():
+            by_name = names[place]
             # a library whose wrappers do not say what they want is taken to want all that is there for it
-            for key in code if reference.wanted else filter(reference.owns, held):
-                code.setdefault(key, []).extend(_opened_for(target, held.get(key, ()), archives[place]))
-        found[library] = Kpacked(
+            for key in code if reference.wanted else filter(reference.owns, by_name):
+                code.setdefault(key, []).extend(_opened_for(target, by_name.get(key, ()), archives[place]))
+        joined[library] = Kpacked(
             reference=reference,
-            archives=tuple(here),
+            archives=tuple(archive_targets),
             code={key: tuple(packed) for key, packed in code.items()},
         )
-    return found
+    return joined
 
 
 def _opened_for(target: str, code: Iterable[Packed], archive: Archive) -> list[Packed]:
@@ -90,7 +90,9 @@ def _opened_for(target: str, code: Iterable[Packed], archive: Archive) -> list[P
     It opens the archive by the target in its path, and looks only for targets that the archive lists.
     """
     processor = target.partition(":")[0]
-    return [one for one in code if one.target_id in archive.targets and processor in ("", one.target)]
+    return [
+        packed for packed in code if packed.target_id in archive.targets and processor in ("", packed.target)
+    ]
 
 
 def installed(path: str) -> str:
@@ -129,17 +131,18 @@ class MetadataReader:
 
 def check_versions(distributions: Sequence[Distribution]) -> None:
     """Raise CheckError where archives are for another version of a wheel than the one that is here."""
-    versions = {one.name: one.version for one in distributions}
-    for one in distributions:
-        for need in _requirements(one.requires) if one.brings else ():
-            there = versions.get(_normal(need.name))
-            if there is None or need.marker or _fits(need, there):
+    versions = {distribution.name: distribution.version for distribution in distributions}
+    for distribution in distributions:
+        for need in _requirements(distribution.requires) if distribution.brings else ():
+            version = versions.get(_normal(need.name))
+            if version is None or need.marker or _fits(need, version):
                 continue
             raise CheckError(
-                f"{one.name} {one.version} has code for {need.name}{need.specifier}, and {there} is here",
+                f"{distribution.name} {distribution.version} has code for {need.name}{need.specifier}, "
+                f"and {version} is here",
                 cause="the wheels are of different versions, and the names of code need not agree",
-                next_step=f"get {one.name} {there}, or {need.name}{need.specifier}",
-                subject=one.name,
+                next_step=f"get {distribution.name} {version}, or {need.name}{need.specifier}",
+                subject=distribution.name,
             )
 
 
@@ -167,10 +170,10 @@ def _requirements(texts: Iterable[str]) -> Iterator[Requirement]:
 def _fields(metadata: bytes) -> dict[str, list[str]]:
     """The headers that are needed; what follows the first empty line is the description."""
     headers = re.split(rb"\r?\n\r?\n", metadata, maxsplit=1)[0]
-    found: dict[str, list[str]] = {"name": [], "version": [], "requires-dist": []}
+    fields: dict[str, list[str]] = {"name": [], "version": [], "requires-dist": []}
     for name, value in _FIELD.findall(headers):
-        found[name.decode().lower()].append(value.decode("utf-8", "replace"))
-    return found
+        fields[name.decode().lower()].append(value.decode("utf-8", "replace"))
+    return fields
 
 
 def _normal(name: str) -> str:

@@ -146,28 +146,30 @@ def table() -> MachineCodeTable:
 def isas() -> dict[str, Isa]:
     """Every processor by its name, and by those of the user's own catalog. Raises InputError."""
     reader = Reader(data_folders())
-    found: dict[str, Isa] = {}
+    by_name: dict[str, Isa] = {}
     for path in reader.layers(PROCESSORS):
         for isa in parse(Processors, reader.data(path), path).isa:
-            found |= dict.fromkeys(isa.names, isa)
-    return found
+            by_name |= dict.fromkeys(isa.names, isa)
+    return by_name
 
 
-def concerns(code: str, on: str) -> list[Concern]:
-    """What to look for in code for the processor `code` that is to run on the processor `on`."""
-    return [*_of_features(code, on, isas()[code].features, isas()[on].features), *_asks()]
+def concerns(code: str, device: str) -> list[Concern]:
+    """What to look for in code for the processor `code` that is to run on the processor `device`."""
+    return [*_of_features(code, device, isas()[code].features, isas()[device].features), *_asks()]
 
 
-def _of_features(code: str, on: str, code_has: frozenset[str], on_has: frozenset[str]) -> Iterator[Concern]:
+def _of_features(
+    code: str, device: str, code_has: frozenset[str], device_has: frozenset[str]
+) -> Iterator[Concern]:
     for feature in table().feature:
-        here, there = feature.name in code_has, feature.name in on_has
+        in_code, in_device = feature.name in code_has, feature.name in device_has
         match feature.kind:
-            case "hazard" if there and not here:
-                text = f"{on} needs a workaround that code for {code} may lack: {feature.what}"
-            case "relied" if here and not there:
-                text = f"code for {code} may rely on what {on} lacks: {feature.what}"
-            case "differs" if here != there:
-                text = f"{code} and {on} differ here: {feature.what}"
+            case "hazard" if in_device and not in_code:
+                text = f"{device} needs a workaround that code for {code} may lack: {feature.what}"
+            case "relied" if in_code and not in_device:
+                text = f"code for {code} may rely on what {device} lacks: {feature.what}"
+            case "differs" if in_code != in_device:
+                text = f"{code} and {device} differ here: {feature.what}"
             case _:
                 continue
         yield Concern(name=feature.name, text=f"{text} ({feature.name})", rule=feature)

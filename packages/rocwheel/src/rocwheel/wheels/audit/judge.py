@@ -73,7 +73,7 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
         return [_unchecked("no kernels", "it names no kernels")]
     starts = _starts(file, kernels)
     watched = concerns(question.code, question.on)
-    comparison = Comparison(starts, [one for one in watched if not one.always], table().flow)
+    comparison = Comparison(starts, [concern for concern in watched if not concern.always], table().flow)
     try:
         _compare(code, question, disassembler, comparison, subject)
     except CheckError as error:
@@ -85,9 +85,9 @@ def judge(code: bytes, question: Question, disassembler: Disassembler, subject: 
 
 def _strange(file: CodeFile) -> str:
     """What could make a disassembler show other code than is run; "" in a sound file."""
-    if name := next((one.name for one in file.symbols if not one.name.isprintable()), ""):
+    if name := next((symbol.name for symbol in file.symbols if not symbol.name.isprintable()), ""):
         return f"a symbol's name has unprintable characters: {name[:100]!r}"
-    if sum(one.function for one in file.symbols) > MOST_FUNCTIONS:
+    if sum(symbol.function for symbol in file.symbols) > MOST_FUNCTIONS:
         return f"it claims more than {MOST_FUNCTIONS:,} functions"
     for section in file.sections:
         if file.holds_code(section) and section.size and not file.is_loaded_as_shown(section):
@@ -106,25 +106,29 @@ def _compare(
             disassembler.listing(path, question.on) as theirs,
         ):
             comparison.read(ours.output, theirs.output)
-            for one in (ours, theirs):
-                check_listing(one.finish(), subject)
+            for reading in (ours, theirs):
+                check_listing(reading.finish(), subject)
 
 
 def _starts(file: CodeFile, kernels: Sequence[Kernel]) -> list[tuple[int, str]]:
     """Where functions begin, and their names."""
-    entries = [(one.descriptor.entry, one.name) for one in kernels if one.descriptor is not None]
+    entries = [(kernel.descriptor.entry, kernel.name) for kernel in kernels if kernel.descriptor is not None]
     functions = [
-        (one.address, one.name)
-        for one in file.symbols
-        if one.function and file.holds_code(file.sections[one.section])
+        (symbol.address, symbol.name)
+        for symbol in file.symbols
+        if symbol.function and file.holds_code(file.sections[symbol.section])
     ]
     return [*entries, *functions]
 
 
 def _not_kernels(comparison: Comparison, kernels: Sequence[Kernel]) -> list[Function]:
     """What a kernel may come to that leaves its own code: every function with code but the kernels."""
-    entries = {one.descriptor.entry for one in kernels if one.descriptor is not None}
-    return [one for one in comparison.functions if one.start not in entries and _holds_anything(one)]
+    entries = {kernel.descriptor.entry for kernel in kernels if kernel.descriptor is not None}
+    return [
+        function
+        for function in comparison.functions
+        if function.start not in entries and _holds_anything(function)
+    ]
 
 
 def _holds_anything(function: Function) -> bool:
@@ -138,27 +142,29 @@ def _judged(
     called: Sequence[Reason],
     general: Sequence[Reason],
 ) -> Judged:
-    told = kernel.descriptor
-    if told is None:
+    descriptor = kernel.descriptor
+    if descriptor is None:
         return _unchecked("no descriptor", "it has no descriptor: the code was not linked", kernel.name)
-    function = comparison.function_at(told.entry)
-    found = [*_of_code(function, comparison.concerns), *general]
+    function = comparison.function_at(descriptor.entry)
+    reasons = [*_of_code(function, comparison.concerns), *general]
     if function.leaves:
-        found += called
-    code, on = isas()[question.code], isas()[question.on]
-    found += (_unsafe("resources", text) for text in excesses(kernel, told, code, on, question.on))
-    if may_want_more_lds(kernel, code, on):
-        text = f"it may ask for more LDS at launch than {question.on} has ({on.lds:,} bytes)"
-        found.append(_unknown("resources", text))
-    found += (_unknown("contradiction", text) for text in kernel.contradictions)
-    if any(one.verdict is AuditVerdict.NOT_SAFE for one in found):
+        reasons += called
+    code, device = isas()[question.code], isas()[question.on]
+    reasons += (
+        _unsafe("resources", text) for text in excesses(kernel, descriptor, code, device, question.on)
+    )
+    if may_want_more_lds(kernel, code, device):
+        text = f"it may ask for more LDS at launch than {question.on} has ({device.lds:,} bytes)"
+        reasons.append(_unknown("resources", text))
+    reasons += (_unknown("contradiction", text) for text in kernel.contradictions)
+    if any(reason.verdict is AuditVerdict.NOT_SAFE for reason in reasons):
         verdict = AuditVerdict.NOT_SAFE
     else:
-        verdict = AuditVerdict.NOT_CHECKED if found else AuditVerdict.SAFE
+        verdict = AuditVerdict.NOT_CHECKED if reasons else AuditVerdict.SAFE
     return Judged(
         name=kernel.name,
         verdict=verdict,
-        reasons=tuple(dict.fromkeys(found)),
+        reasons=tuple(dict.fromkeys(reasons)),
         instructions=function.instructions,
         differing=function.differing,
     )
@@ -181,18 +187,18 @@ def _of_code(function: Function, watched: Sequence[Concern]) -> Iterator[Reason]
         yield _unknown(watched[number].name, watched[number].text)
 
 
-def _of_calls(other: Sequence[Function], watched: Sequence[Concern]) -> Iterator[Reason]:
+def _of_calls(functions: Sequence[Function], watched: Sequence[Concern]) -> Iterator[Reason]:
     """A kernel that calls or jumps may come to any function: which one, is not followed."""
-    wanting = [(function, next(_of_code(function, watched), None)) for function in other]
-    told = [(function, reason) for function, reason in wanting if reason is not None]
-    if told:
-        function, reason = told[0]
-        count = f"{len(told):,} of {len(other):,} functions that it may call"
+    wanting = [(function, next(_of_code(function, watched), None)) for function in functions]
+    unsafe = [(function, reason) for function, reason in wanting if reason is not None]
+    if unsafe:
+        function, reason = unsafe[0]
+        count = f"{len(unsafe):,} of {len(functions):,} functions that it may call"
         yield _unknown("calls", f"{count} are not safe or not checked; {function.name}: {reason.text}")
 
 
 def _of_features(watched: Sequence[Concern]) -> Iterator[Reason]:
-    yield from (_unknown(one.name, one.text) for one in watched if one.always)
+    yield from (_unknown(concern.name, concern.text) for concern in watched if concern.always)
 
 
 def _of_modes(file: CodeFile, question: Question) -> Iterator[Reason]:

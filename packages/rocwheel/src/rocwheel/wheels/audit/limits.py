@@ -13,55 +13,60 @@ LARGEST_WORKGROUP = 1024
 DYNAMIC_LDS = "hidden_dynamic_lds_size"
 
 
-def excesses(kernel: Kernel, told: Descriptor, code: Isa, on: Isa, name: str) -> Iterator[str]:
-    """What the processor `on`, called `name`, cannot give to a kernel that was compiled for `code`."""
-    registers = on.registers(kernel.wave)
+def excesses(kernel: Kernel, descriptor: Descriptor, code: Isa, device: Isa, name: str) -> Iterator[str]:
+    """What the processor `device`, called `name`, cannot give to a kernel that was compiled for `code`."""
+    registers = device.registers(kernel.wave)
     if registers is None:
         yield f"it uses waves of {kernel.wave} work-items, which {name} does not support"
         return
-    if kernel.lds > on.lds:
-        yield f"a work-group takes {kernel.lds:,} bytes of LDS; {name} has {on.lds:,}"
-    if kernel.sgprs > on.sgprs and on.sgprs < code.sgprs:
-        yield f"a wave takes {kernel.sgprs} scalar registers; {name} has {on.sgprs}"
-    if kernel.scratch * kernel.wave > on.scratch:
-        yield f"a wave takes {kernel.scratch * kernel.wave:,} bytes of scratch; {name} has {on.scratch:,}"
-    yield from _vector_registers(kernel, told, registers, on, name)
+    if kernel.lds > device.lds:
+        yield f"a work-group takes {kernel.lds:,} bytes of LDS; {name} has {device.lds:,}"
+    if kernel.sgprs > device.sgprs and device.sgprs < code.sgprs:
+        yield f"a wave takes {kernel.sgprs} scalar registers; {name} has {device.sgprs}"
+    if kernel.scratch * kernel.wave > device.scratch:
+        yield f"a wave takes {kernel.scratch * kernel.wave:,} bytes of scratch; {name} has {device.scratch:,}"
+    yield from _vector_registers(kernel, descriptor, registers, device, name)
 
 
 def _vector_registers(
-    kernel: Kernel, told: Descriptor, registers: Registers, on: Isa, name: str
+    kernel: Kernel, descriptor: Descriptor, registers: Registers, device: Isa, name: str
 ) -> Iterator[str]:
-    given = told.vgpr_granules * registers.told
-    if given < kernel.vgprs:
-        yield f"its descriptor asks {name} for {given} vector registers; it uses {kernel.vgprs}"
+    allocated = descriptor.vgpr_granules * registers.told
+    if allocated < kernel.vgprs:
+        yield f"its descriptor asks {name} for {allocated} vector registers; it uses {kernel.vgprs}"
     if kernel.vgprs > registers.most:
         yield f"a wave takes {kernel.vgprs} vector registers; {name} has {registers.most}"
         return
-    given = _rounded_up(max(given, 1), registers.granule)
+    allocated = _rounded_up(max(allocated, 1), registers.granule)
     # The waves of a work-group share these units, and all must be resident at once.
-    units = on.simds if told.workgroup_processor_mode or on.simds == on.cu_simds else on.cu_simds
+    units = (
+        device.simds
+        if descriptor.workgroup_processor_mode or device.simds == device.cu_simds
+        else device.cu_simds
+    )
     waves = -(-_waves(kernel) // units)
-    if waves > on.waves:
-        yield f"a work-group has {waves} waves in a unit; {name} has {on.waves}"
-    elif waves * given > registers.vgprs:
-        fits = min(on.waves, registers.vgprs // given) * units * kernel.wave
+    if waves > device.waves:
+        yield f"a work-group has {waves} waves in a unit; {name} has {device.waves}"
+    elif waves * allocated > registers.vgprs:
+        fits = min(device.waves, registers.vgprs // allocated) * units * kernel.wave
         yield (
-            f"a work-group of {_workgroup(kernel)} work-items takes {waves * given:,} vector registers in a "
-            f"unit; {name} has {registers.vgprs:,}, so that only groups of at most {fits} can be launched"
+            f"a work-group of {_workgroup(kernel)} work-items takes {waves * allocated:,} vector registers "
+            f"in a unit; {name} has {registers.vgprs:,}, "
+            f"so that only groups of at most {fits} can be launched"
         )
 
 
-def waves_in_unit(kernel: Kernel, on: Isa) -> int:
+def waves_in_unit(kernel: Kernel, device: Isa) -> int:
     """How many waves of a kernel a unit can hold at once by their vector registers; 0 where none."""
-    registers = on.registers(kernel.wave)
+    registers = device.registers(kernel.wave)
     if registers is None:
         return 0
-    return min(on.waves, registers.vgprs // _rounded_up(max(kernel.vgprs, 1), registers.granule))
+    return min(device.waves, registers.vgprs // _rounded_up(max(kernel.vgprs, 1), registers.granule))
 
 
-def may_want_more_lds(kernel: Kernel, code: Isa, on: Isa) -> bool:
+def may_want_more_lds(kernel: Kernel, code: Isa, device: Isa) -> bool:
     """Whether a kernel may ask for memory at launch, that was there and here is not."""
-    return on.lds < code.lds and any(one.kind == DYNAMIC_LDS for one in kernel.arguments)
+    return device.lds < code.lds and any(argument.kind == DYNAMIC_LDS for argument in kernel.arguments)
 
 
 def _workgroup(kernel: Kernel) -> int:

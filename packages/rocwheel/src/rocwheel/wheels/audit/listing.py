@@ -70,29 +70,29 @@ class Comparison:
             Function(start=-1, name="code before any function"),
             *(Function(start=start, name=named[start]) for start in sorted(named)),
         ]
-        self._starts = [one.start for one in self.functions]
+        self._starts = [function.start for function in self.functions]
         self.concerns = concerns
-        self._searches = [_Search(one) for one in concerns]
+        self._searches = [_Search(concern) for concern in concerns]
         self._branch = re.compile(
             rb"^\t(?:%b)[^/\n]*// ([0-9A-F]{8,16}): ([0-9A-F]{8})" % flow.branches.encode(), re.MULTILINE
         )
-        self._leaving = re.compile(b"|".join(one.encode() for one in flow.leaves))
+        self._leaving = re.compile(b"|".join(pattern.encode() for pattern in flow.leaves))
         self._current = self.functions[0]
 
-    def read(self, code: IO[bytes], on: IO[bytes]) -> None:
+    def read(self, code: IO[bytes], device: IO[bytes]) -> None:
         """Compare two listings to their ends."""
-        held = b""
+        pending = b""
         while True:
-            ours, theirs = code.read(BLOCK), on.read(BLOCK)
+            ours, theirs = code.read(BLOCK), device.read(BLOCK)
             if ours != theirs:
-                self._read_apart(_Lines(code, held + ours), _Lines(on, held + theirs))
+                self._read_apart(_Lines(code, pending + ours), _Lines(device, pending + theirs))
                 return
             if not ours:
-                self._search(held)
+                self._search(pending)
                 return
-            whole, newline, rest = (held + ours).rpartition(b"\n")
-            held = rest
-            self._search(whole + newline)
+            complete, newline, partial = (pending + ours).rpartition(b"\n")
+            pending = partial
+            self._search(complete + newline)
 
     def function_at(self, address: int) -> Function:
         """The function that an address belongs to."""
@@ -116,7 +116,7 @@ class Comparison:
         strange = any(name.startswith((b".", b"<")) for name in unique)
         function.undecoded += abs(text.count(b"// ") - len(names))  # each has its place behind this
         if strange or text.count(b"\n\t") + text.count(b"\n\n") != text.count(b"\n"):
-            function.undecoded += sum(not _TITLE.match(one) for one in _NOT_CODE.findall(text))
+            function.undecoded += sum(not _TITLE.match(line) for line in _NOT_CODE.findall(text))
         function.leaves |= any(map(self._leaving.match, unique))
         for number, search in enumerate(self._searches):
             if number not in function.concerns and search.found(unique, text):
@@ -130,28 +130,28 @@ class Comparison:
             offset = int(word[-4:], 16)
             yield int(address, 16) + 4 + 4 * (offset - 0x10000 if offset & 0x8000 else offset)
 
-    def _read_apart(self, code: _Lines, on: _Lines) -> None:
+    def _read_apart(self, code: _Lines, device: _Lines) -> None:
         """Take in two listings that differ, line by line, in the order of their addresses."""
         part: list[bytes] = []
-        ours, theirs = next(code, None), next(on, None)
+        ours, theirs = next(code, None), next(device, None)
         while ours is not None or theirs is not None:
-            here = ours.address if ours else _END
-            there = theirs.address if theirs else _END
-            if here <= there and ours is not None:
+            our_address = ours.address if ours else _END
+            their_address = theirs.address if theirs else _END
+            if our_address <= their_address and ours is not None:
                 if ours.instruction is None or len(part) > BLOCK // 64:
                     self._search(b"".join(part))
                     part = []
                 part.append(ours.text)
-            if here == there and ours is not None and theirs is not None:
+            if our_address == their_address and ours is not None and theirs is not None:
                 if ours.text != theirs.text and ours.parts != theirs.parts:
-                    self._differ(here, ours, theirs)
-            elif here < there:
-                self._differ(here, ours, None)
+                    self._differ(our_address, ours, theirs)
+            elif our_address < their_address:
+                self._differ(our_address, ours, None)
             else:
-                self._differ(there, None, theirs)
+                self._differ(their_address, None, theirs)
             ours, theirs = (
-                next(code, None) if here <= there else ours,
-                next(on, None) if there <= here else theirs,
+                next(code, None) if our_address <= their_address else ours,
+                next(device, None) if their_address <= our_address else theirs,
             )
         self._search(b"".join(part))
 
@@ -168,7 +168,7 @@ class _Search:
     """A concern as a search in listings."""
 
     def __init__(self, concern: Concern) -> None:
-        self._name = re.compile(b"|".join(one.encode() for one in concern.rule.code))
+        self._name = re.compile(b"|".join(pattern.encode() for pattern in concern.rule.code))
         self._operands = concern.rule.operands.encode()
 
     def found(self, names: set[bytes], text: bytes) -> bool:
@@ -198,10 +198,10 @@ class _Line:
 
 
 class _Lines:
-    """The lines of a listing, each with its address or that before it; `begun` was read from it already."""
+    """The lines of a listing, each with its address or that before it; `head` was read from it already."""
 
-    def __init__(self, file: IO[bytes], begun: bytes) -> None:
-        self._lines = self._read(file, begun)
+    def __init__(self, file: IO[bytes], head: bytes) -> None:
+        self._lines = self._read(file, head)
         self._address = 0
 
     def __iter__(self) -> _Lines:
@@ -211,10 +211,10 @@ class _Lines:
         for text in self._lines:
             if text.startswith(b"\t"):
                 instruction, _, place = text.partition(b"//")
-                found = _PLACE.match(place)
-                if found is not None:
-                    self._address = int(found[1], 16)
-                return _Line(text, self._address, instruction.strip(), found[2] if found else b"")
+                match = _PLACE.match(place)
+                if match is not None:
+                    self._address = int(match[1], 16)
+                return _Line(text, self._address, instruction.strip(), match[2] if match else b"")
             if header := _HEADER.match(text.rstrip(b"\n")):
                 self._address = int(header[1], 16)
                 return _Line(text, self._address, None, b"")
@@ -223,9 +223,9 @@ class _Lines:
         raise StopIteration
 
     @staticmethod
-    def _read(file: IO[bytes], begun: bytes) -> Iterator[bytes]:
-        *whole, last = begun.split(b"\n")
-        yield from (line + b"\n" for line in whole)
+    def _read(file: IO[bytes], head: bytes) -> Iterator[bytes]:
+        *lines, last = head.split(b"\n")
+        yield from (line + b"\n" for line in lines)
         yield from chain([last + file.readline(LONGEST_LINE)], iter(lambda: file.readline(LONGEST_LINE), b""))
 
 

@@ -36,7 +36,9 @@ class Disassembler:
     @contextmanager
     def listing(self, code: Path, processor: str) -> Iterator[process.Reading]:
         """The instructions of a code object as those of `processor`, as LLVM prints them."""
-        switches = [f"--mattr={','.join(f'+{one}' for one in self.spelling)}"] if self.spelling else []
+        switches = (
+            [f"--mattr={','.join(f'+{feature}' for feature in self.spelling)}"] if self.spelling else []
+        )
         argv: list[str | Path] = [
             self.path,
             "--disassemble",
@@ -66,15 +68,15 @@ def find_disassembler(processors: Sequence[str], folder: Path | None = None) -> 
 
     Raises InputError that names what was found, and what to install, where there is none.
     """
-    found = [_probed(path) for path in _places(folder)]
-    fitting = [one for one in found if one is not None and one.processors.issuperset(processors)]
+    candidates = [_probed(path) for path in _places(folder)]
+    fitting = [tool for tool in candidates if tool is not None and tool.processors.issuperset(processors)]
     if fitting:
-        return max(fitting, key=lambda one: tuple(map(int, one.version.split("."))))
-    seen = ", ".join(f"{one.path} ({one.version})" for one in found if one is not None)
+        return max(fitting, key=lambda tool: tuple(map(int, tool.version.split("."))))
+    listed = ", ".join(f"{tool.path} ({tool.version})" for tool in candidates if tool is not None)
     raise InputError(
         f"no {OBJDUMP} that knows {' and '.join(dict.fromkeys(processors))}",
-        cause=f"found: {seen}"
-        if seen
+        cause=f"found: {listed}"
+        if listed
         else f"looked in {folder or 'PATH, ' + ', '.join(table().llvm.folders)}",
         next_step=f"install a newer LLVM ({table().llvm.packages}), or name its folder with --llvm",
     )
@@ -84,10 +86,10 @@ def _places(folder: Path | None) -> list[Path]:
     if folder is not None:
         folders = [folder, folder / "bin", folder / "llvm" / "bin"]
     else:
-        on_path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one]
+        on_path = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
         listed = (path for pattern in table().llvm.folders for path in Path("/").glob(pattern.lstrip("/")))
         folders = [*on_path, *sorted(listed), *_of_hip()]
-    files = (one / OBJDUMP for one in folders)
+    files = (base / OBJDUMP for base in folders)
     return list(dict.fromkeys(file.resolve() for file in files if os.access(file, os.X_OK)))
 
 
@@ -95,8 +97,8 @@ def _of_hip() -> list[Path]:
     """Where the compiler of hipcc lies, as ROCm's own hipconfig tells."""
     if shutil.which("hipconfig") is None:
         return []
-    told = process.run(["hipconfig", "--hipclangpath"], timeout=60).stdout.strip()
-    return [Path(told)] if told else []
+    path = process.run(["hipconfig", "--hipclangpath"], timeout=60).stdout.strip()
+    return [Path(path)] if path else []
 
 
 def _probed(path: Path) -> Disassembler | None:
@@ -107,15 +109,15 @@ def _probed(path: Path) -> Disassembler | None:
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder) / "empty"
         empty.write_bytes(_EMPTY)
-        told = process.run(
+        completed = process.run(
             [path, "-d", f"--triple={TRIPLE}", "--mcpu=help", "--mattr=help", empty], timeout=60
         )
-    names = set(_NAME.findall(told.stdout + told.stderr))
+    names = set(_NAME.findall(completed.stdout + completed.stderr))
     return Disassembler(
         path=path,
         version=version[1],
         processors=frozenset(names),
-        spelling=tuple(one for one in table().llvm.spelling if one in names),
+        spelling=tuple(name for name in table().llvm.spelling if name in names),
     )
 
 

@@ -60,9 +60,9 @@ def resources(path: Path, unseen: Unseen | None = None) -> list[TargetUse]:
     something in it is damaged.
     """
     by_target: dict[str, list[Kernel]] = defaultdict(list)
-    for one, found in kernels_of(path, unseen):
-        by_target[one.target] += found
-    return [_of_target(target, found) for target, found in sorted(by_target.items()) if found]
+    for code, kernels in kernels_of(path, unseen):
+        by_target[code.target] += kernels
+    return [_of_target(target, kernels) for target, kernels in sorted(by_target.items()) if kernels]
 
 
 def _of_target(target: str, kernels: list[Kernel]) -> TargetUse:
@@ -70,8 +70,8 @@ def _of_target(target: str, kernels: list[Kernel]) -> TargetUse:
     return TargetUse(
         target=target,
         kernels=len(kernels),
-        spilling=sum(bool(one.vgpr_spills or one.sgpr_spills) for one in kernels),
-        scratch=sum(bool(one.scratch) for one in kernels),
+        spilling=sum(bool(kernel.vgpr_spills or kernel.sgpr_spills) for kernel in kernels),
+        scratch=sum(bool(kernel.scratch) for kernel in kernels),
         uses=tuple(_uses(kernels, isa)) if isa else (),
         excesses=tuple(_excesses(target, isa, kernels)) if isa else (),
         known=isa is not None,
@@ -79,14 +79,16 @@ def _of_target(target: str, kernels: list[Kernel]) -> TargetUse:
 
 
 def _uses(kernels: list[Kernel], isa: Isa) -> Iterator[Use]:
-    registers = max((one.most for one in (isa.wave32, isa.wave64) if one), default=0)
-    yield _use("vector registers", "a work-item", registers, ((one.vgprs, one.name) for one in kernels))
-    scalars = ((one.sgprs, one.name) for one in kernels)
+    registers = max((wave.most for wave in (isa.wave32, isa.wave64) if wave), default=0)
+    yield _use(
+        "vector registers", "a work-item", registers, ((kernel.vgprs, kernel.name) for kernel in kernels)
+    )
+    scalars = ((kernel.sgprs, kernel.name) for kernel in kernels)
     yield _use("scalar registers", "a wave, VCC counted", SCALARS_AND_VCC, scalars)
-    yield _use("LDS", "bytes a work-group", isa.lds, ((one.lds, one.name) for one in kernels))
-    scratch = ((one.scratch * one.wave, one.name) for one in kernels)
+    yield _use("LDS", "bytes a work-group", isa.lds, ((kernel.lds, kernel.name) for kernel in kernels))
+    scratch = ((kernel.scratch * kernel.wave, kernel.name) for kernel in kernels)
     yield _use("scratch", "bytes a wave", isa.scratch, scratch)
-    waves = [(waves_in_unit(one, isa), one.name) for one in kernels]
+    waves = [(waves_in_unit(kernel, isa), kernel.name) for kernel in kernels]
     fewest, kernel = min(waves)
     yield Use(
         resource="waves",
@@ -98,20 +100,22 @@ def _uses(kernels: list[Kernel], isa: Isa) -> Iterator[Use]:
     )
 
 
-def _use(resource: str, unit: str, limit: int, taken: Iterable[tuple[int, str]]) -> Use:
-    found = list(taken)
-    most, kernel = max(found, key=lambda one: one[0])
+def _use(resource: str, unit: str, limit: int, amounts: Iterable[tuple[int, str]]) -> Use:
+    pairs = list(amounts)
+    largest, kernel = max(pairs, key=lambda pair: pair[0])
     return Use(
         resource=resource,
         unit=unit,
-        median=median_low(count for count, _ in found),
-        most=most,
+        median=median_low(count for count, _ in pairs),
+        most=largest,
         limit=limit,
         kernel=kernel,
     )
 
 
 def _excesses(target: str, isa: Isa, kernels: list[Kernel]) -> Iterator[str]:
-    for one in kernels:
-        if one.descriptor is not None:
-            yield from (f"{one.name}: {text}" for text in excesses(one, one.descriptor, isa, isa, target))
+    for kernel in kernels:
+        if kernel.descriptor is not None:
+            yield from (
+                f"{kernel.name}: {text}" for text in excesses(kernel, kernel.descriptor, isa, isa, target)
+            )

@@ -43,29 +43,33 @@ def read_beside(members: Sequence[Member], read: Callable[[ByteSource], T]) -> d
     Empty where it would gain nothing: fewer than two large ones, one processor, other threads (a copy of this
     process would have none of them), or a system without fork. Members that raise are left out.
     """
-    large = [number for number, one in enumerate(members) if one.packed and one.packed.packed_size >= LARGE]
+    large = [
+        number
+        for number, member in enumerate(members)
+        if member.packed and member.packed.packed_size >= LARGE
+    ]
     count = min(len(large), MOST, _processors())
     if count < 2 or threading.active_count() > 1:
         return {}
-    mine, *others = _shared_out(large, [_cost(members[number]) for number in large], count)
+    mine, *shares = _shared_out(large, [_cost(members[number]) for number in large], count)
     started: list[_Beside] = []
-    found: dict[int, T] = {}
+    results: dict[int, T] = {}
     try:
         # where no more processes may be started, this one reads what they would have
         with contextlib.suppress(OSError):
-            started += (_start(members, numbers, read) for numbers in others)
+            started += (_start(members, numbers, read) for numbers in shares)
         for number in mine:
             with contextlib.suppress(CheckError):
-                found[number] = read(members[number].open())
-        for one in started:
-            for number, (told, spent) in _told(one).items():
+                results[number] = read(members[number].open())
+        for child in started:
+            for number, (result, spent) in _told(child).items():
                 with contextlib.suppress(CheckError):
                     members[number].open().budget.spend(spent)
-                    found[number] = told
+                    results[number] = result
     finally:
-        for one in started:
-            _end(one)
-    return found
+        for child in started:
+            _end(child)
+    return results
 
 
 def _cost(member: Member) -> int:
@@ -77,9 +81,9 @@ def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> lis
     """Numbers for each of `count` processes, the costliest first and to whom has least."""
     shares: list[tuple[int, list[int]]] = [(0, []) for _ in range(count)]
     for cost, number in sorted(zip(costs, numbers, strict=True), reverse=True):
-        least = min(range(count), key=lambda one: shares[one][0])
-        shares[least] = shares[least][0] + cost, [*shares[least][1], number]
-    return [sorted(one) for _, one in shares]
+        lightest = min(range(count), key=lambda index: shares[index][0])
+        shares[lightest] = shares[lightest][0] + cost, [*shares[lightest][1], number]
+    return [sorted(share) for _, share in shares]
 
 
 def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[ByteSource], T]) -> _Beside:
@@ -99,36 +103,36 @@ def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[By
         # it says nothing and cleans up nothing: both are its parent's
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.close(ours)
-        found: dict[int, tuple[T, int]] = {}
+        results: dict[int, tuple[T, int]] = {}
         for number in numbers:
             with contextlib.suppress(CheckError):
                 source = members[number].open()
-                before = source.budget.left
-                found[number] = read(source), before - source.budget.left
+                budget = source.budget.left
+                results[number] = read(source), budget - source.budget.left
         with open(its, "wb") as pipe:  # noqa: PTH123  a number, no path
-            pickle.dump(found, pipe, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(results, pipe, pickle.HIGHEST_PROTOCOL)
     finally:
         os._exit(0)
 
 
-def _told(one: _Beside) -> dict[int, tuple[Any, int]]:
+def _told(child: _Beside) -> dict[int, tuple[Any, int]]:
     """What a process found; nothing where it ended early."""
     import pickle
 
-    with open(one.pipe, "rb", closefd=False) as pipe:
+    with open(child.pipe, "rb", closefd=False) as pipe:
         data = pipe.read()
     try:
-        found: dict[int, tuple[Any, int]] = pickle.loads(data)  # noqa: S301  of our own process
+        results: dict[int, tuple[Any, int]] = pickle.loads(data)  # noqa: S301  of our own process
     except (EOFError, pickle.UnpicklingError):
         return {}
-    return found
+    return results
 
 
-def _end(one: _Beside) -> None:
-    os.close(one.pipe)
+def _end(child: _Beside) -> None:
+    os.close(child.pipe)
     with contextlib.suppress(ProcessLookupError):
-        os.kill(one.pid, signal.SIGKILL)
-    os.waitpid(one.pid, 0)
+        os.kill(child.pid, signal.SIGKILL)
+    os.waitpid(child.pid, 0)
 
 
 def _processors() -> int:

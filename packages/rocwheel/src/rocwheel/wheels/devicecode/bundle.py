@@ -110,7 +110,7 @@ def read_bundle(
         return _read_compressed(source, offset, end, hashes, heads)
     place = source.window(offset, end - offset)
     entries, header_size = entries_of(lambda: place.read_at, place.size, source.subject)
-    size = max([header_size, *(one.offset + one.size for one in entries if one.size)])
+    size = max([header_size, *(entry.offset + entry.size for entry in entries if entry.size)])
     return Bundle(
         offset=offset,
         size=size,
@@ -138,13 +138,13 @@ def is_packed(source: ByteSource, offset: int, end: int) -> bool:
 def contents(
     source: ByteSource,
     bundle: Bundle,
-    wanted: Callable[[BundleEntry], bool] = lambda entry: bool(entry.target),
+    select: Callable[[BundleEntry], bool] = lambda entry: bool(entry.target),
 ) -> Iterator[tuple[BundleEntry, bytes]]:
     """The entries of a bundle that are wanted, with their bytes, in the order in which they lie there."""
     place = source.window(bundle.offset, bundle.size)
     read = _unpacking(source, bundle).read_at if bundle.compression else place.read_at
-    for entry in sorted(bundle.entries, key=lambda one: one.offset):
-        if wanted(entry):
+    for entry in sorted(bundle.entries, key=lambda entry: entry.offset):
+        if select(entry):
             yield entry, read(entry.offset, entry.size)
 
 
@@ -172,16 +172,16 @@ def entries_of(opened: Callable[[], _ReadAt], size: int, subject: str) -> tuple[
     _check_order(entries, header_size, size, subject)
     read = opened()
     headers: dict[str, GpuHeader | None] = {}
-    for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
+    for entry in sorted(entries, key=lambda entry: (entry.offset, entry.size)):
         if entry.target:
             headers[entry.id] = _header(entry, read(entry.offset, min(entry.size, HEADER_SIZE)), subject)
-    return tuple(one._replace(header=headers.get(one.id)) for one in entries), header_size
+    return tuple(entry._replace(header=headers.get(entry.id)) for entry in entries), header_size
 
 
 def _check_order(entries: Sequence[BundleEntry], header_size: int, size: int, subject: str) -> None:
     """Raise CheckError where entries overlap, or lie outside a plain bundle of at most `size` bytes."""
     end = header_size
-    for entry in sorted(entries, key=lambda one: (one.offset, one.size)):
+    for entry in sorted(entries, key=lambda entry: (entry.offset, entry.size)):
         empty = entry.size == 0 and not entry.target
         # the compiler aligns an empty one, too: where the header is all that there is, beyond the end
         if entry.offset + entry.size > size + (ALIGNMENT if empty else 0) or (
@@ -198,10 +198,10 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[BundleEn
     def take(count: int) -> bytes:
         nonlocal data, position
         while position + count > len(data):
-            more = min(max(ALIGNMENT, len(data)), size - len(data))
-            if more <= 0:
+            extra = min(max(ALIGNMENT, len(data)), size - len(data))
+            if extra <= 0:
                 raise unsound(subject, "a bundle is truncated")
-            data += read(len(data), more)
+            data += read(len(data), extra)
         position += count
         return data[position - count : position]
 
@@ -210,17 +210,17 @@ def _read_header(read: _ReadAt, size: int, subject: str) -> tuple[tuple[BundleEn
     count = int.from_bytes(take(8), "little")
     if count > MOST_ENTRIES:
         raise unsound(subject, f"a bundle claims {count:,} entries")
-    found: dict[str, BundleEntry] = {}
+    entries: dict[str, BundleEntry] = {}
     for _ in range(count):
         offset, length, id_length = struct.unpack("<QQQ", take(24))
         if id_length > LONGEST_ID:
             raise unsound(subject, f"a bundle entry's name claims {id_length:,} bytes")
         name = take(id_length).decode("ascii", errors="replace")
         target, features = parse_entry_id(name, subject) or ("", ())
-        if name in found:
+        if name in entries:
             raise unsound(subject, f"a bundle holds {name} twice")
-        found[name] = BundleEntry(id=name, target=target, features=features, offset=offset, size=length)
-    return tuple(found.values()), position
+        entries[name] = BundleEntry(id=name, target=target, features=features, offset=offset, size=length)
+    return tuple(entries.values()), position
 
 
 def _header(entry: BundleEntry, head: bytes, subject: str) -> GpuHeader | None:
@@ -304,15 +304,15 @@ def _unpacking(source: ByteSource, bundle: Bundle, *, hashes: bool = False, head
 
 def _end_of_version_1(source: ByteSource, position: int, end: int) -> int:
     """A bundle of version 1 does not say its size; like clang, look for where the next one begins."""
-    held = b""
+    tail = b""
     for data in source.chunks(position, end - position):
         position += len(data)
-        held += data
-        if found := _COMPRESSED_BEGINNING.search(held):
-            return position - len(held) + found.start()
-        held = held[-7:]
+        tail += data
+        if match := _COMPRESSED_BEGINNING.search(tail):
+            return position - len(tail) + match.start()
+        tail = tail[-7:]
     return end
 
 
-def _listed(known: Iterable[int]) -> str:
-    return ", ".join(map(str, known))
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))

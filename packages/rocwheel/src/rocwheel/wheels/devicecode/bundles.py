@@ -71,11 +71,11 @@ class Ahead:
         One that cannot be read is left to who asks: why is told in one way.
         """
         self._end()
-        behind, found = self._begun.pop(offset, (0, None))
-        if found is None or found.cancelled() or behind > end:
+        behind, future = self._begun.pop(offset, (0, None))
+        if future is None or future.cancelled() or behind > end:
             return None
         try:
-            return found.result()
+            return future.result()
         except CheckError:
             return None
 
@@ -90,8 +90,8 @@ class Ahead:
         self._begun[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
 
     def _read(self, offset: int, data: memoryview) -> Bundle | None:
-        held = MemorySource(data, self._budget, self._subject)
-        job = beside_others(held, 0, held.size, self._hashes, self.rooms)
+        source = MemorySource(data, self._budget, self._subject)
+        job = beside_others(source, 0, source.size, self._hashes, self.rooms)
         return job.run()._replace(offset=offset) if job else None
 
     def _end(self) -> None:
@@ -125,8 +125,8 @@ def read_one(
     source: ByteSource, offset: int, end: int, *, hashes: bool, heads: bool, ahead: Ahead | None
 ) -> Bundle:
     """The bundle at `offset`, which `ahead` may have read; as `read_bundle`."""
-    found = ahead.take(offset, end) if ahead else None
-    return found or read_bundle(source, offset, end, hashes=hashes, heads=heads)
+    bundle = ahead.take(offset, end) if ahead else None
+    return bundle or read_bundle(source, offset, end, hashes=hashes, heads=heads)
 
 
 def beside_others(
@@ -168,10 +168,10 @@ def _readings(
 def _reading(
     source: ByteSource, offset: int, end: int, hashes: bool, heads: bool, ahead: Ahead | None, rooms: Rooms
 ) -> MemoryJob[Bundle]:
-    known = ahead.take(offset, end) if ahead else None
-    if known is None and not heads and (job := beside_others(source, offset, end, hashes, rooms)):
+    read_ahead = ahead.take(offset, end) if ahead else None
+    if read_ahead is None and not heads and (job := beside_others(source, offset, end, hashes, rooms)):
         return job
-    bundle = known or read_bundle(source, offset, end, hashes=hashes, heads=heads)
+    bundle = read_ahead or read_bundle(source, offset, end, hashes=hashes, heads=heads)
     return MemoryJob(0, bundle.end, lambda: bundle)
 
 
@@ -180,11 +180,11 @@ def _next_bundle(source: ByteSource, begin: int, position: int, end: int) -> int
     page = begin - (begin - position) // ALIGNMENT * ALIGNMENT
     if page + len(MAGIC) <= end and is_bundle(source.read_at(page, len(MAGIC))):
         return page
-    for at in range(position, end, CHUNK):
-        data = source.read_at(at, min(CHUNK, end - at))
-        if left := data.lstrip(b"\0"):
-            found = at + len(data) - len(left)
-            if not is_bundle(source.read_at(found, min(len(MAGIC), end - found))):
-                raise unsound(source.subject, f"at byte {found:,} there is neither a bundle nor padding")
-            return found
+    for offset in range(position, end, CHUNK):
+        data = source.read_at(offset, min(CHUNK, end - offset))
+        if stripped := data.lstrip(b"\0"):
+            start = offset + len(data) - len(stripped)
+            if not is_bundle(source.read_at(start, min(len(MAGIC), end - start))):
+                raise unsound(source.subject, f"at byte {start:,} there is neither a bundle nor padding")
+            return start
     return None

@@ -82,11 +82,11 @@ class CodeFile:
         Disassemblers go by sections, the loader by segments; in a sound file they agree.
         """
         return bool(section.flags & _ALLOCATED) and any(
-            one.is_loaded
-            and one.address <= section.address
-            and section.address + section.size <= one.address + one.file_size
-            and section.offset - one.offset == section.address - one.address
-            for one in self._elf.segments
+            segment.is_loaded
+            and segment.address <= section.address
+            and section.address + section.size <= segment.address + segment.file_size
+            and section.offset - segment.offset == section.address - segment.address
+            for segment in self._elf.segments
         )
 
     def notes(self) -> Iterator[tuple[bytes, int, memoryview]]:
@@ -99,27 +99,27 @@ class CodeFile:
                     raise self.wrong("a note is truncated")
                 yield note.owner.rstrip(b"\0"), note.kind, note.content
 
-    def wrong(self, why: str) -> CheckError:
+    def wrong(self, reason: str) -> CheckError:
         """The error to raise for a file that is not what it should be."""
         return CheckError(
-            f"not a valid code object: {why}",
+            f"not a valid code object: {reason}",
             cause="the file is truncated, damaged, or written by a compiler that rocwheel does not know",
             next_step="build the file again, or get a fresh copy",
             subject=self.subject,
         )
 
     def _read_symbols(self) -> Iterator[Symbol]:
-        left = MOST_SYMBOLS
+        remaining = MOST_SYMBOLS
         for table in self.sections:
             if table.kind not in _SYMBOL_TABLES:
                 continue
             if table.link >= len(self.sections) or table.size % _SYMBOL.size:
                 raise self.wrong("a symbol table is damaged")
-            left -= table.size // _SYMBOL.size
-            if left < 0:
+            remaining -= table.size // _SYMBOL.size
+            if remaining < 0:
                 raise self.wrong(f"it claims more than {MOST_SYMBOLS:,} symbols")
             strings = _Strings(self.content(self.sections[table.link]), self)
-            for name, info, _other, section, value, size in _SYMBOL.iter_unpack(self.content(table)):
+            for name, info, _visibility, section, value, size in _SYMBOL.iter_unpack(self.content(table)):
                 if 0 < section < min(len(self.sections), _SPECIAL):
                     yield Symbol(
                         address=value,
@@ -140,8 +140,8 @@ class _Strings:
 
     def at(self, offset: int) -> str:
         end = self._content.find(b"\0", offset)
-        found = self._content[offset : end if end >= 0 else None]
-        self._left -= len(found)
+        name = self._content[offset : end if end >= 0 else None]
+        self._left -= len(name)
         if self._left < 0:
             raise self._file.wrong("its names overlap far too often")
-        return found.decode(errors="replace")
+        return name.decode(errors="replace")

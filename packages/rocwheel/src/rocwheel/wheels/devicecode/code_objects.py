@@ -55,25 +55,25 @@ def fat_binaries(
     *,
     hashes: bool = False,
     heads: bool = False,
-    others: Callable[[Member], None] = lambda member: None,
+    without_code: Callable[[Member], None] = lambda member: None,
     failed: Callable[[Member, CheckError], None] | None = None,
 ) -> Iterator[tuple[Member, ByteSource, FatBinary]]:
     """The files with GPU code in a wheel, archive, folder or file; each with its content and what is there.
 
-    `hashes` and `heads` are as for `fat_binary`. `others` gets the files that have none. Raises InputError
-    where `path` cannot be read, CheckError where something in it is damaged; with `failed`, a file whose code
-    cannot be read is handed to that instead.
+    `hashes` and `heads` are as for `fat_binary`. `without_code` gets the files that have none. Raises
+    InputError where `path` cannot be read, CheckError where something in it is damaged; with `failed`, a file
+    whose code cannot be read is handed to that instead.
     """
 
     def read(source: ByteSource) -> FatBinary | None:
         return fat_binary(source, hashes=hashes, heads=heads)
 
-    for member, known in _large_first(members(path), read):
-        found = None
+    for member, cached in _large_first(members(path), read):
+        binary = None
         try:
             if may_hold_code(member.head):
                 source = member.open()
-                found = known[0] if known else read(source)
+                binary = cached[0] if cached else read(source)
             else:
                 check_name(member.path)
         except CheckError as error:
@@ -81,10 +81,10 @@ def fat_binaries(
                 raise
             failed(member, error)
             continue
-        if found is not None:
-            yield member, source, found
+        if binary is not None:
+            yield member, source, binary
         else:
-            others(member)
+            without_code(member)
 
 
 def refuse_other(path: Path) -> None:
@@ -108,22 +108,22 @@ def refuse_other(path: Path) -> None:
 
 
 def _large_first(
-    found: Iterator[Member], read: Callable[[ByteSource], FatBinary | None]
+    stream: Iterator[Member], read: Callable[[ByteSource], FatBinary | None]
 ) -> Iterator[tuple[Member, tuple[FatBinary | None] | None]]:
     """The members in their order, with what was read of a wheel's large ones in several processes."""
-    first = next(found, None)
+    first = next(stream, None)
     if first is None:
         return
     if first.packed is None:
         # they can be opened one after the other only, or need no inflating
-        yield from ((member, None) for member in itertools.chain([first], found))
+        yield from ((member, None) for member in itertools.chain([first], stream))
         return
     from rocwheel.wheels.devicecode.beside import read_beside  # of wheels alone
 
-    all_ = [first, *found]
+    all_ = [first, *stream]
     candidates = [member for member in all_ if may_hold_code(member.head)]
-    known = {candidates[number].path: (one,) for number, one in read_beside(candidates, read).items()}
-    yield from ((member, known.get(member.path)) for member in all_)
+    cached = {candidates[number].path: (binary,) for number, binary in read_beside(candidates, read).items()}
+    yield from ((member, cached.get(member.path)) for member in all_)
 
 
 class Unseen:
@@ -149,9 +149,9 @@ class Unseen:
     def reasons(self) -> list[str]:
         """A line for each, with the name of the file."""
         return [
-            f"{path}: {why}"
+            f"{path}: {reason}"
             for path, unread, alone in self._found
-            for why in (unread if self._archives else alone)
+            for reason in (unread if self._archives else alone)
         ]
 
 
@@ -165,17 +165,20 @@ def code_objects(path: Path, *, hashes: bool = False, unseen: Unseen | None = No
     if hashes:
         from rocbase.files.atomic import sha256_bytes
 
-        found = [replace(one, sha256=sha256_bytes(code)) for one, code in read_code(path, unseen=unseen)]
+        objects = [
+            replace(code_object, sha256=sha256_bytes(code))
+            for code_object, code in read_code(path, unseen=unseen)
+        ]
     else:
-        found = []
+        objects = []
         for member, _, binary in fat_binaries(path):
             unseen.see(member.path, binary)
-            found += objects_in(member.path, binary)
-    return sorted(found, key=lambda one: (one.path, -1 if one.index is None else one.index))
+            objects += objects_in(member.path, binary)
+    return sorted(objects, key=lambda code: (code.path, -1 if code.index is None else code.index))
 
 
 def read_code(
-    path: Path, wanted: Callable[[CodeObject], bool] = lambda one: True, unseen: Unseen | None = None
+    path: Path, select: Callable[[CodeObject], bool] = lambda code: True, unseen: Unseen | None = None
 ) -> Iterator[tuple[CodeObject, bytes]]:
     """The code objects that are wanted, each with its bytes; as `fat_binaries`, with hashes checked.
 
@@ -185,68 +188,74 @@ def read_code(
         if unseen is not None:
             unseen.see(member.path, binary)
         if binary.lone is not None:
-            (one,) = objects_in(member.path, binary)
-            if wanted(one):
-                yield one, source.read_at(0, source.size)
+            (code_object,) = objects_in(member.path, binary)
+            if select(code_object):
+                yield code_object, source.read_at(0, source.size)
         for index, section, bundle in _bundles(binary):
-            told = _of_bundle(member.path, index, bundle, section)
-            listed = {key: one for key, one in told.items() if wanted(one)}
+            by_entry = _of_bundle(member.path, index, bundle, section)
+            listed = {key: code_object for key, code_object in by_entry.items() if select(code_object)}
             for entry, code in offload.contents(source, bundle, _named(listed)):
                 yield listed[entry.id], code
-        for place, one in _embedded(member.path, binary):
-            if wanted(one):
-                yield one, source.read_at(place.offset, place.size)
+        for place, code_object in _embedded(member.path, binary):
+            if select(code_object):
+                yield code_object, source.read_at(place.offset, place.size)
         if binary.archive is not None:
             from rocwheel.wheels.devicecode import kpack
 
             by_place = dict(_of_archive(member.path, binary.archive))
-            for packed, code in kpack.contents(source, binary.archive, _wanted(by_place, wanted)):
+            for packed, code in kpack.contents(source, binary.archive, _wanted(by_place, select)):
                 yield by_place[packed], code
 
 
 def _wanted(
-    told: Mapping[Packed, CodeObject], wanted: Callable[[CodeObject], bool]
+    by_place: Mapping[Packed, CodeObject], select: Callable[[CodeObject], bool]
 ) -> Callable[[Packed], bool]:
-    return lambda one: wanted(told[one])
+    return lambda packed: select(by_place[packed])
 
 
 def _named(ids: Collection[str]) -> Callable[[offload.BundleEntry], bool]:
     return lambda entry: entry.id in ids
 
 
-def check_targets(path: Path, wanted: Sequence[str]) -> list[str]:
-    """What keeps `path` from holding code for exactly the targets `wanted`; nothing where it does.
+def check_targets(path: Path, targets: Sequence[str]) -> list[str]:
+    """What keeps `path` from holding code for exactly `targets`; nothing where it does.
 
-    Every bundle must hold each target and no other. `wanted` names targets as compilers take them,
+    Every bundle must hold each target and no other. `targets` names targets as compilers take them,
     with features where those are fixed: gfx1151, gfx90a:xnack-.
     """
-    asked = {_normal(target) for target in wanted}
-    found: list[CodeObject] = []
+    expected = {_normal(target) for target in targets}
+    objects: list[CodeObject] = []
     problems = []
     for member, _, binary in fat_binaries(path):
-        found += objects_in(member.path, binary)
-        problems += [f"{member.path}: {why}" for why in binary.unseen]
-    if not found and not problems:
-        return [f"{path.name} contains no GPU code; expected: {', '.join(sorted(asked))}"] if asked else []
+        objects += objects_in(member.path, binary)
+        problems += [f"{member.path}: {reason}" for reason in binary.unseen]
+    if not objects and not problems:
+        return (
+            [f"{path.name} contains no GPU code; expected: {', '.join(sorted(expected))}"] if expected else []
+        )
     bundles: dict[str, dict[int | None, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for one in sorted(found, key=lambda one: one.path):
-        bundles[one.path][one.index].add(one.target_id)
+    for code_object in sorted(objects, key=lambda code: code.path):
+        bundles[code_object.path][code_object.index].add(code_object.target_id)
     for name, by_index in bundles.items():
-        told = Counter(text for index, held in by_index.items() for text in _differences(index, held, asked))
-        for text, times in told.items():
+        differences = Counter(
+            text for index, present in by_index.items() for text in _differences(index, present, expected)
+        )
+        for text, times in differences.items():
             share = "" if None in by_index else f" ({times} of {len(by_index)} bundles)"
             problems.append(f"{name}: {text}{share}")
-    if all(one.index is None for one in found) and (missing := asked - {one.target_id for one in found}):
+    if all(code.index is None for code in objects) and (
+        missing := expected - {code.target_id for code in objects}
+    ):
         problems.append(f"{path.name}: no code for {', '.join(sorted(missing))}")
     return problems
 
 
-def _differences(index: int | None, held: set[str], asked: set[str]) -> Iterator[str]:
+def _differences(index: int | None, present: set[str], expected: set[str]) -> Iterator[str]:
     # A file that is one code object can hold one target; the others have files of their own.
-    if index is not None and (missing := asked - held):
+    if index is not None and (missing := expected - present):
         yield f"no code for {', '.join(sorted(missing))}"
-    if other := held - asked:
-        yield f"code for {', '.join(sorted(other))}, which was not asked for"
+    if extra := present - expected:
+        yield f"code for {', '.join(sorted(extra))}, which was not asked for"
 
 
 def _normal(target: str) -> str:
@@ -268,34 +277,36 @@ def objects_in(path: str, binary: FatBinary) -> Iterator[CodeObject]:
         )
     for index, section, bundle in _bundles(binary):
         yield from _of_bundle(path, index, bundle, section).values()
-    yield from (one for _, one in _embedded(path, binary))
+    yield from (code_object for _, code_object in _embedded(path, binary))
     if binary.archive is not None:
-        yield from (one for _, one in _of_archive(path, binary.archive))
+        yield from (code_object for _, code_object in _of_archive(path, binary.archive))
 
 
 def _bundles(binary: FatBinary) -> Iterator[tuple[int, str, offload.Bundle]]:
     """The bundles of a file with their numbers, and the sections of those that are embedded."""
-    placed = [("", one) for one in binary.bundles]
-    placed += [(one.section, one.bundle) for one in binary.embedded if one.bundle is not None]
+    placed = [("", bundle) for bundle in binary.bundles]
+    placed += [
+        (embedded.section, embedded.bundle) for embedded in binary.embedded if embedded.bundle is not None
+    ]
     for index, (section, bundle) in enumerate(placed):
         yield index, section, bundle
 
 
 def _embedded(path: str, binary: FatBinary) -> Iterator[tuple[Embedded, CodeObject]]:
     """The code objects that are embedded alone."""
-    for one in binary.embedded:
-        if one.code is not None:
+    for embedded in binary.embedded:
+        if embedded.code is not None:
             yield (
-                one,
+                embedded,
                 CodeObject(
                     path=path,
-                    target=one.code.target,
-                    features=one.code.features,
-                    size=one.size,
+                    target=embedded.code.target,
+                    features=embedded.code.features,
+                    size=embedded.size,
                     index=None,
-                    abi=one.code.abi,
-                    generic_version=one.code.generic_version,
-                    section=one.section,
+                    abi=embedded.code.abi,
+                    generic_version=embedded.code.generic_version,
+                    section=embedded.section,
                 ),
             )
 
@@ -303,18 +314,18 @@ def _embedded(path: str, binary: FatBinary) -> Iterator[tuple[Embedded, CodeObje
 def _of_archive(path: str, archive: Archive) -> Iterator[tuple[Packed, CodeObject]]:
     """The code objects of a kpack archive."""
     numbers: dict[str, int] = {}
-    for one in archive.code:
+    for packed in archive.code:
         yield (
-            one,
+            packed,
             CodeObject(
                 path=path,
-                target=one.target,
-                features=one.features,
-                size=one.size,
-                index=numbers.setdefault(one.name, len(numbers)),
-                abi=one.header.abi if one.header else 0,
-                generic_version=one.header.generic_version if one.header else 0,
-                library=one.name,
+                target=packed.target,
+                features=packed.features,
+                size=packed.size,
+                index=numbers.setdefault(packed.name, len(numbers)),
+                abi=packed.header.abi if packed.header else 0,
+                generic_version=packed.header.generic_version if packed.header else 0,
+                library=packed.name,
             ),
         )
 
@@ -322,15 +333,15 @@ def _of_archive(path: str, archive: Archive) -> Iterator[tuple[Packed, CodeObjec
 def _of_bundle(path: str, index: int, bundle: offload.Bundle, section: str) -> dict[str, CodeObject]:
     """The code objects of a bundle by the ids of their entries."""
     return {
-        one.id: CodeObject(
+        entry.id: CodeObject(
             path=path,
-            target=one.target,
-            features=one.features,
-            size=one.size,
+            target=entry.target,
+            features=entry.features,
+            size=entry.size,
             index=index,
-            abi=one.header.abi if one.header else 0,
-            generic_version=one.header.generic_version if one.header else 0,
+            abi=entry.header.abi if entry.header else 0,
+            generic_version=entry.header.generic_version if entry.header else 0,
             section=section,
         )
-        for one in bundle.code
+        for entry in bundle.code
     }

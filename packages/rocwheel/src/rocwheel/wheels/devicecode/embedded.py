@@ -60,49 +60,49 @@ class EmbeddedFindings:
 
 def embedded(
     file: Elf | Pe,
-    known: Sequence[tuple[int, int]],
+    covered: Sequence[tuple[int, int]],
     *,
     hashes: bool = False,
     heads: bool = False,
     ahead: Ahead | None = None,
 ) -> EmbeddedFindings:
-    """The code in a file's sections but for the spans (offset, size) that are `known`.
+    """The code in a file's sections but for the spans (offset, size) that are `covered`.
 
     `hashes` and `heads` are as for `read_bundle`; `ahead` may have read some of it. Raises CheckError for
     more pieces than a real file has.
     """
     read = partial(read_one, hashes=hashes, heads=heads, ahead=ahead)
-    found = EmbeddedFindings()
+    findings = EmbeddedFindings()
     names = _Names(file)
     count = 0
-    for begin, end in _searched(file, known):
+    for begin, end in _searched(file, covered):
         position = begin
 
         def behind() -> int:
             return position  # noqa: B023 - of this round
 
-        for at in file.source.marks(begin, end, behind):
-            if at < position:
+        for offset in file.source.marks(begin, end, behind):
+            if offset < position:
                 continue
             try:
-                piece, position = _piece(file.source, at, end, names.of(at), read)
+                piece, position = _piece(file.source, offset, end, names.of(offset), read)
             except CheckError as error:
                 piece = None
-                if len(found.unread) < MOST_UNREAD:
-                    found.unread.append(f"at byte {at:,} ({names.of(at)}) {error.message}")
+                if len(findings.unread) < MOST_UNREAD:
+                    findings.unread.append(f"at byte {offset:,} ({names.of(offset)}) {error.message}")
             if piece is not None:
-                found.code.append(piece)
+                findings.code.append(piece)
             count += 1
             if count > MOST:
                 raise file.wrong(f"more than {MOST:,} places in it begin like GPU code")
-    return found
+    return findings
 
 
 class _Names:
     """The names of sections by where they lie in the file."""
 
     def __init__(self, file: Elf | Pe) -> None:
-        sections = sorted((one.offset, one.name) for one in _with_bytes(file))
+        sections = sorted((section.offset, section.name) for section in _with_bytes(file))
         self._offsets = [offset for offset, _ in sections]
         self._names = [name for _, name in sections]
 
@@ -112,18 +112,21 @@ class _Names:
 
 
 def _with_bytes(file: Elf | Pe) -> Iterator[elf.Section | PeSection]:
-    for one in file.sections:
-        if one.size and (not isinstance(one, elf.Section) or one.has_bytes):
-            yield one
+    for section in file.sections:
+        if section.size and (not isinstance(section, elf.Section) or section.has_bytes):
+            yield section
 
 
-def _searched(file: Elf | Pe, known: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _searched(file: Elf | Pe, covered: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The bytes of all sections but the known ones, each once however often sections overlap."""
-    spans = [(one.offset, min(one.offset + one.size, file.source.size)) for one in _with_bytes(file)]
-    taken = sorted((offset, offset + size) for offset, size in known)
+    spans = [
+        (section.offset, min(section.offset + section.size, file.source.size))
+        for section in _with_bytes(file)
+    ]
+    skipped = sorted((offset, offset + size) for offset, size in covered)
     for begin, end in _joined(spans):
         position = begin
-        for first, last in [*taken, (end, end)]:
+        for first, last in [*skipped, (end, end)]:
             if position < min(first, end):
                 yield position, min(first, end)
             position = max(position, last)
@@ -143,23 +146,23 @@ def _joined(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _piece(
-    source: ByteSource, at: int, end: int, section: str, read: Callable[[ByteSource, int, int], Bundle]
+    source: ByteSource, offset: int, end: int, section: str, read: Callable[[ByteSource, int, int], Bundle]
 ) -> tuple[Embedded | None, int]:
     """The code at a mark, and where to look on; None where it is but the word for it.
 
     Raises CheckError where it is code that cannot be read.
     """
-    head = source.read_at(at, min(HEADER_SIZE, end - at))
+    head = source.read_at(offset, min(HEADER_SIZE, end - offset))
     if not head.startswith((BUNDLE, COMPRESSED)):
-        return _code_object(source, at, end, section, head)
-    if not (offload.is_packed(source, at, end) if head.startswith(COMPRESSED) else _is_plain(head)):
-        return None, at + 1
-    bundle = read(source, at, end)
+        return _code_object(source, offset, end, section, head)
+    if not (offload.is_packed(source, offset, end) if head.startswith(COMPRESSED) else _is_plain(head)):
+        return None, offset + 1
+    bundle = read(source, offset, end)
     # version 1 does not say where it ends
-    behind = at + bundle.header_size if bundle.version == 1 else bundle.end
+    behind = offset + bundle.header_size if bundle.version == 1 else bundle.end
     if not bundle.code:
         return None, behind
-    return Embedded(section=section, offset=at, size=bundle.size, bundle=bundle), behind
+    return Embedded(section=section, offset=offset, size=bundle.size, bundle=bundle), behind
 
 
 def _is_plain(head: bytes) -> bool:
@@ -169,21 +172,22 @@ def _is_plain(head: bytes) -> bool:
 
 
 def _code_object(
-    source: ByteSource, at: int, end: int, section: str, head: bytes
+    source: ByteSource, offset: int, end: int, section: str, head: bytes
 ) -> tuple[Embedded | None, int]:
     if len(head) < HEADER_SIZE or int.from_bytes(head[18:20], "little") != 224:
-        return None, at + 1
-    size = _elf_size(source, at, head, end)
-    return Embedded(section=section, offset=at, size=size, code=gpu_header(head, source.subject)), at + size
+        return None, offset + 1
+    size = _elf_size(source, offset, head, end)
+    code = gpu_header(head, source.subject)
+    return Embedded(section=section, offset=offset, size=size, code=code), offset + size
 
 
-def _elf_size(source: ByteSource, at: int, head: bytes, end: int) -> int:
+def _elf_size(source: ByteSource, start: int, head: bytes, end: int) -> int:
     """How long an ELF file is: its tables lie at its end. Raises CheckError where it is cut short."""
     _, segments_at, sections_at, _, _, segment_size, segments, section_size, sections, _ = (
         _LAYOUT.unpack_from(head, 24)
     )
     size: int = max(HEADER_SIZE, segments_at + segment_size * segments, sections_at + section_size * sections)
-    if at + size > end:
+    if start + size > end:
         raise CheckError(
             f"a code object of {size:,} bytes is cut short",
             cause="the file is damaged",
@@ -191,9 +195,9 @@ def _elf_size(source: ByteSource, at: int, head: bytes, end: int) -> int:
             subject=source.subject,
         )
     if segments and segment_size == 56:
-        table = source.read_at(at + segments_at, 56 * segments)
+        table = source.read_at(start + segments_at, 56 * segments)
         for row in range(segments):
             offset, file_size = struct.unpack_from("<Q16xQ", table, 56 * row + 8)
-            if at + offset + file_size <= end:
+            if start + offset + file_size <= end:
                 size = max(size, offset + file_size)
     return size

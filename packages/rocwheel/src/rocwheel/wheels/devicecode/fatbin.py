@@ -93,20 +93,20 @@ class FatBinary(NamedTuple):
     @property
     def unseen(self) -> tuple[str, ...]:
         """Why there is, or may be, code of this file that is not told of here."""
-        where = ", ".join(self.reference.search) if self.reference else ""
-        elsewhere = (f"its code is in kpack archives ({where}), and not in the file",) if where else ()
+        search = ", ".join(self.reference.search) if self.reference else ""
+        elsewhere = (f"its code is in kpack archives ({search}), and not in the file",) if search else ()
         return (*self.unread, *elsewhere)
 
     @property
     def all_bundles(self) -> tuple[Bundle, ...]:
         """Its bundles, and behind them those that are embedded."""
-        return (*self.bundles, *(one.bundle for one in self.embedded if one.bundle is not None))
+        return (*self.bundles, *(piece.bundle for piece in self.embedded if piece.bundle is not None))
 
     @property
     def unreached(self) -> tuple[Bundle, ...]:
         """Bundles to which no wrapper leads, where there are wrappers at all."""
-        reached = {one.bundle for one in self.wrappers if one.number is None}
-        return tuple(one for one in self.bundles if self.wrappers and one.offset not in reached)
+        reached = {wrapper.bundle for wrapper in self.wrappers if wrapper.number is None}
+        return tuple(bundle for bundle in self.bundles if self.wrappers and bundle.offset not in reached)
 
 
 class _Reading(NamedTuple):
@@ -162,32 +162,32 @@ def _read(source: ByteSource, reading: _Reading) -> FatBinary | None:
 
 def _of_host(file: Elf | Pe, reading: _Reading) -> FatBinary | None:
     """The code of a library or program of a host."""
-    spans = tuple((one.offset, one.size) for one in file.named(BUNDLES) if one.size)
-    told = _reference_bytes(file)
+    spans = tuple((section.offset, section.size) for section in file.named(BUNDLES) if section.size)
+    content = _reference_bytes(file)
     wrappers = tuple(_wrappers(file, pointers=not reading.heads))
-    of_bundles = [one for one in wrappers if one.number is None]
-    numbers = tuple(dict.fromkeys(one.number for one in wrappers if one.number is not None))
+    of_bundles = [wrapper for wrapper in wrappers if wrapper.number is None]
+    numbers = tuple(dict.fromkeys(wrapper.number for wrapper in wrappers if wrapper.number is not None))
     if reading.heads:
         # pointers tell nothing of the targets, but where no section says what those of kpack lead to
-        wrappers = tuple(_wrappers(file, pointers=True)) if numbers and not told else ()
+        wrappers = tuple(_wrappers(file, pointers=True)) if numbers and not content else ()
     reference = None
     unread: tuple[str, ...] = ()
-    known = spans
-    if told or numbers:
-        reference = _reference(file, told, wrappers)._replace(wanted=numbers)
+    covered = spans
+    if content or numbers:
+        reference = _reference(file, content, wrappers)._replace(wanted=numbers)
         # without a wrapper of a bundle, what is left of the section is a rest of what was there
         spans = spans if of_bundles else ()
     elif not spans:
         unread = (TAKEN_OUT,) if of_bundles and _is_emptied(file) else ()
-    found = _with_bundles(file.source, spans, reading)
-    other = embedded(file, known, **reading._asdict())
-    found = found._replace(
+    binary = _with_bundles(file.source, spans, reading)
+    findings = embedded(file, covered, **reading._asdict())
+    binary = binary._replace(
         wrappers=wrappers,
-        embedded=tuple(other.code),
+        embedded=tuple(findings.code),
         reference=reference,
-        unread=(*unread, *other.unread),
+        unread=(*unread, *findings.unread),
     )
-    return found if found.has_code or found.reference or found.unread or spans else None
+    return binary if binary.has_code or binary.reference or binary.unread or spans else None
 
 
 def reference_in(source: ByteSource) -> Reference | None:
@@ -196,33 +196,42 @@ def reference_in(source: ByteSource) -> Reference | None:
     Raises CheckError where the file is damaged.
     """
     file = _host_file(source, source.read_at(0, min(source.size, HEADER_SIZE)))
-    told = _reference_bytes(file) if file else b""
-    return kpack_reference.read_reference(told, source.subject) if told else None
+    content = _reference_bytes(file) if file else b""
+    return kpack_reference.read_reference(content, source.subject) if content else None
 
 
 def _reference_bytes(file: Elf | Pe) -> bytes:
     """The section that says in which kpack archives code lies; empty where there is none."""
     name = kpack_reference.SECTION if isinstance(file, Elf) else kpack_reference.PE_SECTION
-    for one in file.named(name):
-        return file.source.read_at(one.offset, min(one.size, kpack_reference.LARGEST))
+    for section in file.named(name):
+        return file.source.read_at(section.offset, min(section.size, kpack_reference.LARGEST))
     return b""
 
 
-def _reference(file: Elf | Pe, told: bytes, wrappers: Sequence[Wrapper]) -> Reference:
+def _reference(file: Elf | Pe, content: bytes, wrappers: Sequence[Wrapper]) -> Reference:
     """The reference as its section has it, else as the wrappers lead to it."""
-    if not told:
-        at = next((one.bundle for one in wrappers if one.number is not None and one.bundle is not None), None)
-        if at is None:
+    if not content:
+        offset = next(
+            (
+                wrapper.bundle
+                for wrapper in wrappers
+                if wrapper.number is not None and wrapper.bundle is not None
+            ),
+            None,
+        )
+        if offset is None:
             raise file.wrong("its wrappers ask for code in kpack archives, and nothing says which")
-        told = file.source.read_at(at, min(file.source.size - at, kpack_reference.LARGEST))
-    return kpack_reference.read_reference(told, file.source.subject)
+        content = file.source.read_at(offset, min(file.source.size - offset, kpack_reference.LARGEST))
+    return kpack_reference.read_reference(content, file.source.subject)
 
 
 def _is_emptied(file: Elf | Pe) -> bool:
     """Whether there is a section of bundles that has no bytes in the file."""
     if isinstance(file, Elf):
-        return any(one.name == BUNDLES and one.size and not one.has_bytes for one in file.sections)
-    return any(one.name == BUNDLES[:8] and not one.size for one in file.sections)
+        return any(
+            section.name == BUNDLES and section.size and not section.has_bytes for section in file.sections
+        )
+    return any(section.name == BUNDLES[:8] and not section.size for section in file.sections)
 
 
 def _with_bundles(source: ByteSource, spans: tuple[tuple[int, int], ...], reading: _Reading) -> FatBinary:
@@ -249,7 +258,7 @@ def _wrappers(file: Elf | Pe, *, pointers: bool) -> Iterator[Wrapper]:
     """The wrappers of a file; without `pointers` nothing is read of where those lead that relocations set."""
     placed = not isinstance(file, Elf) or file.kind != elf.RELOCATABLE
     sections = file.named(WRAPPERS)
-    count = sum(one.size // _WRAPPER.size for one in sections)
+    count = sum(section.size // _WRAPPER.size for section in sections)
     if max(count, len(sections)) > MOST_WRAPPERS:
         raise file.wrong(f"it claims {count:,} wrappers of bundles in {len(sections):,} sections")
     for section in sections:
@@ -257,16 +266,18 @@ def _wrappers(file: Elf | Pe, *, pointers: bool) -> Iterator[Wrapper]:
         data = file.source.read_at(offset, size // _WRAPPER.size * _WRAPPER.size)
         by_place: dict[int, Pointer] = {}
         if pointers and isinstance(file, Elf) and isinstance(section, elf.Section):
-            by_place = {one.at: one for one in file.pointers(section)}
-        for number, (magic, version, address, rest) in enumerate(_WRAPPER.iter_unpack(data)):
+            by_place = {pointer.at: pointer for pointer in file.pointers(section)}
+        for number, (magic, version, address, reserved) in enumerate(_WRAPPER.iter_unpack(data)):
             if magic not in (WRAPPER_MAGIC, kpack_reference.WRAPPER_MAGIC):
                 raise file.wrong(f"bundle wrapper {number} begins with {magic:#x}")
-            at = offset + number * _WRAPPER.size
-            pointer = by_place.get(at + 8)
+            position = offset + number * _WRAPPER.size
+            pointer = by_place.get(position + 8)
             if pointer is None and address and placed:
                 # a program at fixed addresses and a PE file hold the address itself
                 target = file.at_address(address)
-                pointer = Pointer(at=at + 8, target=target, form="place", value_at=at + 8, value=address)
+                pointer = Pointer(
+                    at=position + 8, target=target, form="place", value_at=position + 8, value=address
+                )
             # the low half of the address that a wrapper of a bundle has no use for
-            packed = rest & 0xFFFFFFFF if magic == kpack_reference.WRAPPER_MAGIC else None
-            yield Wrapper(offset=at, version=version, pointer=pointer, number=packed)
+            packed = reserved & 0xFFFFFFFF if magic == kpack_reference.WRAPPER_MAGIC else None
+            yield Wrapper(offset=position, version=version, pointer=pointer, number=packed)

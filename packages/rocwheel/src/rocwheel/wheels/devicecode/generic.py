@@ -13,7 +13,7 @@ from rocwheel.tables import data_folders
 @cache
 def generic_targets() -> Mapping[str, tuple[str, ...]]:
     """The processors that each generic target covers. Raises InputError where the table is wrong."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_generic: dict[str, tuple[str, ...]] = {}
     for path in layers("generic_targets.toml", data_folders()):
         table = read_toml(path).get("covers")
         if not isinstance(table, dict) or not all(isinstance(value, list) for value in table.values()):
@@ -22,8 +22,8 @@ def generic_targets() -> Mapping[str, tuple[str, ...]]:
                 cause="it is missing, or one of its values is not a list",
                 next_step='write each generic target below [covers] as NAME = ["gfx1100", ...]',
             )
-        found |= {name: tuple(map(str, covered)) for name, covered in table.items()}
-    return found
+        by_generic |= {name: tuple(map(str, covered)) for name, covered in table.items()}
+    return by_generic
 
 
 def covers(generic: str) -> tuple[str, ...]:

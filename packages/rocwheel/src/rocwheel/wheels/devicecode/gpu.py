@@ -43,7 +43,7 @@ class GpuHeader(NamedTuple):
 @cache
 def machines() -> Mapping[int, str]:
     """Processor names by EF_AMDGPU_MACH value, from the catalog. Raises InputError where a table is wrong."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for path in layers("elf_machines.toml", data_folders()):
         table = read_toml(path).get("machines")
         if not isinstance(table, dict) or not all(isinstance(value, int) for value in table.values()):
@@ -52,8 +52,8 @@ def machines() -> Mapping[int, str]:
                 cause="it is missing, or one of its values is not a whole number",
                 next_step="write each processor below [machines] as NAME = 0x... (EF_AMDGPU_MACH)",
             )
-        found |= {value: name for name, value in table.items()}
-    return found
+        names |= {value: name for name, value in table.items()}
+    return names
 
 
 @cache
@@ -107,8 +107,8 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
 def _told(target: str, flags: int, abi: int) -> GpuHeader:
     """What the flags of a header say; the same few come hundreds of times in a library."""
     features = []
-    for name, mask, off, on in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
-        if flags & mask == on:
+    for name, mask, off, enabled in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:
+        if flags & mask == enabled:
             features.append(f"{name}+")
         elif flags & mask == off:
             features.append(f"{name}-")
@@ -120,9 +120,9 @@ def _told(target: str, flags: int, abi: int) -> GpuHeader:
     )
 
 
-def _wrong(subject: str, why: str) -> CheckError:
+def _wrong(subject: str, reason: str) -> CheckError:
     return CheckError(
-        f"not a valid ELF file: {why}",
+        f"not a valid ELF file: {reason}",
         cause="the file is truncated, damaged, or not the kind of file its name says",
         next_step="build the file again, or get a fresh copy",
         subject=subject,

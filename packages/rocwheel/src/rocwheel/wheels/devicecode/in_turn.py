@@ -54,5 +54,5 @@ def in_turn(jobs: Iterable[MemoryJob[T]], room: int, cores: int) -> Iterator[T]:
 
 
 def _fits(memory: int, waiting: deque[tuple[int, Future[T]]], room: int) -> bool:
-    under_way = sum(size for size, one in waiting if not one.done())
+    under_way = sum(size for size, future in waiting if not future.done())
     return len(waiting) < MOST_WAITING and (not under_way or under_way + memory <= room)

@@ -117,15 +117,15 @@ class Kernel:
         """Where the metadata and the descriptor do not agree, in words; the hardware goes by the latter."""
         if self.descriptor is None:
             return ()
-        told = self.descriptor
+        descriptor = self.descriptor
         pairs = (
-            ("LDS", self.lds, told.lds),
-            ("scratch", self.scratch, told.scratch),
-            ("argument bytes", self.kernargs, told.kernargs or self.kernargs),  # 0 says nothing
+            ("LDS", self.lds, descriptor.lds),
+            ("scratch", self.scratch, descriptor.scratch),
+            ("argument bytes", self.kernargs, descriptor.kernargs or self.kernargs),  # 0 says nothing
         )
         return tuple(
-            f"{what}: {ours:,} in the metadata, {theirs:,} in the descriptor"
-            for what, ours, theirs in pairs
+            f"{label}: {ours:,} in the metadata, {theirs:,} in the descriptor"
+            for label, ours, theirs in pairs
             if ours != theirs
         )
 
@@ -140,8 +140,8 @@ def kernels(code: bytes, subject: str = "code object") -> list[Kernel]:
 
 def kernels_of(file: CodeFile) -> list[Kernel]:
     """The same for a code object that is read already."""
-    symbols = {one.name: one for one in file.symbols}
-    return [_kernel(file, told, symbols) for told in _told(file)]
+    symbols = {symbol.name: symbol for symbol in file.symbols}
+    return [_kernel(file, record, symbols) for record in _told(file)]
 
 
 class _Lenient(BaseModel):
@@ -187,14 +187,14 @@ def _told(file: CodeFile) -> Iterator[_KernelTold]:
     for owner, kind, content in file.notes():
         if (owner, kind) == (METADATA_OWNER, METADATA_KIND):
             try:
-                told = _Told.model_validate(_unpacked(content))
+                metadata = _Told.model_validate(_unpacked(content))
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])[:100]
                 raise file.wrong(f"its metadata: {place or 'the whole'}: {first['msg']}") from error
             except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
                 raise file.wrong(f"its metadata is not MessagePack: {str(error)[:100]}") from error
-            yield from told.kernels
+            yield from metadata.kernels
 
 
 def _unpacked(content: memoryview) -> Any:
@@ -205,15 +205,15 @@ def _unpacked(content: memoryview) -> Any:
     )
 
 
-def _kernel(file: CodeFile, told: _KernelTold, symbols: dict[str, Symbol]) -> Kernel:
-    found = symbols.get(told.symbol) if file.linked else None
+def _kernel(file: CodeFile, record: _KernelTold, symbols: dict[str, Symbol]) -> Kernel:
+    symbol = symbols.get(record.symbol) if file.linked else None
     return Kernel(
-        **{name: getattr(told, name) for name in _KernelTold.model_fields if name != "arguments"},
+        **{name: getattr(record, name) for name in _KernelTold.model_fields if name != "arguments"},
         arguments=tuple(
-            Argument(offset=one.offset, size=one.size, kind=one.value_kind, name=one.name)
-            for one in told.arguments
+            Argument(offset=argument.offset, size=argument.size, kind=argument.value_kind, name=argument.name)
+            for argument in record.arguments
         ),
-        descriptor=_descriptor(file, found) if found is not None else None,
+        descriptor=_descriptor(file, symbol) if symbol is not None else None,
     )
 
 

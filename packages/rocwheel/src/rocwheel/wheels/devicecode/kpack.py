@@ -86,10 +86,10 @@ class Archive:
     @property
     def by_name(self) -> Mapping[str, Sequence[Packed]]:
         """The code by the library that it is of."""
-        found: dict[str, list[Packed]] = defaultdict(list)
-        for one in self.code:
-            found[one.name].append(one)
-        return found
+        grouped: dict[str, list[Packed]] = defaultdict(list)
+        for packed in self.code:
+            grouped[packed.name].append(packed)
+        return grouped
 
 
 @dataclass(slots=True)
@@ -129,19 +129,19 @@ def read_archive(source: ByteSource, *, heads: bool = False) -> Archive:
 
 
 def contents(
-    source: ByteSource, archive: Archive, wanted: Callable[[Packed], bool] = lambda one: True
+    source: ByteSource, archive: Archive, select: Callable[[Packed], bool] = lambda packed: True
 ) -> Iterator[tuple[Packed, bytes]]:
     """The code objects that are wanted, with their bytes, in the order in which they lie there."""
-    for one in archive.code:
-        if wanted(one):
-            place = one.offset, one.packed_size, one.size
-            yield one, _opened(source, archive.scheme, place).read_at(0, one.size)
+    for packed in archive.code:
+        if select(packed):
+            place = packed.offset, packed.packed_size, packed.size
+            yield packed, _opened(source, archive.scheme, place).read_at(0, packed.size)
 
 
-def wrong(subject: str, why: str) -> CheckError:
+def wrong(subject: str, reason: str) -> CheckError:
     """The error for what is no sound archive."""
     return CheckError(
-        f"not a valid kpack archive: {why}",
+        f"not a valid kpack archive: {reason}",
         cause="the file is truncated, damaged, or written by a ROCm that rocwheel does not know",
         next_step="get a fresh copy of the package, or report the version of ROCm that made it",
         subject=subject,
@@ -169,41 +169,41 @@ def _header(source: ByteSource) -> tuple[int, _Table]:
 
 
 def _table(walk: Walk) -> _Table:
-    found = _Table()
+    table = _Table()
     for key in walk.map("the whole", MOST_TARGETS):
         match key:
             case "format_version":
                 if (version := walk.count(key)) != VERSION:
                     raise MalformedError(f"it has version {version}; known is {VERSION}")
             case "compression_scheme":
-                found.scheme = walk.text(key)
-                if found.scheme not in (NONE, ZSTD):
-                    raise MalformedError(f"code is packed by {found.scheme[:60]!r}; known are {NONE}, {ZSTD}")
+                table.scheme = walk.text(key)
+                if table.scheme not in (NONE, ZSTD):
+                    raise MalformedError(f"code is packed by {table.scheme[:60]!r}; known are {NONE}, {ZSTD}")
             case "group_name":
-                found.group = walk.text(key)
+                table.group = walk.text(key)
             case "gfx_arches":
-                found.targets = [_target(walk.text(key)) for _ in walk.list(key, MOST_TARGETS)]
+                table.targets = [_target(walk.text(key)) for _ in walk.list(key, MOST_TARGETS)]
             case "blobs":
-                found.blobs = [_blob(walk) for _ in walk.list(key, MOST_CODE)]
+                table.blobs = [_blob(walk) for _ in walk.list(key, MOST_CODE)]
             case "zstd_offset":
-                found.frames_at = walk.count(key)
+                table.frames_at = walk.count(key)
             case "zstd_size":
-                found.frames_size = walk.count(key)
+                table.frames_size = walk.count(key)
             case "toc":
-                found.rows = list(_rows(walk))
+                table.rows = list(_rows(walk))
             case _:
                 walk.skip(key)
-    return found
+    return table
 
 
 def _blob(walk: Walk) -> tuple[int, int]:
-    found = {"offset": 0, "size": 0}
+    blob = {"offset": 0, "size": 0}
     for key in walk.map("a blob", MOST_TARGETS):
-        if key in found:
-            found[key] = walk.count(key)
+        if key in blob:
+            blob[key] = walk.count(key)
         else:
             walk.skip(key)
-    return found["offset"], found["size"]
+    return blob["offset"], blob["size"]
 
 
 def _rows(walk: Walk) -> Iterator[tuple[str, str, int, int | None]]:
@@ -243,20 +243,22 @@ def _target(text: str) -> str:
 
 def _frames(source: ByteSource, table: _Table, table_at: int) -> Iterator[tuple[int, int]]:
     """Offset and size of each zstd frame: their number comes first, and before each its size."""
-    at, end = table.frames_at, table.frames_at + table.frames_size
-    if at < HEADER.size or end > table_at or table.frames_size < _SIZE.size:
-        raise wrong(source.subject, f"its code lies at bytes {at:,} to {end:,}, the table at {table_at:,}")
-    (count,) = _SIZE.unpack(source.read_at(at, _SIZE.size))
+    position, end = table.frames_at, table.frames_at + table.frames_size
+    if position < HEADER.size or end > table_at or table.frames_size < _SIZE.size:
+        raise wrong(
+            source.subject, f"its code lies at bytes {position:,} to {end:,}, the table at {table_at:,}"
+        )
+    (count,) = _SIZE.unpack(source.read_at(position, _SIZE.size))
     if count > MOST_CODE or count * _SIZE.size > table.frames_size - _SIZE.size:
         raise wrong(source.subject, f"it claims {count:,} code objects in {table.frames_size:,} bytes")
-    at += _SIZE.size
+    position += _SIZE.size
     for number in range(count):
-        size = _SIZE.unpack(source.read_at(at, _SIZE.size))[0] if at + _SIZE.size <= end else end
-        at += _SIZE.size
-        if at + size > end:
+        size = _SIZE.unpack(source.read_at(position, _SIZE.size))[0] if position + _SIZE.size <= end else end
+        position += _SIZE.size
+        if position + size > end:
             raise wrong(source.subject, f"code object {number:,} ends behind all of them")
-        yield at, size
-        at += size
+        yield position, size
+        position += size
 
 
 def _check_places(source: ByteSource, places: Sequence[tuple[int, int]], table_at: int) -> None:
@@ -272,11 +274,11 @@ def _check_places(source: ByteSource, places: Sequence[tuple[int, int]], table_a
 def _placed(source: ByteSource, table: _Table, places: Sequence[tuple[int, int]]) -> Iterator[_Placed]:
     """Where the code of each row of the table lies, and its size unpacked."""
     sizes: dict[int, int] = {}
-    for name, target_id, ordinal, told in table.rows:
+    for name, target_id, ordinal, original_size in table.rows:
         if ordinal >= len(places):
             raise wrong(source.subject, f"{name} is code object {ordinal:,} of {len(places):,}")
         offset, packed = places[ordinal]
-        size = packed if told is None and table.scheme == NONE else told
+        size = packed if original_size is None and table.scheme == NONE else original_size
         if size is None or (table.scheme == NONE and size != packed):
             raise wrong(source.subject, f"the size of {name} for {target_id} is not right")
         if sizes.setdefault(ordinal, size) != size:
@@ -284,8 +286,8 @@ def _placed(source: ByteSource, table: _Table, places: Sequence[tuple[int, int]]
         yield (offset, packed, size), name, target_id
 
 
-def _offset(one: _Placed) -> int:
-    return one[0][0]
+def _offset(placed: _Placed) -> int:
+    return placed[0][0]
 
 
 def _code(source: ByteSource, scheme: Scheme, placed: Sequence[_Placed], heads: bool) -> Iterator[Packed]:
@@ -299,9 +301,9 @@ def _code(source: ByteSource, scheme: Scheme, placed: Sequence[_Placed], heads: 
             if isinstance(code, Unpacking) and not heads:
                 code.finish(None)
         target, *features = target_id.split(":")
-        told = None
+        row_header = None
         if not target.endswith(_SPIRV):
-            told = header = header or gpu_header(head, f"{source.subject} ({name}, {target_id})")
+            row_header = header = header or gpu_header(head, f"{source.subject} ({name}, {target_id})")
             if [header.target, *header.features] != [target, *features]:
                 inside = ":".join((header.target, *header.features))
                 raise wrong(source.subject, f"{name} for {target_id} is code for {inside}")
@@ -312,7 +314,7 @@ def _code(source: ByteSource, scheme: Scheme, placed: Sequence[_Placed], heads: 
             size=size,
             offset=offset,
             packed_size=packed_size,
-            header=told,
+            header=row_header,
         )
 
 

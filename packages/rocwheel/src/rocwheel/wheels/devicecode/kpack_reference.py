@@ -57,9 +57,9 @@ class Reference(NamedTuple):
         for path in self.search:
             place = posixpath.normpath(posixpath.join(posixpath.dirname(library), path))
             if not place.startswith(("/", "../")):
-                before, placeholder, after = place.partition(PLACEHOLDER)
+                prefix, placeholder, suffix = place.partition(PLACEHOLDER)
                 middle = f"(?P<target>{_ANY_TARGET})" if placeholder else "(?P<target>)"
-                yield re.compile(re.escape(before) + middle + re.escape(after))
+                yield re.compile(re.escape(prefix) + middle + re.escape(suffix))
 
 
 def read_reference(data: bytes, subject: str) -> Reference:

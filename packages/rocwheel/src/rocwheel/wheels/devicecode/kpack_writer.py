@@ -40,11 +40,11 @@ def archive(code: Sequence[KpackCode], group: str, results: Scratch, scheme: Sch
     `group` names what the libraries belong to. Raises InputError for code that is too large.
     """
     toc: dict[str, dict[str, dict[str, Any]]] = {}
-    for number, one in enumerate(code):
-        row = {"type": "hsaco", "ordinal": number, "original_size": one.content.size}
-        toc.setdefault(one.name, {})[one.target_id] = row
-    targets = sorted({one.target_id for one in code})
-    body, told = _frames(code, results) if scheme == ZSTD else _as_they_are(code)
+    for number, piece in enumerate(code):
+        row = {"type": "hsaco", "ordinal": number, "original_size": piece.content.size}
+        toc.setdefault(piece.name, {})[piece.target_id] = row
+    targets = sorted({piece.target_id for piece in code})
+    body, layout = _frames(code, results) if scheme == ZSTD else _as_they_are(code)
     table = {
         "format_version": VERSION,
         "group_name": group,
@@ -52,7 +52,7 @@ def archive(code: Sequence[KpackCode], group: str, results: Scratch, scheme: Sch
         "gfx_arches": targets,
         "toc": toc,
         "compression_scheme": scheme,
-        **told,
+        **layout,
     }
     end = ALIGNMENT + sum(part.size for part in body)
     header = HEADER.pack(MAGIC, VERSION, end)
@@ -60,21 +60,21 @@ def archive(code: Sequence[KpackCode], group: str, results: Scratch, scheme: Sch
     return Joined([held(header), zeros(ALIGNMENT - len(header)), *body, held(packed)])
 
 
-def reference(told: Reference) -> bytes:
+def reference(ref: Reference) -> bytes:
     """The bytes of the section by which a library names its archives."""
     data: bytes = msgpack.packb(
-        {"kpack_search_paths": list(told.search), "kernel_name": told.name}, use_bin_type=True
+        {"kpack_search_paths": list(ref.search), "kernel_name": ref.name}, use_bin_type=True
     )
     return data
 
 
 def _frames(code: Sequence[KpackCode], results: Scratch) -> tuple[list[BytePart], dict[str, Any]]:
     body = [held(_SIZE.pack(len(code)))]
-    for one in code:
-        frame = results.put(_zstd(one.content))
+    for piece in code:
+        frame = results.put(_zstd(piece.content))
         if frame.size > LARGEST_FRAME:
             raise InputError(
-                f"{one.name} for {one.target_id} is too large for a kpack archive",
+                f"{piece.name} for {piece.target_id} is too large for a kpack archive",
                 cause=f"packed it has {frame.size:,} bytes; an archive has room for {LARGEST_FRAME:,}",
                 next_step="build the library in smaller parts",
             )
@@ -83,11 +83,11 @@ def _frames(code: Sequence[KpackCode], results: Scratch) -> tuple[list[BytePart]
 
 
 def _as_they_are(code: Sequence[KpackCode]) -> tuple[list[BytePart], dict[str, Any]]:
-    blobs, at = [], ALIGNMENT
-    for one in code:
-        blobs.append({"offset": at, "size": one.content.size})
-        at += one.content.size
-    return [whole(one.content) for one in code], {"blobs": blobs}
+    blobs, offset = [], ALIGNMENT
+    for piece in code:
+        blobs.append({"offset": offset, "size": piece.content.size})
+        offset += piece.content.size
+    return [whole(piece.content) for piece in code], {"blobs": blobs}
 
 
 def _zstd(content: ByteSource) -> Iterator[bytes]:

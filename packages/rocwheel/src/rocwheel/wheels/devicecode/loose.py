@@ -136,11 +136,11 @@ def _patterns() -> tuple[tuple[LooseKind, re.Pattern[str]], ...]:
         "{targets}": "(?P<target>gfx[0-9a-fx]+)",
         "{features}": r"(?P<features>(?:[-:][a-z]+[+-])*)",
     }
-    found = []
+    patterns = []
     for path in reader.layers("loose_kernels.toml"):
         for kind in parse(LooseFile, reader.data(path), path).kind:
             text = kind.path
             for word, meaning in words.items():
                 text = text.replace(word, meaning)
-            found.append((kind, re.compile(text)))
-    return tuple(found)
+            patterns.append((kind, re.compile(text)))
+    return tuple(patterns)

@@ -38,68 +38,68 @@ class Walk:
         self._unpacker.feed(data)
         self._unpack = self._unpacker.unpack
 
-    def map(self, what: str, most: int) -> Iterator[str]:
+    def map(self, label: str, limit: int) -> Iterator[str]:
         """The keys of a map, one after another; read or skip the value of each before the next."""
-        count = self._taken(what, self._unpacker.read_map_header)
-        self._check_count(what, count, most, least_bytes=2)
-        seen = set()
+        count = self._taken(label, self._unpacker.read_map_header)
+        self._check_count(label, count, limit, least_bytes=2)
+        keys = set()
         for _ in range(count):
-            key = self.text(f"a key of {what}")
-            if key in seen:
-                raise MalformedError(f"{what} has {key[:100]!r} twice")
-            seen.add(key)
+            key = self.text(f"a key of {label}")
+            if key in keys:
+                raise MalformedError(f"{label} has {key[:100]!r} twice")
+            keys.add(key)
             yield key
 
-    def list(self, what: str, most: int) -> range:
+    def list(self, label: str, limit: int) -> range:
         """A list's numbers; read an item for each."""
-        count = self._taken(what, self._unpacker.read_array_header)
-        self._check_count(what, count, most, least_bytes=1)
+        count = self._taken(label, self._unpacker.read_array_header)
+        self._check_count(label, count, limit, least_bytes=1)
         return range(count)
 
-    def text(self, what: str) -> str:
+    def text(self, label: str) -> str:
         """A text without characters that cannot be printed."""
-        found = self._scalar(what)
-        if not isinstance(found, str) or not found.isprintable():
-            raise MalformedError(f"{what} is not a printable text")
-        return found
+        text = self._scalar(label)
+        if not isinstance(text, str) or not text.isprintable():
+            raise MalformedError(f"{label} is not a printable text")
+        return text
 
-    def count(self, what: str) -> int:
+    def count(self, label: str) -> int:
         """A number that is not negative."""
-        found = self._scalar(what)
-        if type(found) is not int or found < 0:
-            raise MalformedError(f"{what} is not a count")
-        return found
+        number = self._scalar(label)
+        if type(number) is not int or number < 0:
+            raise MalformedError(f"{label} is not a count")
+        return number
 
-    def skip(self, what: str) -> None:
+    def skip(self, label: str) -> None:
         """Pass over a value of any kind."""
-        self._taken(what, self._unpacker.skip)
+        self._taken(label, self._unpacker.skip)
 
     @property
     def position(self) -> int:
         """How many bytes have been read."""
         return int(self._unpacker.tell())
 
-    def _scalar(self, what: str) -> object:
+    def _scalar(self, label: str) -> object:
         try:
             return self._unpack()
         except self._errors as error:
             begin = self._data[self.position : self.position + 1]
             # lists and maps: 0x80 to 0x9f, 0xdc to 0xdf
             if b"\x80" <= begin <= b"\x9f" or b"\xdc" <= begin <= b"\xdf":
-                raise MalformedError(f"{what} is a list or map") from error
-            raise _unreadable(what, error) from error
+                raise MalformedError(f"{label} is a list or map") from error
+            raise _unreadable(label, error) from error
 
-    def _taken(self, what: str, take: Callable[[], Value]) -> Value:
+    def _taken(self, label: str, take: Callable[[], Value]) -> Value:
         try:
             return take()
         except self._errors as error:
-            raise _unreadable(what, error) from error
+            raise _unreadable(label, error) from error
 
-    def _check_count(self, what: str, count: int, most: int, *, least_bytes: int) -> None:
-        if count > most or count * least_bytes > len(self._data) - self.position:
-            raise MalformedError(f"{what} claims {count:,} items")
+    def _check_count(self, label: str, count: int, limit: int, *, least_bytes: int) -> None:
+        if count > limit or count * least_bytes > len(self._data) - self.position:
+            raise MalformedError(f"{label} claims {count:,} items")
 
 
-def _unreadable(what: str, error: Exception) -> MalformedError:
-    why = str(error)[:100] or "the data end early"  # msgpack.OutOfData has no text
-    return MalformedError(f"{what} cannot be read: {why}")
+def _unreadable(label: str, error: Exception) -> MalformedError:
+    reason = str(error)[:100] or "the data end early"  # msgpack.OutOfData has no text
+    return MalformedError(f"{label} cannot be read: {reason}")

@@ -23,13 +23,13 @@ class Note(NamedTuple):
 
 def notes(section: memoryview) -> Iterator[Note]:
     """Each note in a section's bytes. Source: the ELF-64 object file format, "Note Section"."""
-    left = section
-    while len(left) >= _NOTE.size:
-        name_size, size, kind = _NOTE.unpack_from(left)
+    remaining = section
+    while len(remaining) >= _NOTE.size:
+        name_size, size, kind = _NOTE.unpack_from(remaining)
         begin = _NOTE.size + _padded(name_size)
-        owner = bytes(left[_NOTE.size : _NOTE.size + name_size])
-        yield Note(owner, kind, left[begin : begin + size], whole=begin + size <= len(left))
-        left = left[begin + _padded(size) :]
+        owner = bytes(remaining[_NOTE.size : _NOTE.size + name_size])
+        yield Note(owner, kind, remaining[begin : begin + size], whole=begin + size <= len(remaining))
+        remaining = remaining[begin + _padded(size) :]
 
 
 def _padded(size: int) -> int:

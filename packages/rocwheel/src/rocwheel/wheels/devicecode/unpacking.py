@@ -80,9 +80,9 @@ class Unpacking:
             count -= len(data)
             yield data
 
-    def _some(self, most: int) -> bytes:
+    def _some(self, limit: int) -> bytes:
         try:
-            data = self._stream.read(min(most, CHUNK))
+            data = self._stream.read(min(limit, CHUNK))
         except CheckError:
             raise
         except Exception as error:  # zlib.error, ZstdError
@@ -161,7 +161,7 @@ class Rooms:
         """What a zstd frame unpacks to, which says itself that it is `size` bytes; gone afterwards."""
         room = self._room(size)
         try:
-            with memoryview(room) as whole, whole[:size] as plain:
+            with memoryview(room) as view, view[:size] as plain:
                 try:
                     count = unpacker().stream_reader(frame).readinto(plain)
                 except Exception as error:  # ZstdError
@@ -176,10 +176,10 @@ class Rooms:
 
     def _room(self, size: int) -> mmap:
         with self._lock:
-            fitting = [one for one in self._free if len(one) >= size]
+            fitting = [buffer for buffer in self._free if len(buffer) >= size]
             if fitting:
                 room = min(fitting, key=len)
-                self._free = [one for one in self._free if one is not room]
+                self._free = [buffer for buffer in self._free if buffer is not room]
                 return room
             # what is too small is not kept beside what is large enough
             self._free = []
@@ -224,10 +224,10 @@ def told_size(frame: bytes) -> int:
         return -1
 
 
-def unsound(subject: str, why: str) -> CheckError:
+def unsound(subject: str, reason: str) -> CheckError:
     """The error for what is no sound bundle."""
     return CheckError(
-        f"not a valid offload bundle: {why}",
+        f"not a valid offload bundle: {reason}",
         cause="the file is truncated, damaged, or written by a compiler that rocwheel does not know",
         next_step="build the file again, or get a fresh copy",
         subject=subject,

@@ -56,73 +56,80 @@ class FileCode:
     reference: Reference | None = None
 
     def read(
-        self, wanted: Callable[[CodeObject], bool] = lambda one: True
+        self, select: Callable[[CodeObject], bool] = lambda code: True
     ) -> Iterator[tuple[CodeObject, bytes]]:
         """The code objects that are wanted, wherever they lie."""
-        yield from read_code(self.file, wanted)
+        yield from read_code(self.file, select)
         for archive in self.archives:
-            yield from read_code(archive, lambda one: self._owns(one) and wanted(one))
+            yield from read_code(archive, lambda code: self._owns(code) and select(code))
 
-    def _owns(self, one: CodeObject) -> bool:
-        return self.reference is not None and self.reference.owns(one.library)
+    def _owns(self, code: CodeObject) -> bool:
+        return self.reference is not None and self.reference.owns(code.library)
 
 
-def compare_code(before: FileCode | None, after: FileCode | None) -> tuple[CodeDifference, ...]:
+def compare_code(old: FileCode | None, new: FileCode | None) -> tuple[CodeDifference, ...]:
     """What the GPU code of two files differs in, by target; None where there is no such file.
 
     Raises CheckError where code is damaged.
     """
-    one, two = _objects(before), _objects(after)
-    targets = [target for target in sorted(one.keys() | two.keys()) if one[target] != two[target]]
-    was, now = _named(before, one, two), _named(after, two, one)
-    return tuple(_compare(target, (one[target], two[target]), was[target], now[target]) for target in targets)
+    old_objects, new_objects = _objects(old), _objects(new)
+    targets = [
+        target
+        for target in sorted(old_objects.keys() | new_objects.keys())
+        if old_objects[target] != new_objects[target]
+    ]
+    old_kernels, new_kernels = _named(old, old_objects, new_objects), _named(new, new_objects, old_objects)
+    return tuple(
+        _compare(target, (old_objects[target], new_objects[target]), old_kernels[target], new_kernels[target])
+        for target in targets
+    )
 
 
 def _compare(
-    target: str, objects: tuple[Counter[str], Counter[str]], was: _Kernels, now: _Kernels
+    target: str, objects: tuple[Counter[str], Counter[str]], old_kernels: _Kernels, new_kernels: _Kernels
 ) -> CodeDifference:
     changed = []
-    for name in sorted(was.named.keys() & now.named.keys()):
-        (old, old_code), (new, new_code) = was.named[name], now.named[name]
+    for name in sorted(old_kernels.named.keys() & new_kernels.named.keys()):
+        (old, old_code), (new, new_code) = old_kernels.named[name], new_kernels.named[name]
         numbers = changes(_numbers(old), _numbers(new)) if old != new else ()
         if numbers or old_code != new_code:
             changed.append(KernelChange(name=name, instructions=old_code != new_code, numbers=numbers))
-    before, after = objects
+    old_digests, new_digests = objects
     return CodeDifference(
         target=target,
-        before=before.total(),
-        after=after.total(),
-        same=(before & after).total(),
-        silent=was.silent + now.silent,
-        removed=tuple(sorted(was.named.keys() - now.named.keys())),
-        added=tuple(sorted(now.named.keys() - was.named.keys())),
+        before=old_digests.total(),
+        after=new_digests.total(),
+        same=(old_digests & new_digests).total(),
+        silent=old_kernels.silent + new_kernels.silent,
+        removed=tuple(sorted(old_kernels.named.keys() - new_kernels.named.keys())),
+        added=tuple(sorted(new_kernels.named.keys() - old_kernels.named.keys())),
         changed=tuple(changed),
     )
 
 
-def _objects(of: FileCode | None) -> _Objects:
-    found: _Objects = defaultdict(Counter)
-    for one, code in of.read() if of else ():
-        found[one.target_id][hashlib.sha256(code).hexdigest()] += 1
-    return found
+def _objects(file: FileCode | None) -> _Objects:
+    digests: _Objects = defaultdict(Counter)
+    for code_object, code in file.read() if file else ():
+        digests[code_object.target_id][hashlib.sha256(code).hexdigest()] += 1
+    return digests
 
 
-def _named(of: FileCode | None, own: _Objects, other: _Objects) -> defaultdict[str, _Kernels]:
+def _named(file: FileCode | None, own: _Objects, counterpart: _Objects) -> defaultdict[str, _Kernels]:
     """The kernels, by target, of the code objects that the other file does not have."""
-    found: defaultdict[str, _Kernels] = defaultdict(_Kernels)
-    differing = {target for target, digests in own.items() if digests.keys() - other[target].keys()}
-    if of is None or not differing:
-        return found
-    for one, code in of.read(lambda one: one.target_id in differing):
-        if hashlib.sha256(code).hexdigest() not in other[one.target_id]:
-            _add(found[one.target_id], code, f"{one.path} ({one.target_id})")
-    return found
+    kernels: defaultdict[str, _Kernels] = defaultdict(_Kernels)
+    differing = {target for target, digests in own.items() if digests.keys() - counterpart[target].keys()}
+    if file is None or not differing:
+        return kernels
+    for code_object, code in file.read(lambda code_object: code_object.target_id in differing):
+        if hashlib.sha256(code).hexdigest() not in counterpart[code_object.target_id]:
+            _add(kernels[code_object.target_id], code, f"{code_object.path} ({code_object.target_id})")
+    return kernels
 
 
-def _add(found: _Kernels, code: bytes, subject: str) -> None:
+def _add(kernels: _Kernels, code: bytes, subject: str) -> None:
     """The kernels of one code object; SPIR-V does not name them."""
     if not is_gpu_elf(code):
-        found.silent += 1
+        kernels.silent += 1
         return
     file = CodeFile(code, subject)
     functions = {symbol.name: symbol for symbol in file.symbols if symbol.function}
@@ -130,7 +137,7 @@ def _add(found: _Kernels, code: bytes, subject: str) -> None:
         symbol = functions.get(kernel.symbol.removesuffix(".kd"))
         text = file.bytes_of(symbol, symbol.size) if symbol else b""
         numbers = tuple(getattr(kernel, name) for name in NUMBERS)
-        found.named[sys.intern(kernel.name)] = numbers, hashlib.sha256(text).digest()
+        kernels.named[sys.intern(kernel.name)] = numbers, hashlib.sha256(text).digest()
 
 
 def _numbers(values: tuple[Any, ...]) -> dict[str, Any]:

@@ -22,13 +22,13 @@ def with_archives(path: str, file: Path | None, archives: Archives) -> FileCode 
         binary = fat_binary(source, heads=True)
     if binary is None or binary.reference is None:
         return FileCode(file=file)
-    found = [
+    matches = [
         archive
         for pattern in binary.reference.patterns(path)
         for place, opened in archives.items()
         if pattern.fullmatch(place) and (archive := opened())
     ]
-    return FileCode(file=file, archives=tuple(found), reference=binary.reference)
+    return FileCode(file=file, archives=tuple(matches), reference=binary.reference)
 
 
 def is_away(code: FileCode | None) -> bool:
@@ -36,17 +36,17 @@ def is_away(code: FileCode | None) -> bool:
     return code is not None and code.reference is not None and not code.archives
 
 
-def moves(before: FileCode | None, after: FileCode | None) -> Iterator[ValueChange]:
+def moves(old: FileCode | None, new: FileCode | None) -> Iterator[ValueChange]:
     """That the code lies elsewhere than before, if both are there."""
-    if before is None or after is None:
+    if old is None or new is None:
         return
-    was, now = _where(before), _where(after)
-    if was != now:
-        yield ValueChange(what="GPU code", before=was, after=now)
+    old_place, new_place = _where(old), _where(new)
+    if old_place != new_place:
+        yield ValueChange(what="GPU code", before=old_place, after=new_place)
 
 
 def _where(code: FileCode) -> str:
     if code.reference is None:
         return "in the file"
-    here = "" if code.archives else ", not in this wheel"
-    return f"in kpack archives ({', '.join(code.reference.search)}{here})"
+    note = "" if code.archives else ", not in this wheel"
+    return f"in kpack archives ({', '.join(code.reference.search)}{note})"

@@ -45,20 +45,20 @@ def read_library(path: Path, subject: str) -> ElfFacts:
         raise _wrong(subject, str(error) or type(error).__name__) from error
 
 
-def compare_names(before: ElfFacts, after: ElfFacts) -> tuple[Names, ...]:
+def compare_names(old: ElfFacts, new: ElfFacts) -> tuple[Names, ...]:
     """What the names in two libraries differ in."""
-    kinds = [*before.names, *(kind for kind in after.names if kind not in before.names)]
-    lists = (names(kind, before.names.get(kind, []), after.names.get(kind, [])) for kind in kinds)
-    return tuple(one for several in lists for one in several)
+    kinds = [*old.names, *(kind for kind in new.names if kind not in old.names)]
+    lists = (names(kind, old.names.get(kind, []), new.names.get(kind, [])) for kind in kinds)
+    return tuple(difference for several in lists for difference in several)
 
 
 def _read(file: BinaryIO, subject: str) -> ElfFacts:
     elf: Any = ELFFile(file)
     if elf.num_sections() > MOST_SECTIONS or elf.num_segments() > MOST_SEGMENTS:
         raise _wrong(subject, f"it claims {elf.num_sections():,} sections, {elf.num_segments():,} segments")
-    found = ElfFacts()
-    found.words["machine"] = f"{elf['e_machine']}, flags {elf['e_flags']:#x}"
-    found.words["segments"] = ", ".join(_segment(one) for one in elf.iter_segments())
+    facts = ElfFacts()
+    facts.words["machine"] = f"{elf['e_machine']}, flags {elf['e_flags']:#x}"
+    facts.words["segments"] = ", ".join(_segment(segment) for segment in elf.iter_segments())
     size = file.seek(0, 2)
     budget = 4 * size + 1024**2
     for section in elf.iter_sections():
@@ -68,14 +68,14 @@ def _read(file: BinaryIO, subject: str) -> ElfFacts:
             raise _wrong(subject, "its sections overlap, or lie outside the file")
         if section.name:
             digest = _digest(file, section["sh_offset"], length)
-            found.sections[section.name] = f"{section['sh_size']:,} bytes, {digest}"
+            facts.sections[section.name] = f"{section['sh_size']:,} bytes, {digest}"
         if isinstance(section, DynamicSection):
-            _dynamic(section, found)
+            _dynamic(section, facts)
         elif isinstance(section, NoteSection) and section.name == ".note.gnu.build-id":
-            found.words["build id"] = " ".join(str(note["n_desc"]) for note in section.iter_notes())
+            facts.words["build id"] = " ".join(str(note["n_desc"]) for note in section.iter_notes())
         elif section["sh_type"] == "SHT_DYNSYM" and elf.elfclass == 64 and elf.little_endian:
-            _symbols(section, elf.get_section(section["sh_link"]), found, subject)
-    return found
+            _symbols(section, elf.get_section(section["sh_link"]), facts, subject)
+    return facts
 
 
 def _segment(segment: Any) -> str:
@@ -84,16 +84,16 @@ def _segment(segment: Any) -> str:
     return f"{str(segment['p_type']).removeprefix('PT_')} {rights}"
 
 
-def _dynamic(section: Any, found: ElfFacts) -> None:
+def _dynamic(section: Any, facts: ElfFacts) -> None:
     for tag in section.iter_tags():
         kind = tag.entry.d_tag
         if kind in _LISTS:
-            found.names.setdefault(_LISTS[kind], []).append(tag.needed)
+            facts.names.setdefault(_LISTS[kind], []).append(tag.needed)
         elif kind in _WORDS:
-            found.words[_WORDS[kind]] = getattr(tag, _WORDS[kind])
+            facts.words[_WORDS[kind]] = getattr(tag, _WORDS[kind])
 
 
-def _symbols(section: Any, strings: Any, found: ElfFacts, subject: str) -> None:
+def _symbols(section: Any, strings: Any, facts: ElfFacts, subject: str) -> None:
     if max(section["sh_size"], strings["sh_size"]) > LARGEST_TABLE or section["sh_size"] % _SYMBOL.size:
         raise _wrong(subject, "its symbol table is damaged")
     text = strings.data()
@@ -106,7 +106,7 @@ def _symbols(section: Any, strings: Any, found: ElfFacts, subject: str) -> None:
             raise _wrong(subject, "the names of its symbols overlap far too often")
         if symbol and info >> 4:  # 0: local
             kind = "symbols that it has" if index else "symbols that it wants"
-            found.names.setdefault(kind, []).append(symbol)
+            facts.names.setdefault(kind, []).append(symbol)
 
 
 def _digest(file: BinaryIO, offset: int, length: int) -> str:
@@ -118,9 +118,9 @@ def _digest(file: BinaryIO, offset: int, length: int) -> str:
     return digest.hexdigest()[:12]
 
 
-def _wrong(subject: str, why: str) -> CheckError:
+def _wrong(subject: str, reason: str) -> CheckError:
     return CheckError(
-        f"not a valid ELF file: {why}",
+        f"not a valid ELF file: {reason}",
         cause="the file is truncated, damaged, or not the kind of file its name says",
         next_step="build the file again, or get a fresh copy",
         subject=subject,

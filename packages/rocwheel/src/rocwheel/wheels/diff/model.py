@@ -80,16 +80,26 @@ class WheelDifference:
         return not (self.metadata or self.moved or self.files)
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ValueChange, ...]:
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ValueChange, ...]:
     """What two tables of facts differ in, in their order."""
-    names = [*before, *(name for name in after if name not in before)]
-    found = ((name, str(before.get(name, "")), str(after.get(name, ""))) for name in names)
-    return tuple(ValueChange(what=name, before=one, after=two) for name, one, two in found if one != two)
+    names = [*old, *(name for name in new if name not in old)]
+    rows = ((name, str(old.get(name, "")), str(new.get(name, ""))) for name in names)
+    return tuple(
+        ValueChange(what=name, before=old_text, after=new_text)
+        for name, old_text, new_text in rows
+        if old_text != new_text
+    )
 
 
-def names(what: str, before: Iterable[str], after: Iterable[str]) -> tuple[Names, ...]:
+def names(subject: str, old: Iterable[str], new: Iterable[str]) -> tuple[Names, ...]:
     """What two sets of names differ in; nothing where they do not."""
-    one, two = frozenset(before), frozenset(after)
-    if one == two:
+    old_names, new_names = frozenset(old), frozenset(new)
+    if old_names == new_names:
         return ()
-    return (Names(what=what, removed=tuple(sorted(one - two)), added=tuple(sorted(two - one))),)
+    return (
+        Names(
+            what=subject,
+            removed=tuple(sorted(old_names - new_names)),
+            added=tuple(sorted(new_names - old_names)),
+        ),
+    )

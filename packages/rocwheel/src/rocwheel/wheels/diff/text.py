@@ -18,48 +18,48 @@ SHOWN = 8
 _LONGEST = 100
 
 
-def summary(found: WheelDifference) -> str:
+def summary(difference: WheelDifference) -> str:
     """The difference in one line."""
-    if found.same_bytes:
-        return "the same bytes" + (", another name" if found.metadata else "")
-    if found.same:
-        return f"the same content, written differently: {', '.join(found.written)}"
-    added = sum(file.before is None for file in found.files)
-    removed = sum(file.after is None for file in found.files)
+    if difference.same_bytes:
+        return "the same bytes" + (", another name" if difference.metadata else "")
+    if difference.same:
+        return f"the same content, written differently: {', '.join(difference.written)}"
+    added = sum(file.before is None for file in difference.files)
+    removed = sum(file.after is None for file in difference.files)
     files = (
-        (len(found.files) - added - removed, "changed"),
+        (len(difference.files) - added - removed, "changed"),
         (added, "added"),
         (removed, "removed"),
-        (len(found.moved), "moved"),
+        (len(difference.moved), "moved"),
     )
-    code = [one for file in found.files for one in file.code]
+    code = [change for file in difference.files for change in file.code]
     kernels = (
-        (sum(len(one.changed) for one in code), "changed"),
-        (sum(len(one.added) for one in code), "added"),
-        (sum(len(one.removed) for one in code), "removed"),
+        (sum(len(change.changed) for change in code), "changed"),
+        (sum(len(change.added) for change in code), "added"),
+        (sum(len(change.removed) for change in code), "removed"),
     )
     parts = (
-        ("metadata", f"{len(found.metadata)} changed" if found.metadata else ""),
+        ("metadata", f"{len(difference.metadata)} changed" if difference.metadata else ""),
         ("files", _counts(files)),
-        ("GPU code", ", ".join(sorted({one.target for one in code}))),
+        ("GPU code", ", ".join(sorted({change.target for change in code}))),
         ("kernels", _counts(kernels)),
     )
-    return "; ".join(f"{what}: {told}" for what, told in parts if told)
+    return "; ".join(f"{label}: {text}" for label, text in parts if text)
 
 
-def lines(found: WheelDifference, *, every: bool = False) -> Iterator[str]:
+def lines(difference: WheelDifference, *, every: bool = False) -> Iterator[str]:
     """All of it; of long lists the beginning, unless `every`."""
     shown = 0 if every else SHOWN
-    for change in found.metadata:
+    for change in difference.metadata:
         yield _change(change)
-    for change in found.moved:
+    for change in difference.moved:
         yield f"moved {change.before} -> {change.after}"
-    for file in found.files:
+    for file in difference.files:
         yield from _file(file, shown)
 
 
 def _counts(counted: Sequence[tuple[int, str]]) -> str:
-    return ", ".join(f"{count:,} {what}" for count, what in counted if count)
+    return ", ".join(f"{count:,} {label}" for count, label in counted if count)
 
 
 def _file(file: FileDifference, shown: int) -> Iterator[str]:
@@ -97,9 +97,9 @@ def _code(code: CodeDifference, shown: int) -> Iterator[str]:
 
 
 def _kernel(change: KernelChange) -> str:
-    told = ["instructions"] if change.instructions else []
-    told += [f"{one.what} {one.before} -> {one.after}" for one in change.numbers]
-    return f"~ {change.name[:_LONGEST]}: {', '.join(told)}"
+    parts = ["instructions"] if change.instructions else []
+    parts += [f"{number.what} {number.before} -> {number.after}" for number in change.numbers]
+    return f"~ {change.name[:_LONGEST]}: {', '.join(parts)}"
 
 
 def _some(texts: Sequence[str], shown: int, indent: str) -> Iterator[str]:

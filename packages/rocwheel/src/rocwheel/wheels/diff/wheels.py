@@ -32,33 +32,33 @@ class _Seen:
     head: bytes
 
 
-def diff(before: Path, after: Path) -> WheelDifference:
+def diff(old: Path, new: Path) -> WheelDifference:
     """What differs between two wheels, unpacked wheels, or single files.
 
     Folders that are named after the version are compared whatever the version. RECORD follows from the files
     and is not compared. Raises InputError for what cannot be read, CheckError where it is damaged.
     """
-    if before.is_file() and after.is_file() and sha256_file(before) == sha256_file(after):
-        return WheelDifference(same_bytes=True, metadata=_names(before, after))
-    with opened(before) as one, opened(after) as two:
-        was, now = _seen(one), _seen(two)
-        only_was = {path: seen for path, seen in was.items() if path not in now}
-        only_now = {path: seen for path, seen in now.items() if path not in was}
-        moved = tuple(_moved(only_was, only_now))
-        gone = {change.before for change in moved} | {change.after for change in moved}
+    if old.is_file() and new.is_file() and sha256_file(old) == sha256_file(new):
+        return WheelDifference(same_bytes=True, metadata=_names(old, new))
+    with opened(old) as old_files, opened(new) as new_files:
+        old_tree, new_tree = _seen(old_files), _seen(new_files)
+        only_old = {path: entry for path, entry in old_tree.items() if path not in new_tree}
+        only_new = {path: entry for path, entry in new_tree.items() if path not in old_tree}
+        moved = tuple(_moved(only_old, only_new))
+        relocated = {change.before for change in moved} | {change.after for change in moved}
         files = tuple(
-            found
-            for path in sorted((was.keys() | now.keys()) - gone)
-            if path not in _ELSEWHERE and (found := _compare(path, was, now))
+            difference
+            for path in sorted((old_tree.keys() | new_tree.keys()) - relocated)
+            if path not in _ELSEWHERE and (difference := _compare(path, old_tree, new_tree))
         )
-        metadata = (*_names(before, after), *_metadata(was, now))
+        metadata = (*_names(old, new), *_metadata(old_tree, new_tree))
         result = WheelDifference(same_bytes=False, metadata=metadata, moved=moved, files=files)
-        return replace(result, written=tuple(_written(one, two))) if result.same else result
+        return replace(result, written=tuple(_written(old_files, new_files))) if result.same else result
 
 
 def _seen(files: Iterable[WheelFile]) -> dict[str, _Seen]:
     """Each file with its hash; *.dist-info and *.data without name and version."""
-    found = {}
+    entries = {}
     for file in files:
         digest = hashlib.sha256()
         head = b""
@@ -66,79 +66,85 @@ def _seen(files: Iterable[WheelFile]) -> dict[str, _Seen]:
             digest.update(piece)
             if len(head) < HEAD:
                 head = (head + piece)[:HEAD]
-        found[versionless(file.path)] = _Seen(file=file, sha256=digest.hexdigest(), head=head)
-    return found
+        entries[versionless(file.path)] = _Seen(file=file, sha256=digest.hexdigest(), head=head)
+    return entries
 
 
 def versionless(path: str) -> str:
     """A file's path in a wheel as a difference names it: *.dist-info and *.data without name and version."""
-    top, slash, rest = path.partition("/")
+    top, slash, inner = path.partition("/")
     for suffix in (DIST_INFO, ".data"):
         if slash and top.endswith(suffix):
-            return f"*{suffix}/{rest}"
+            return f"*{suffix}/{inner}"
     return path
 
 
-def _moved(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[ValueChange]:
+def _moved(old: Mapping[str, _Seen], new: Mapping[str, _Seen]) -> Iterator[ValueChange]:
     """Files that lie elsewhere with the same content, where that is no matter of chance."""
-    there: dict[str, list[str]] = {}
-    for path, seen in after.items():
-        there.setdefault(seen.sha256, []).append(path)
-    for path, seen in sorted(before.items()):
-        if seen.file.size and there.get(seen.sha256):
-            yield ValueChange(what="moved", before=path, after=there[seen.sha256].pop(0))
+    by_digest: dict[str, list[str]] = {}
+    for path, entry in new.items():
+        by_digest.setdefault(entry.sha256, []).append(path)
+    for path, entry in sorted(old.items()):
+        if entry.file.size and by_digest.get(entry.sha256):
+            yield ValueChange(what="moved", before=path, after=by_digest[entry.sha256].pop(0))
 
 
-def _compare(path: str, was: Mapping[str, _Seen], now: Mapping[str, _Seen]) -> FileDifference | None:
-    before, after = was.get(path), now.get(path)
-    changed = [] if before is None or after is None else list(changes(_mode(before), _mode(after)))
-    if before and after and before.sha256 == after.sha256 and not changed:
+def _compare(
+    path: str, old_tree: Mapping[str, _Seen], new_tree: Mapping[str, _Seen]
+) -> FileDifference | None:
+    old, new = old_tree.get(path), new_tree.get(path)
+    changed = [] if old is None or new is None else list(changes(_mode(old), _mode(new)))
+    if old and new and old.sha256 == new.sha256 and not changed:
         return None
-    found = FileDifference(
+    difference = FileDifference(
         path=path,
-        before=before.file.size if before else None,
-        after=after.file.size if after else None,
+        before=old.file.size if old else None,
+        after=new.file.size if new else None,
         changes=tuple(changed),
     )
-    if before and after and before.sha256 == after.sha256:
-        return found
-    kinds = {_kind(seen.head) for seen in (before, after) if seen}
+    if old and new and old.sha256 == new.sha256:
+        return difference
+    kinds = {_kind(entry.head) for entry in (old, new) if entry}
     if kinds == {""}:
-        return found
+        return difference
     with ExitStack() as stack:
-        one, two = (stack.enter_context(_on_disk(seen)) for seen in (before, after))
+        old_path, new_path = (stack.enter_context(_on_disk(entry)) for entry in (old, new))
         ours, theirs = (
             kpacked.with_archives(path, file, _archives(tree, stack))
-            for file, tree in ((one, was), (two, now))
+            for file, tree in ((old_path, old_tree), (new_path, new_tree))
         )
-        found = replace(found, changes=(*found.changes, *kpacked.moves(ours, theirs)))
+        difference = replace(difference, changes=(*difference.changes, *kpacked.moves(ours, theirs)))
         if not kpacked.is_away(ours) and not kpacked.is_away(theirs):
-            found = replace(found, code=code.compare_code(ours, theirs))
-        return _with_library(found, one, two) if kinds == {"elf"} and one and two else found
+            difference = replace(difference, code=code.compare_code(ours, theirs))
+        return (
+            _with_library(difference, old_path, new_path)
+            if kinds == {"elf"} and old_path and new_path
+            else difference
+        )
 
 
 def _archives(tree: Mapping[str, _Seen], stack: ExitStack) -> kpacked.Archives:
     """The kpack archives of a tree by their paths, each put on disk where it is asked for."""
     return {
-        path: lambda seen=seen: stack.enter_context(_on_disk(seen))  # type: ignore[misc]
-        for path, seen in tree.items()
-        if is_archive(seen.head)
+        path: lambda entry=entry: stack.enter_context(_on_disk(entry))  # type: ignore[misc]
+        for path, entry in tree.items()
+        if is_archive(entry.head)
     }
 
 
-def _with_library(found: FileDifference, before: Path, after: Path) -> FileDifference:
+def _with_library(difference: FileDifference, old: Path, new: Path) -> FileDifference:
     """The difference of two files, with what differs in them as libraries."""
-    one, two = (libraries.read_library(path, found.path) for path in (before, after))
-    found = replace(
-        found,
-        changes=(*found.changes, *changes(one.words, two.words)),
-        sections=changes(one.sections, two.sections),
-        names=libraries.compare_names(one, two),
+    old_facts, new_facts = (libraries.read_library(path, difference.path) for path in (old, new))
+    difference = replace(
+        difference,
+        changes=(*difference.changes, *changes(old_facts.words, new_facts.words)),
+        sections=changes(old_facts.sections, new_facts.sections),
+        names=libraries.compare_names(old_facts, new_facts),
     )
-    if found.changes or found.sections:
-        return found
+    if difference.changes or difference.sections:
+        return difference
     return replace(
-        found, changes=(ValueChange(what="headers, or bytes in no section", before="", after="other"),)
+        difference, changes=(ValueChange(what="headers, or bytes in no section", before="", after="other"),)
     )
 
 
@@ -148,55 +154,55 @@ def _kind(head: bytes) -> str:
     return "bundle" if may_hold_code(head) else ""
 
 
-def _mode(seen: _Seen) -> dict[str, str]:
-    return {"may be run": "yes" if seen.file.mode & 0o111 else "no"}
+def _mode(entry: _Seen) -> dict[str, str]:
+    return {"may be run": "yes" if entry.file.mode & 0o111 else "no"}
 
 
 @contextmanager
-def _on_disk(seen: _Seen | None) -> Iterator[Path | None]:
+def _on_disk(entry: _Seen | None) -> Iterator[Path | None]:
     """The file where it can be read at any place; None where it is not there, or holds nothing to see."""
-    if seen is None or not _kind(seen.head):
+    if entry is None or not _kind(entry.head):
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / PurePosixPath(seen.file.path).name
+        path = Path(folder) / PurePosixPath(entry.file.path).name
         with path.open("wb") as file:
-            for piece in seen.file.pieces():
+            for piece in entry.file.pieces():
                 file.write(piece)
         yield path
 
 
-def _names(before: Path, after: Path) -> tuple[ValueChange, ...]:
+def _names(old: Path, new: Path) -> tuple[ValueChange, ...]:
     """What the file names of two wheels differ in."""
-    if not before.name.endswith(".whl") or not after.name.endswith(".whl"):
+    if not old.name.endswith(".whl") or not new.name.endswith(".whl"):
         return ()
-    one, two = parse_name(before.name), parse_name(after.name)
+    old_name, new_name = parse_name(old.name), parse_name(new.name)
     parts = ("name", "version", "build", "python", "abi", "platform")
     return changes(
-        {f"file name: {part}": getattr(one, part) for part in parts},
-        {f"file name: {part}": getattr(two, part) for part in parts},
+        {f"file name: {part}": getattr(old_name, part) for part in parts},
+        {f"file name: {part}": getattr(new_name, part) for part in parts},
     )
 
 
-def _metadata(before: Mapping[str, _Seen], after: Mapping[str, _Seen]) -> Iterator[ValueChange]:
+def _metadata(old: Mapping[str, _Seen], new: Mapping[str, _Seen]) -> Iterator[ValueChange]:
     """What METADATA and WHEEL differ in, by header."""
     for name in _HEADERS:
-        yield from changes(_headers(before, name), _headers(after, name))
+        yield from changes(_headers(old, name), _headers(new, name))
 
 
-def _headers(seen: Mapping[str, _Seen], name: str) -> dict[str, str]:
-    found_in = seen.get(f"*{DIST_INFO}/{name}")
+def _headers(tree: Mapping[str, _Seen], name: str) -> dict[str, str]:
+    found_in = tree.get(f"*{DIST_INFO}/{name}")
     headers = Headers(found_in.file.read() if found_in else b"")
-    found = {f"{name}: {header}": "\n".join(headers.all(header)) for header in headers.names()}
+    fields = {f"{name}: {header}": "\n".join(headers.all(header)) for header in headers.names()}
     if headers.text:
-        found[f"{name}: text"] = f"{len(headers.text):,} bytes, {sha256_bytes(headers.text)[:12]}"
-    return found
+        fields[f"{name}: text"] = f"{len(headers.text):,} bytes, {sha256_bytes(headers.text)[:12]}"
+    return fields
 
 
-def _written(before: Sequence[WheelFile], after: Sequence[WheelFile]) -> Iterator[str]:
-    one, two = ({versionless(file.path): file.mode for file in files} for files in (before, after))
-    if list(one) != list(two):
+def _written(old: Sequence[WheelFile], new: Sequence[WheelFile]) -> Iterator[str]:
+    old_modes, new_modes = ({versionless(file.path): file.mode for file in files} for files in (old, new))
+    if list(old_modes) != list(new_modes):
         yield "the order of the files"
-    if one != two:
+    if old_modes != new_modes:
         yield "the modes of the files"
     yield "times, compression, or fields of the zip"

@@ -63,60 +63,60 @@ class _Checking:
         self._first: dict[str, dict[str, Mapping[str, Any]]] = {}
         """The files of each project by name, as the pages of everything tell them."""
 
-    def say(self, place: str, what: str) -> None:
-        self.faults.append(IndexFault(place, what))
+    def say(self, place: str, problem: str) -> None:
+        self.faults.append(IndexFault(place, problem))
 
     def view(self, view: str) -> None:
         """The pages of a view, the empty one that of everything, and what lies beside them."""
         folder = simple(view)
-        projects = [str(one.get("name", "")) for one in self._rows(folder, "projects")]
+        projects = [str(row.get("name", "")) for row in self._rows(folder, "projects")]
         if [address for address, _, _ in self._links(folder)] != [f"{name}/" for name in projects]:
             self.say(folder + HTML_NAME, "it does not list the same projects as its JSON form")
-        known = {folder + HTML_NAME, folder + JSON_NAME}
+        expected = {folder + HTML_NAME, folder + JSON_NAME}
         for name in projects:
             if not name or canonicalize_name(name) != name or "/" in name:
                 self.say(folder + JSON_NAME, f"{name[:100]!r} is not a normalised project name")
                 continue
-            known |= {f"{folder}{name}/{HTML_NAME}", f"{folder}{name}/{JSON_NAME}"}
+            expected |= {f"{folder}{name}/{HTML_NAME}", f"{folder}{name}/{JSON_NAME}"}
             self._project(view, name, f"{folder}{name}/")
-        known |= self._linked
+        expected |= self._linked
         for path in sorted((self._out / folder).rglob("[!.]*")):
             key = path.relative_to(self._out).as_posix()
-            if key not in known and not path.is_dir():
+            if key not in expected and not path.is_dir():
                 self.say(key, "no page links to it")
 
     def _project(self, view: str, project: str, folder: str) -> None:
-        files = {str(one.get("filename", "")): one for one in self._rows(folder, "files")}
+        files = {str(row.get("filename", "")): row for row in self._rows(folder, "files")}
         if not view:
             self._first[project] = files
         for name, file in files.items():
             if view and _without_url(self._first.get(project, {}).get(name, {})) != _without_url(file):
                 self.say(folder + JSON_NAME, f"{name[:200]}: /{simple('')} says something else about it")
-            for what in self._wrong(folder, project, name, file):
-                self.say(folder + JSON_NAME, f"{name[:200]}: {what}")
-        if [_of_link(*one) for one in self._links(folder)] != [_of_file(one) for one in files.values()]:
+            for problem in self._wrong(folder, project, name, file):
+                self.say(folder + JSON_NAME, f"{name[:200]}: {problem}")
+        if [_of_link(*link) for link in self._links(folder)] != [_of_file(file) for file in files.values()]:
             self.say(folder + HTML_NAME, "it differs from its JSON form")
 
     def _wrong(self, folder: str, project: str, name: str, file: Mapping[str, Any]) -> list[str]:
         try:
-            found = [] if wheel_name(name)[0] == project else ["it is a wheel of another project"]
+            problems = [] if wheel_name(name)[0] == project else ["it is a wheel of another project"]
         except CheckError as error:
             return [error.message]
         key = _key(folder, str(file.get("url", "")))
         if key is None or key.rpartition("/")[2] != name:
-            return [*found, "its URL points outside the index, or to a file of another name"]
+            return [*problems, "its URL points outside the index, or to a file of another name"]
         self._linked |= {key, key + METADATA}
         path = self._out / key
         if not is_plain_file(path, self._out):
-            return [*found, f"{key} is missing"]
+            return [*problems, f"{key} is missing"]
         size = path.stat().st_size
         if size != file.get("size"):
-            found.append(f"{key} has {size:,} bytes, its page says {file.get('size')}")
+            problems.append(f"{key} has {size:,} bytes, its page says {file.get('size')}")
         elif self._hashes and self._sum(key) != _sha256(file.get("hashes")):
-            found.append(f"{key} does not have the sha256 that its page says")
+            problems.append(f"{key} does not have the sha256 that its page says")
         if self._sum(key + METADATA) != _sha256(file.get("core-metadata")):
-            found.append(f"{key + METADATA} is missing, or does not have the sha256 that its page says")
-        return found
+            problems.append(f"{key + METADATA} is missing, or does not have the sha256 that its page says")
+        return problems
 
     def _sum(self, key: str) -> str:
         """A file's sha256, nothing where it is not there."""
@@ -132,13 +132,13 @@ class _Checking:
     def _rows(self, folder: str, field: str) -> list[Mapping[str, Any]]:
         key = folder + JSON_NAME
         try:
-            found = json.loads(self._read(key))[field]
+            rows = json.loads(self._read(key))[field]
         except (ValueError, TypeError, LookupError):
-            found = None
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            rows = None
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             self.say(key, "it is damaged or missing")
             return []
-        return found
+        return rows
 
     def _links(self, folder: str) -> list[tuple[str, dict[str, str], str]]:
         parser = _Links()
@@ -157,13 +157,13 @@ class _Links(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self._inside = tag == "a"
         if self._inside:
-            told = {name: value or "" for name, value in attrs}
-            self.found.append((told.pop("href", ""), told, ""))
+            attributes = {name: value or "" for name, value in attrs}
+            self.found.append((attributes.pop("href", ""), attributes, ""))
 
     def handle_data(self, data: str) -> None:
         if self._inside:
-            address, told, text = self.found[-1]
-            self.found[-1] = (address, told, text + data)
+            address, attributes, text = self.found[-1]
+            self.found[-1] = (address, attributes, text + data)
 
     def handle_endtag(self, tag: str) -> None:
         self._inside = False
@@ -180,17 +180,17 @@ def _key(folder: str, url: str) -> str | None:
     return path.removeprefix("/") if inside else None
 
 
-def _sha256(told: object) -> str:
-    return str(told.get("sha256", "?")) if isinstance(told, dict) else "?"
+def _sha256(hashes: object) -> str:
+    return str(hashes.get("sha256", "?")) if isinstance(hashes, dict) else "?"
 
 
 def _without_url(file: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in file.items() if name != "url"}
 
 
-def _of_link(address: str, told: Mapping[str, str], text: str) -> tuple[str, ...]:
-    metadata = told.get("data-core-metadata", "")
-    return (text, address, metadata, *(told.get(name, "-") for name in _ROWS))
+def _of_link(address: str, attributes: Mapping[str, str], text: str) -> tuple[str, ...]:
+    metadata = attributes.get("data-core-metadata", "")
+    return (text, address, metadata, *(attributes.get(name, "-") for name in _ROWS))
 
 
 def _of_file(file: Mapping[str, Any]) -> tuple[str, ...]:

@@ -36,28 +36,36 @@ _FIELD = re.compile(r"^(Name|Version|Requires-Python):[ \t]*(.*?)[ \t]*$", re.MU
 
 
 def examine(
-    folder: Path, seen: FileFingerprint, *, by_gpu: bool = True, stopped: Callable[[], bool] = lambda: False
+    folder: Path,
+    fingerprint: FileFingerprint,
+    *,
+    by_gpu: bool = True,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Wheel | Problem:
     """Read one file; without `by_gpu` its GPU code is not looked at. Never raises for a fault of the file.
 
     Once `stopped` says so, nobody wants the answer any more and reading ends.
     """
     try:
-        return _examine(folder, seen, by_gpu, stopped)
+        return _examine(folder, fingerprint, by_gpu, stopped)
     except ExplainedError as error:
-        return Problem(seen.path, f"{error.message}; {error.next_step}")
+        return Problem(fingerprint.path, f"{error.message}; {error.next_step}")
     except OSError as error:
-        return Problem(seen.path, f"it cannot be read: {error.strerror or error}")
+        return Problem(fingerprint.path, f"it cannot be read: {error.strerror or error}")
     except Exception as error:  # one file that nobody foresaw must not keep the others out
-        return Problem(seen.path, f"a fault of rocwheel: {type(error).__name__}: {error}; please report it")
+        return Problem(
+            fingerprint.path, f"a fault of rocwheel: {type(error).__name__}: {error}; please report it"
+        )
 
 
-def open_as_seen(folder: Path, seen: FileFingerprint) -> BufferedReader:
+def open_as_seen(folder: Path, fingerprint: FileFingerprint) -> BufferedReader:
     """The file, provided that it is still the one that was seen, and no link. Raises CheckError, OSError."""
-    descriptor = os.open(folder / seen.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(
+        folder / fingerprint.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    )
     file = os.fdopen(descriptor, "rb")
     try:
-        _same(file, seen)
+        _same(file, fingerprint)
     except BaseException:
         file.close()
         raise
@@ -90,31 +98,31 @@ def wheel_name(filename: str) -> tuple[str, str]:
     return str(project), str(version)
 
 
-def _misnamed(filename: str, why: str) -> CheckError:
+def _misnamed(filename: str, reason: str) -> CheckError:
     return CheckError(
-        f"its name is not a valid wheel filename: {why}",
+        f"its name is not a valid wheel filename: {reason}",
         cause="it was renamed, or is not a wheel",
         next_step="rename it to NAME-VERSION-PYTHON-ABI-PLATFORM.whl, or move it away",
         subject=filename,
     )
 
 
-def _examine(folder: Path, seen: FileFingerprint, by_gpu: bool, stopped: Callable[[], bool]) -> Wheel:
-    check_text(seen.path, seen.size, WHEELS.size)
-    project, version = wheel_name(seen.path.rpartition("/")[2])
-    with open_as_seen(folder, seen) as file:
-        archive = _at_hand(file, seen)
+def _examine(folder: Path, fingerprint: FileFingerprint, by_gpu: bool, stopped: Callable[[], bool]) -> Wheel:
+    check_text(fingerprint.path, fingerprint.size, WHEELS.size)
+    project, version = wheel_name(fingerprint.path.rpartition("/")[2])
+    with open_as_seen(folder, fingerprint) as file:
+        archive = _at_hand(file, fingerprint)
         members = zips.zip_members(archive)
         member = _metadata(members, project, version)
         text = member.open(archive).read_at(0, member.size)
         targets = _targets(archive, members) if by_gpu else None
         # last: a file that is no wheel may have any size
-        digest = _sha256(archive, seen, stopped)
-        _same(file, seen)
+        digest = _sha256(archive, fingerprint, stopped)
+        _same(file, fingerprint)
     fields = _fields(text)
     _agree(fields, project, version)
     return Wheel(
-        seen=seen,
+        seen=fingerprint,
         sha256=digest,
         project=project,
         version=version,
@@ -125,11 +133,11 @@ def _examine(folder: Path, seen: FileFingerprint, by_gpu: bool, stopped: Callabl
     )
 
 
-def _sha256(archive: ByteSource, seen: FileFingerprint, stopped: Callable[[], bool]) -> str:
+def _sha256(archive: ByteSource, fingerprint: FileFingerprint, stopped: Callable[[], bool]) -> str:
     digest = hashlib.sha256()
-    for chunk in archive.chunks(0, seen.size):
+    for chunk in archive.chunks(0, fingerprint.size):
         if stopped():
-            raise _changed(seen.path)
+            raise _changed(fingerprint.path)
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -137,26 +145,34 @@ def _sha256(archive: ByteSource, seen: FileFingerprint, stopped: Callable[[], bo
 class _Opened(ByteSource):
     """A file that is open already."""
 
-    def __init__(self, file: BufferedReader, seen: FileFingerprint) -> None:
-        super().__init__(seen.size, Budget.for_file(seen.size, seen.path), seen.path)
+    def __init__(self, file: BufferedReader, fingerprint: FileFingerprint) -> None:
+        super().__init__(
+            fingerprint.size, Budget.for_file(fingerprint.size, fingerprint.path), fingerprint.path
+        )
         self._descriptor = file.fileno()
 
     def _get(self, offset: int, count: int) -> bytes:
         return os.pread(self._descriptor, count, offset)
 
 
-def _at_hand(file: BufferedReader, seen: FileFingerprint) -> ByteSource:
+def _at_hand(file: BufferedReader, fingerprint: FileFingerprint) -> ByteSource:
     """The file, in memory where it is small: many short reads of the disk take longer."""
     return (
-        MemorySource(file.read(seen.size), subject=seen.path) if seen.size <= WHOLE else _Opened(file, seen)
+        MemorySource(file.read(fingerprint.size), subject=fingerprint.path)
+        if fingerprint.size <= WHOLE
+        else _Opened(file, fingerprint)
     )
 
 
-def _same(file: BufferedReader, seen: FileFingerprint) -> None:
-    now = os.fstat(file.fileno())
-    told = (now.st_size, now.st_mtime_ns, now.st_ino)
-    if not stat.S_ISREG(now.st_mode) or told != (seen.size, seen.mtime_ns, seen.inode):
-        raise _changed(seen.path)
+def _same(file: BufferedReader, fingerprint: FileFingerprint) -> None:
+    status = os.fstat(file.fileno())
+    current = (status.st_size, status.st_mtime_ns, status.st_ino)
+    if not stat.S_ISREG(status.st_mode) or current != (
+        fingerprint.size,
+        fingerprint.mtime_ns,
+        fingerprint.inode,
+    ):
+        raise _changed(fingerprint.path)
 
 
 def _changed(path: str) -> CheckError:
@@ -169,19 +185,21 @@ def _changed(path: str) -> CheckError:
 
 
 def _metadata(members: Sequence[zips.ZipMember], project: str, version: str) -> zips.ZipMember:
-    found = [one for one in members if one.path.endswith(_METADATA) and one.path.count("/") == 1]
-    if len(found) != 1:
-        raise _unfit(f"it is not a wheel: it has {'several' if found else 'no'} METADATA files")
-    name, _, told = found[0].path.removesuffix(_METADATA).partition("-")
-    if canonicalize_name(name) != project or _version(told) != version:
-        raise _unfit(f"its folder {found[0].path[:200]!r} belongs to another project or version")
-    check_text(found[0].path, found[0].size)
-    return found[0]
+    matches = [
+        member for member in members if member.path.endswith(_METADATA) and member.path.count("/") == 1
+    ]
+    if len(matches) != 1:
+        raise _unfit(f"it is not a wheel: it has {'several' if matches else 'no'} METADATA files")
+    name, _, declared_version = matches[0].path.removesuffix(_METADATA).partition("-")
+    if canonicalize_name(name) != project or _version(declared_version) != version:
+        raise _unfit(f"its folder {matches[0].path[:200]!r} belongs to another project or version")
+    check_text(matches[0].path, matches[0].size)
+    return matches[0]
 
 
-def _unfit(what: str) -> CheckError:
+def _unfit(problem: str) -> CheckError:
     return CheckError(
-        what,
+        problem,
         cause="the file was renamed, damaged, or built wrongly",
         next_step="replace it with a fresh copy, or move it away",
     )
@@ -193,7 +211,7 @@ def _targets(archive: ByteSource, members: Sequence[zips.ZipMember]) -> tuple[st
     Names that no table of ours knows are left out: they become folders. Of code that cannot be read no target
     is known: a wheel with such code alone has none of them.
     """
-    found: set[str] = set()
+    targets: set[str] = set()
     unread = False
     for member in members:
         if not may_hold_code(member.head(archive, HEAD)):
@@ -201,28 +219,28 @@ def _targets(archive: ByteSource, members: Sequence[zips.ZipMember]) -> tuple[st
         else:
             binary = fat_binary(member.open(archive))
             if binary is not None:
-                found |= {binary.lone.target} if binary.lone else set()
-                found |= {one.target for bundle in binary.all_bundles for one in bundle.code}
-                found |= {one.code.target for one in binary.embedded if one.code}
-                found |= {one.target for one in binary.archive.code} if binary.archive else set()
+                targets |= {binary.lone.target} if binary.lone else set()
+                targets |= {code.target for bundle in binary.all_bundles for code in bundle.code}
+                targets |= {piece.code.target for piece in binary.embedded if piece.code}
+                targets |= {packed.target for packed in binary.archive.code} if binary.archive else set()
                 unread |= bool(binary.unread)
-    found |= {name for one in found for name in covers(one)}
-    return tuple(sorted(found & {*machines().values(), ANY_GPU})) if found or unread else None
+    targets |= {name for target in targets for name in covers(target)}
+    return tuple(sorted(targets & {*machines().values(), ANY_GPU})) if targets or unread else None
 
 
 def _fields(text: bytes) -> dict[str, str]:
     """The headers that an index needs; what follows the first empty line is the description."""
     header = re.split(rb"\r?\n\r?\n", text, maxsplit=1)[0].decode("utf-8", "replace").replace("\r\n", "\n")
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, value in _FIELD.findall(header):
-        found.setdefault(name.lower(), "".join(sign for sign in value if sign.isprintable()))
-    return found
+        fields.setdefault(name.lower(), "".join(sign for sign in value if sign.isprintable()))
+    return fields
 
 
 def _agree(fields: dict[str, str], project: str, version: str) -> None:
-    name, told = fields.get("name", ""), fields.get("version", "")
-    if canonicalize_name(name) != project or _version(told) != version:
-        raise _unfit(f"its METADATA names {name[:100]!r} {told[:100]!r}, unlike its file name")
+    name, declared_version = fields.get("name", ""), fields.get("version", "")
+    if canonicalize_name(name) != project or _version(declared_version) != version:
+        raise _unfit(f"its METADATA names {name[:100]!r} {declared_version[:100]!r}, unlike its file name")
 
 
 @lru_cache(maxsize=4096)

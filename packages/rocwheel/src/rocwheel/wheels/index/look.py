@@ -45,16 +45,16 @@ class Look:
 
 def look(
     folder: Path,
-    known: Iterable[Wheel] = (),
-    progress: Progress = lambda done, total: None,
+    previous: Iterable[Wheel] = (),
+    progress: Progress = lambda completed, total: None,
     *,
     by_gpu: bool = True,
 ) -> Look:
-    """Read the wheels of a folder that are not `known`. Raises InputError if the folder cannot be read."""
-    have = {wheel.seen: wheel for wheel in known}
-    seen, problems = scan(folder)
-    new = [file for file in seen if file not in have]
-    wheels = [have[file] for file in seen if file in have]
+    """Read a folder's wheels that are not among `previous`. Raises InputError if it cannot be read."""
+    have = {wheel.seen: wheel for wheel in previous}
+    files, problems = scan(folder)
+    new = [file for file in files if file not in have]
+    wheels = [have[file] for file in files if file in have]
     for result in _examined(folder, new, progress, by_gpu):
         if isinstance(result, Wheel):
             wheels.append(result)
@@ -81,8 +81,8 @@ def _examined(
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         try:
             results = pool.map(partial(examine, folder, by_gpu=by_gpu, stopped=stop.is_set), new)
-            for done, result in enumerate(results, 1):
-                progress(done, len(new))
+            for completed, result in enumerate(results, 1):
+                progress(completed, len(new))
                 yield result
         finally:
             # after Ctrl-C the pool would wait for the largest wheel
@@ -127,11 +127,11 @@ def scan(folder: Path) -> tuple[list[FileFingerprint], list[Problem]]:
     Hidden files are left out in silence, since they are being written, and so are links to files of the
     folder and the pages of indexes. Raises InputError if `folder` cannot be read.
     """
-    seen: list[FileFingerprint] = []
+    files: list[FileFingerprint] = []
     problems: list[Problem] = []
     root = folder.resolve()
     try:
-        _walk(root, "", 0, seen, problems)
+        _walk(root, "", 0, files, problems)
     except OSError as error:
         raise InputError(
             f"cannot read {folder}: {error.strerror or error}",
@@ -139,10 +139,10 @@ def scan(folder: Path) -> tuple[list[FileFingerprint], list[Problem]]:
             next_step="check the path and its permissions",
             subject=str(folder),
         ) from error
-    return sorted(seen), problems
+    return sorted(files), problems
 
 
-def _walk(root: Path, inside: str, depth: int, seen: list[FileFingerprint], problems: list[Problem]) -> None:
+def _walk(root: Path, inside: str, depth: int, files: list[FileFingerprint], problems: list[Problem]) -> None:
     """Look into root/inside."""
     folders = []
     with os.scandir(root / inside) as listing:
@@ -151,7 +151,7 @@ def _walk(root: Path, inside: str, depth: int, seen: list[FileFingerprint], prob
             if name.startswith("."):
                 continue
             if name.endswith(SUFFIX):
-                _take(root, inside + name, entry.stat(follow_symlinks=False), seen, problems)
+                _take(root, inside + name, entry.stat(follow_symlinks=False), files, problems)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(inside + name + "/")
             elif entry.is_symlink() and entry.is_dir():
@@ -163,19 +163,19 @@ def _walk(root: Path, inside: str, depth: int, seen: list[FileFingerprint], prob
             problems.append(Problem(path, f"it lies more than {MOST_DEEP} folders deep"))
         elif not (root / path / MARKER).exists():
             try:
-                _walk(root, path, depth + 1, seen, problems)
+                _walk(root, path, depth + 1, files, problems)
             except OSError as error:
                 problems.append(Problem(path, f"it cannot be read: {error.strerror or error}"))
 
 
 def _take(
-    root: Path, path: str, status: os.stat_result, seen: list[FileFingerprint], problems: list[Problem]
+    root: Path, path: str, status: os.stat_result, files: list[FileFingerprint], problems: list[Problem]
 ) -> None:
     """Take one file that has the name of a wheel."""
     if not path.rpartition("/")[2].isprintable():
         problems.append(Problem(ascii(path), "its name holds unprintable characters"))
     elif stat.S_ISREG(status.st_mode):
-        seen.append(FileFingerprint(path, status.st_size, status.st_mtime_ns, status.st_ino))
+        files.append(FileFingerprint(path, status.st_size, status.st_mtime_ns, status.st_ino))
     elif stat.S_ISLNK(status.st_mode):
         problems += _linked(root, path)
     else:

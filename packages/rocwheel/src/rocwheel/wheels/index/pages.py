@@ -43,34 +43,34 @@ def root_pages(projects: Iterable[str]) -> Pages:
 
 def project_pages(project: str, listed: Sequence[Listed], link: Link, depth: int) -> Pages:
     """The page of a project, which lies `depth` folders below the index's root."""
-    ordered = sorted(listed, key=lambda one: (_version(one.wheel.version), one.wheel.filename))
+    ordered = sorted(listed, key=lambda entry: (_version(entry.wheel.version), entry.wheel.filename))
     up = "../" * depth
-    rows = [(one, up + quote(link(one.wheel))) for one in ordered]
-    versions = dict.fromkeys(one.wheel.version for one in ordered)
+    rows = [(entry, up + quote(link(entry.wheel))) for entry in ordered]
+    versions = dict.fromkeys(entry.wheel.version for entry in ordered)
     data = {
         "meta": {"api-version": API},
         "name": project,
         "versions": list(versions),
-        "files": [_file(one, address) for one, address in rows],
+        "files": [_file(entry, address) for entry, address in rows],
     }
     return Pages(_html(f"Links for {project}", "".join(_anchor(*row) for row in rows)), _json(data))
 
 
-def _anchor(one: Listed, address: str) -> str:
-    wheel = one.wheel
-    more = f' data-core-metadata="sha256={wheel.metadata_sha256}"'
+def _anchor(entry: Listed, address: str) -> str:
+    wheel = entry.wheel
+    attributes = f' data-core-metadata="sha256={wheel.metadata_sha256}"'
     # the name that PEP 658 first had; older installers know only this
-    more += f' data-dist-info-metadata="sha256={wheel.metadata_sha256}"'
+    attributes += f' data-dist-info-metadata="sha256={wheel.metadata_sha256}"'
     if wheel.requires_python:
-        more += f' data-requires-python="{escape(wheel.requires_python)}"'
-    if one.yanked is not None:
-        more += f' data-yanked="{escape(one.yanked)}"'
-    return f'<a href="{escape(address)}#sha256={wheel.sha256}"{more}>{escape(wheel.filename)}</a><br>\n'
+        attributes += f' data-requires-python="{escape(wheel.requires_python)}"'
+    if entry.yanked is not None:
+        attributes += f' data-yanked="{escape(entry.yanked)}"'
+    return f'<a href="{escape(address)}#sha256={wheel.sha256}"{attributes}>{escape(wheel.filename)}</a><br>\n'
 
 
-def _file(one: Listed, address: str) -> dict[str, object]:
-    wheel = one.wheel
-    found: dict[str, object] = {
+def _file(entry: Listed, address: str) -> dict[str, object]:
+    wheel = entry.wheel
+    row: dict[str, object] = {
         "filename": wheel.filename,
         "url": address,
         "hashes": {"sha256": wheel.sha256},
@@ -80,10 +80,10 @@ def _file(one: Listed, address: str) -> dict[str, object]:
         "dist-info-metadata": {"sha256": wheel.metadata_sha256},
     }
     if wheel.requires_python:
-        found["requires-python"] = wheel.requires_python
-    if one.yanked is not None:
-        found["yanked"] = one.yanked or True
-    return found
+        row["requires-python"] = wheel.requires_python
+    if entry.yanked is not None:
+        row["yanked"] = entry.yanked or True
+    return row
 
 
 def _time(mtime_ns: int) -> str:

@@ -45,7 +45,7 @@ def write(
     everything: bool = False,
     by_gpu: bool = True,
     ours: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda completed, total: None,
 ) -> tuple[Look, Written]:
     """Write the index of the wheels in `folder` to `out`; with `everything` compare every page.
 
@@ -69,24 +69,24 @@ def write(
     place.mkdir(parents=True, exist_ok=True)
     with _locked(place):
         marker = Marker.load(place / MARKER) or Marker(rocwheel="")
-        found = look(folder, marker.wheels, progress, by_gpu=by_gpu)
-        writer = _Writer(folder, out, wheels_from, found, marker)
-        return found, writer.run(everything)
+        snapshot = look(folder, marker.wheels, progress, by_gpu=by_gpu)
+        writer = _Writer(folder, out, wheels_from, snapshot, marker)
+        return snapshot, writer.run(everything)
 
 
 class _Writer:
-    """One run: brings `out` from the state that `marker` describes to the one that `found` asks for."""
+    """One run: brings `out` from the state that `marker` describes to the one that `snapshot` asks for."""
 
-    def __init__(self, folder: Path, out: Path, wheels_from: str, found: Look, marker: Marker) -> None:
+    def __init__(self, folder: Path, out: Path, wheels_from: str, snapshot: Look, marker: Marker) -> None:
         self.folder, self.out, self.marker = folder, out, marker
-        self.projects = found.projects
+        self.projects = snapshot.projects
         self.listed = [listed for project in self.projects.values() for listed in project]
         self.views = tuple(sorted({name for listed in self.listed for name in listed.wheel.targets or ()}))
         self.next = Marker(
             wheels_from=wheels_from,
             views=self.views,
-            yanks=tuple(sorted((*release, reason) for release, reason in found.yanks.items())),
-            wheels=found.wheels,
+            yanks=tuple(sorted((*release, reason) for release, reason in snapshot.yanks.items())),
+            wheels=snapshot.wheels,
         )
         self.keys: set[str] = set()
         """Every page of the new state."""
@@ -130,7 +130,7 @@ class _Writer:
 
         shown: dict[str, list[Listed]] = {}
         for project, wheels in self.projects.items():
-            shown[project] = [one for one in wheels if not view or is_for(one.wheel.targets, view)]
+            shown[project] = [entry for entry in wheels if not view or is_for(entry.wheel.targets, view)]
         names = [project for project, wheels in shown.items() if wheels]
         count = 0
         for project in names:
@@ -161,8 +161,8 @@ class _Writer:
         path = self._inside(self._key(wheel))
         with suppress(FileNotFoundError):
             status = path.lstat()
-            same = (status.st_size, status.st_mtime_ns) == (wheel.seen.size, wheel.seen.mtime_ns)
-            if same and stat.S_ISREG(status.st_mode):
+            unchanged = (status.st_size, status.st_mtime_ns) == (wheel.seen.size, wheel.seen.mtime_ns)
+            if unchanged and stat.S_ISREG(status.st_mode):
                 return False
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")

@@ -53,8 +53,8 @@ def read_yanks(folder: Path) -> Mapping[tuple[str, str], str]:
     path = folder / YANKS
     if not path.exists():
         return {}
-    told = parse(Yanks, read_toml(path), path)
-    return {(one.project, one.version): one.reason for one in told.yank}
+    document = parse(Yanks, read_toml(path), path)
+    return {(yank.project, yank.version): yank.reason for yank in document.yank}
 
 
 def yank(folder: Path, project: str, version: str, reason: str) -> None:

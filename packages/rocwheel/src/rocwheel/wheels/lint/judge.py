@@ -47,28 +47,34 @@ def judge(path: Path, progress: Callable[[int], None] = lambda _: None) -> list[
             binaries.append(member.path)
         if member.head.startswith(MAGIC):
             try:
-                found = linkage(member.open())
+                library = linkage(member.open())
             except CheckError as error:
                 findings.append(_unreadable(member.path, error))
                 continue
-            if found is not None:
-                libraries[member.path] = found
+            if library is not None:
+                libraries[member.path] = library
         findings += _code_findings(member)
         progress(member.size)
     headers = Headers(b"")
     if name is not None:
         folder = dist_info_folder(rows)
         inside = {
-            one.removeprefix(f"{folder}/"): data for one, data in texts.items() if one.startswith(folder)
+            text_path.removeprefix(f"{folder}/"): data
+            for text_path, data in texts.items()
+            if text_path.startswith(folder)
         }
         headers = Headers(inside.get("METADATA", b""))
         purelib = Headers(inside.get("WHEEL", b"")).get("Root-Is-Purelib").lower() == "true"
         findings += word_findings(name, folder, inside, rows)
         findings += content_findings(name, purelib, binaries)
         findings += _of_platforms(libraries, name)
-    findings += linking_findings(libraries, [_requirement(one) for one in headers.all("Requires-Dist")])
+    findings += linking_findings(
+        libraries, [_requirement(requirement) for requirement in headers.all("Requires-Dist")]
+    )
     order = list(Grade)
-    return sorted(findings, key=lambda one: (order.index(one.grade), one.kind, one.path, one.what))
+    return sorted(
+        findings, key=lambda finding: (order.index(finding.grade), finding.kind, finding.path, finding.what)
+    )
 
 
 def _of_platforms(libraries: Mapping[str, Linkage], name: WheelName) -> list[LintFinding]:
@@ -105,10 +111,10 @@ def _is_binary(member: Member) -> bool:
 
 def _code_findings(member: Member) -> Iterator[LintFinding]:
     """Of a file's GPU code: what cannot be read, as far as its targets are told."""
-    found = None
+    binary = None
     try:
         if may_hold_code(member.head):
-            found = fat_binary(member.open(), heads=True)
+            binary = fat_binary(member.open(), heads=True)
         else:
             check_name(member.path)
     except CheckError as error:
@@ -120,9 +126,9 @@ def _code_findings(member: Member) -> Iterator[LintFinding]:
             next_step=error.next_step,
         )
         return
-    for why in found.unread if found else ():
+    for reason in binary.unread if binary else ():
         yield LintFinding(
-            grade=Grade.WARNING, kind="GPU code", path=member.path, what=f"cannot be read: {why}"
+            grade=Grade.WARNING, kind="GPU code", path=member.path, what=f"cannot be read: {reason}"
         )
 
 

@@ -21,10 +21,10 @@ def junit(linted: Sequence[Linted], rules: Sequence[LintRule], *, strict: bool) 
     failures = 0
     for file in linted:
         suite = SubElement(root, "testsuite", name=_text(file.path.as_posix()), errors="0")
-        failing = {one.kind for one in file.failing(strict)}
+        failing = {finding.kind for finding in file.failing(strict)}
         for rule in rules:
-            found = [one for one in file.findings if one.kind == rule.name]
-            _case(suite, rule, found, fails=rule.name in failing)
+            findings = [finding for finding in file.findings if finding.kind == rule.name]
+            _case(suite, rule, findings, fails=rule.name in failing)
         suite.set("tests", str(len(rules)))
         suite.set("failures", str(len(failing)))
         failures += len(failing)
@@ -33,21 +33,21 @@ def junit(linted: Sequence[Linted], rules: Sequence[LintRule], *, strict: bool) 
     return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _case(suite: Element, rule: LintRule, found: Sequence[LintFinding], *, fails: bool) -> None:
+def _case(suite: Element, rule: LintRule, findings: Sequence[LintFinding], *, fails: bool) -> None:
     case = SubElement(suite, "testcase", name=rule.id, classname="rocwheel.lint")
-    if not found:
+    if not findings:
         return
-    told = "\n".join(_line(one) for one in found)
+    text = "\n".join(_line(finding) for finding in findings)
     if fails:
-        failure = SubElement(case, "failure", type=rule.id, message=_text(found[0].what))
-        failure.text = _text(f"{told}\nwhy: {rule.why}\nsource: {'; '.join(rule.source)}")
+        failure = SubElement(case, "failure", type=rule.id, message=_text(findings[0].what))
+        failure.text = _text(f"{text}\nwhy: {rule.why}\nsource: {'; '.join(rule.source)}")
     else:
-        SubElement(case, "system-out").text = _text(told)
+        SubElement(case, "system-out").text = _text(text)
 
 
-def _line(one: LintFinding) -> str:
-    next_step = f" (next: {one.next_step})" if one.next_step else ""
-    return f"{one.grade}: {f'{one.path}: ' if one.path else ''}{one.what}{next_step}"
+def _line(finding: LintFinding) -> str:
+    next_step = f" (next: {finding.next_step})" if finding.next_step else ""
+    return f"{finding.grade}: {f'{finding.path}: ' if finding.path else ''}{finding.what}{next_step}"
 
 
 def _text(text: str) -> str:

@@ -54,10 +54,10 @@ class Leftover(Frozen):
                 raise ValueError(f"the pattern matches {text!r}")
         return self
 
-    def match(self, data: bytes, at: int) -> bytes | None:
-        """Such a thing that begins at byte `at`."""
-        match = _compiled(self.pattern).match(data, at, at + LONGEST)
-        if match is None or (self.alone and at > 0 and data[at - 1] in _WORD):
+    def match(self, data: bytes, position: int) -> bytes | None:
+        """Such a thing that begins at byte `position`."""
+        match = _compiled(self.pattern).match(data, position, position + LONGEST)
+        if match is None or (self.alone and position > 0 and data[position - 1] in _WORD):
             return None
         if self.not_like and _compiled(self.not_like).search(match[0]):
             return None
@@ -70,9 +70,9 @@ class Rules:
     def __init__(self, leftovers: Iterable[Leftover]) -> None:
         self.leftovers = tuple(leftovers)
         self._by_begin: dict[bytes, list[Leftover]] = {}
-        for one in self.leftovers:
-            for begin in one.begins:
-                self._by_begin.setdefault(begin.encode(), []).append(one)
+        for leftover in self.leftovers:
+            for begin in leftover.begins:
+                self._by_begin.setdefault(begin.encode(), []).append(leftover)
         longest_first = sorted(self._by_begin, key=len, reverse=True)
         self._begins = re2.compile(b"|".join(map(re2.escape, longest_first)))
 
@@ -81,13 +81,13 @@ class Rules:
         stop = len(data) if end is None else end
         free: dict[str, int] = {}
         for begin in self._begins.finditer(data, start, min(len(data), stop + LONGEST)):
-            at = begin.start()
-            if at >= stop:
+            position = begin.start()
+            if position >= stop:
                 return
-            for one in self._by_begin[begin[0]]:
-                if at >= free.get(one.name, 0) and (found := one.match(data, at)):
-                    free[one.name] = at + len(found)
-                    yield one, found
+            for leftover in self._by_begin[begin[0]]:
+                if position >= free.get(leftover.name, 0) and (matched := leftover.match(data, position)):
+                    free[leftover.name] = position + len(matched)
+                    yield leftover, matched
 
 
 class LeftoversFile(Frozen):
@@ -100,11 +100,11 @@ class LeftoversFile(Frozen):
 def the_leftovers() -> Rules:
     """The kinds of leftovers that the catalog knows. Raises InputError where a table is wrong."""
     reader = Reader(data_folders())
-    found: dict[str, Leftover] = {}
+    leftovers: dict[str, Leftover] = {}
     for path in reader.layers("leftovers.toml"):
         table = reader.model(LeftoversFile, reader.data(path), path)
-        found |= {one.name: one for one in table.leftover} if table else {}
-    return Rules(found.values())
+        leftovers |= {leftover.name: leftover for leftover in table.leftover} if table else {}
+    return Rules(leftovers.values())
 
 
 class LeftoverSearch:
@@ -144,18 +144,18 @@ class LeftoverSearch:
         ]
 
     def _look(self, data: bytes, stop: int) -> None:
-        for rule, found in self._rules.find(data, self._before, stop):
+        for rule, matched in self._rules.find(data, self._before, stop):
             self._count[rule.name] = self._count.get(rule.name, 0) + 1
             shown = self._shown.setdefault(rule.name, {})
             if len(shown) < MOST_SHOWN:
-                shown[_shown(rule, found)] = None
+                shown[_shown(rule, matched)] = None
 
 
-def _shown(rule: Leftover, found: bytes) -> str:
-    text = found.decode("ascii", errors="replace")
+def _shown(rule: Leftover, matched: bytes) -> str:
+    text = matched.decode("ascii", errors="replace")
     if rule.grade == "trace":
         return text if len(text) <= 80 else f"{text[:77]}..."
-    return f"{text[:4]}... ({len(found)} characters, not shown)"
+    return f"{text[:4]}... ({len(matched)} characters, not shown)"
 
 
 def _told(rule: Leftover, count: int, shown: Mapping[str, None]) -> str:

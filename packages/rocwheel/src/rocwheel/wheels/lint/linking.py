@@ -21,13 +21,15 @@ def missing_libraries(libraries: Mapping[str, Linkage]) -> dict[str, tuple[str, 
 
     `libraries` are the wheel's own, by path. One counts as in the wheel where its name or SONAME is there.
     """
-    inside = {PurePosixPath(path).name for path in libraries} | {one.soname for one in libraries.values()}
-    wanted: dict[str, list[str]] = {}
-    for path, one in libraries.items():
-        for name in one.needed:
+    inside = {PurePosixPath(path).name for path in libraries} | {
+        library.soname for library in libraries.values()
+    }
+    missing: dict[str, list[str]] = {}
+    for path, library in libraries.items():
+        for name in library.needed:
             if name not in inside and not of_system(name):
-                wanted.setdefault(name, []).append(path)
-    return {name: tuple(paths) for name, paths in sorted(wanted.items())}
+                missing.setdefault(name, []).append(path)
+    return {name: tuple(paths) for name, paths in sorted(missing.items())}
 
 
 def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] = ()) -> Iterator[LintFinding]:
@@ -41,12 +43,12 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
             what=f"{name} is needed by {_some(paths)} but not in the wheel, which requires: {requirements}",
             next_step="install the package that provides it, or bundle it with `rocwheel repair`",
         )
-    for path, one in libraries.items():
+    for path, library in libraries.items():
         strange = [
-            folder for folder in one.search_path if not any(True for _ in inside_folders([folder], path))
+            folder for folder in library.search_path if not any(True for _ in inside_folders([folder], path))
         ]
-        beside = [folder for folder in strange if "$ORIGIN" in folder.replace("${ORIGIN}", "$ORIGIN")]
-        fixed = [folder for folder in strange if folder not in beside]
+        relative = [folder for folder in strange if "$ORIGIN" in folder.replace("${ORIGIN}", "$ORIGIN")]
+        fixed = [folder for folder in strange if folder not in relative]
         if fixed:
             yield LintFinding(
                 grade=Grade.WARNING,
@@ -55,21 +57,21 @@ def linking_findings(libraries: Mapping[str, Linkage], declared: Iterable[str] =
                 what=f"libraries are looked for in {', '.join(fixed)}, wherever the wheel is installed",
                 next_step="link with -Wl,-rpath,'$ORIGIN', or run patchelf --set-rpath on the built file",
             )
-        if beside:
+        if relative:
             yield LintFinding(
                 grade=Grade.NOTE,
                 kind="search path",
                 path=path,
-                what=f"libraries are looked for in {', '.join(beside)}, in another package",
+                what=f"libraries are looked for in {', '.join(relative)}, in another package",
             )
 
 
 def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[LintFinding]:
     """Where the libraries want more than the platform tags promise (PEP 600; policies: auditwheel's data)."""
     for platform in platforms:
-        known = _policies(platform)
-        claimed = next((one for one in known if platform in (one.name, *one.aliases)), None)
-        if known and claimed is None:
+        policies = _policies(platform)
+        claimed = next((policy for policy in policies if platform in (policy.name, *policy.aliases)), None)
+        if policies and claimed is None:
             yield LintFinding(
                 grade=Grade.NOTE,
                 kind="platform tag",
@@ -78,22 +80,27 @@ def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) 
             )
         if claimed is None:
             continue
-        for path, one in libraries.items():
-            more = {
+        for path, library in libraries.items():
+            excess = {
                 version
-                for versions in one.versions.values()
+                for versions in library.versions.values()
                 for version in versions
                 if not _promised(version, claimed)
             }
-            if more:
+            if excess:
                 fits = next(
-                    (two.name for two in known if all(_promised(each, two) for each in more)), "linux"
+                    (
+                        policy.name
+                        for policy in policies
+                        if all(_promised(version, policy) for version in excess)
+                    ),
+                    "linux",
                 )
                 yield LintFinding(
                     grade=Grade.ERROR,
                     kind="platform tag",
                     path=path,
-                    what=f"it needs {', '.join(sorted(more))}, which {platform} does not promise",
+                    what=f"it needs {', '.join(sorted(excess))}, which {platform} does not promise",
                     next_step=f"build on an older system, or tag the wheel {fits}",
                 )
 
@@ -101,8 +108,8 @@ def policy_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) 
 def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str]) -> Iterator[LintFinding]:
     """Libraries of another machine than the platform tags name."""
     tags = tuple(platforms)
-    for path, one in libraries.items():
-        machine = ARCHITECTURES.get(one.machine, f"ELF machine {one.machine}")
+    for path, library in libraries.items():
+        machine = ARCHITECTURES.get(library.machine, f"ELF machine {library.machine}")
         wrong = [tag for tag in tags if tag == "any" or not tag.endswith(f"_{machine}")]
         if wrong and not any(tag.startswith("macosx") for tag in wrong):
             yield LintFinding(
@@ -117,12 +124,14 @@ def machine_findings(libraries: Mapping[str, Linkage], platforms: Iterable[str])
 def _policies(platform: str) -> list[Policy]:
     """The policies of a platform tag's machine, the most demanding last; nothing for other systems."""
     libc = Libc.MUSL if platform.startswith("musllinux") else Libc.GLIBC
-    machine = next((one for one in Architecture if platform.endswith(f"_{one.value}")), None)
+    machine = next(
+        (architecture for architecture in Architecture if platform.endswith(f"_{architecture.value}")), None
+    )
     if machine is None or not platform.startswith(("manylinux", "musllinux")):
         return []
     name = platform.removesuffix(f"_{machine.value}")
     policies = WheelPolicies(libc=libc, arch=machine, musl_policy=name if libc is Libc.MUSL else None)
-    return sorted(policies, key=lambda one: -one.priority)
+    return sorted(policies, key=lambda policy: -policy.priority)
 
 
 def _promised(version: str, policy: Policy) -> bool:

@@ -72,7 +72,7 @@ class Linted:
     def failing(self, strict: bool) -> tuple[LintFinding, ...]:
         """The errors; `strict` adds the warnings."""
         grades = (Grade.ERROR, Grade.WARNING) if strict else (Grade.ERROR,)
-        return tuple(one for one in self.findings if one.grade in grades)
+        return tuple(finding for finding in self.findings if finding.grade in grades)
 
 
 def slug(name: str) -> str:
@@ -87,23 +87,28 @@ def the_rules() -> tuple[LintRule, ...]:
     Raises InputError where a table is wrong.
     """
     reader = Reader(data_folders())
-    found: dict[str, LintRule] = {}
+    rules: dict[str, LintRule] = {}
     for path in reader.layers("lint_rules.toml"):
         table = reader.model(LintRulesFile, reader.data(path), path)
-        found |= {one.name: one for one in table.lint_rule} if table else {}
-    trace = found.pop(TRACE, None)
-    for one in the_leftovers().leftovers:
-        grades = (trace.index, trace.distribution, trace.vendor) if trace and one.grade == "trace" else ()
-        given: dict[str, Grades] = dict(zip(PROFILES, grades, strict=False))
-        found.setdefault(
-            one.name, LintRule(name=one.name, why=one.why, source=one.source).model_copy(update=given)
+        rules |= {rule.name: rule for rule in table.lint_rule} if table else {}
+    trace = rules.pop(TRACE, None)
+    for leftover in the_leftovers().leftovers:
+        grades = (
+            (trace.index, trace.distribution, trace.vendor) if trace and leftover.grade == "trace" else ()
         )
-    return tuple(found.values())
+        by_profile: dict[str, Grades] = dict(zip(PROFILES, grades, strict=False))
+        rules.setdefault(
+            leftover.name,
+            LintRule(name=leftover.name, why=leftover.why, source=leftover.source).model_copy(
+                update=by_profile
+            ),
+        )
+    return tuple(rules.values())
 
 
 def rules_of(profile: Profile) -> tuple[LintRule, ...]:
     """Those that hold in a profile."""
-    return tuple(one for one in the_rules() if profile in one.profiles)
+    return tuple(rule for rule in the_rules() if profile in rule.profiles)
 
 
 def lint(path: Path, profile: Profile) -> Linted:
@@ -115,14 +120,14 @@ def lint(path: Path, profile: Profile) -> Linted:
     from rocwheel.wheels.lint.judge import judge
 
     try:
-        found = [*judge(path), *_name_findings(path)]
+        findings = [*judge(path), *_name_findings(path)]
     except CheckError as error:
-        found = [
+        findings = [
             LintFinding(
                 grade=Grade.ERROR, kind="damaged", path="", what=error.message, next_step=error.next_step
             )
         ]
-    return Linted(path=path, findings=graded(found, profile))
+    return Linted(path=path, findings=graded(findings, profile))
 
 
 def graded(findings: Iterable[LintFinding], profile: Profile) -> tuple[LintFinding, ...]:
@@ -130,21 +135,21 @@ def graded(findings: Iterable[LintFinding], profile: Profile) -> tuple[LintFindi
 
     Raises InputError for a kind without a rule: a table was changed and not the other.
     """
-    rules = {one.name: one for one in the_rules()}
-    found = []
-    for one in findings:
-        rule = rules.get(one.kind)
+    rules = {rule.name: rule for rule in the_rules()}
+    selected = []
+    for finding in findings:
+        rule = rules.get(finding.kind)
         if rule is None:
             raise InputError(
-                f"there is no rule for findings of the kind {one.kind!r}",
+                f"there is no rule for findings of the kind {finding.kind!r}",
                 cause="a catalog's lint_rules.toml and leftovers.toml do not belong together",
                 next_step="add a [[lint_rule]] of that name",
             )
-        grade = rule.grades(profile).get(one.grade, one.grade)
+        grade = rule.grades(profile).get(finding.grade, finding.grade)
         if profile in rule.profiles and grade != "off":
-            found.append(replace(one, grade=Grade(grade)))
+            selected.append(replace(finding, grade=Grade(grade)))
     order = list(Grade)
-    return tuple(sorted(found, key=lambda one: order.index(one.grade)))
+    return tuple(sorted(selected, key=lambda finding: order.index(finding.grade)))
 
 
 def _name_findings(path: Path) -> Iterator[LintFinding]:

@@ -21,11 +21,11 @@ def sarif(linted: Sequence[Linted], rules: Sequence[LintRule], profile: Profile)
     """One run, with every rule of the profile, and a result for each finding; paths as they were given."""
     number = {rule.name: index for index, rule in enumerate(rules)}
     results = [
-        _result(one, number[one.kind], rules[number[one.kind]], quote(file.path.as_posix()))
+        _result(finding, number[finding.kind], rules[number[finding.kind]], quote(file.path.as_posix()))
         for file in linted
-        for one in file.findings
+        for finding in file.findings
     ]
-    driver = {"name": "rocwheel", "version": __version__, "rules": [_rule(one) for one in rules]}
+    driver = {"name": "rocwheel", "version": __version__, "rules": [_rule(rule) for rule in rules]}
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"rocwheel-lint/{profile}/"},
@@ -44,21 +44,21 @@ def _rule(rule: LintRule) -> dict[str, Any]:
     }
 
 
-def _result(one: LintFinding, index: int, rule: LintRule, uri: str) -> dict[str, Any]:
+def _result(finding: LintFinding, index: int, rule: LintRule, uri: str) -> dict[str, Any]:
     location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri}}}
-    if one.path:
-        location["logicalLocations"] = [{"fullyQualifiedName": _plain(one.path)}]
-    next_step = f". Next: {one.next_step}" if one.next_step else ""
-    text = f"{f'{one.path}: ' if one.path else ''}{one.what}{next_step}"
+    if finding.path:
+        location["logicalLocations"] = [{"fullyQualifiedName": _plain(finding.path)}]
+    next_step = f". Next: {finding.next_step}" if finding.next_step else ""
+    text = f"{f'{finding.path}: ' if finding.path else ''}{finding.what}{next_step}"
     # the same finding in the next build of a wheel is the same alert
-    same = "\0".join((one.kind, one.path, one.what)).encode("utf-8", "replace")
+    identity = "\0".join((finding.kind, finding.path, finding.what)).encode("utf-8", "replace")
     return {
         "ruleId": rule.id,
         "ruleIndex": index,
-        "level": str(one.grade),
+        "level": str(finding.grade),
         "message": {"text": _plain(text)},
         "locations": [location],
-        "partialFingerprints": {"finding/v1": hashlib.sha256(same).hexdigest()},
+        "partialFingerprints": {"finding/v1": hashlib.sha256(identity).hexdigest()},
     }
 
 

@@ -29,15 +29,15 @@ def word_findings(
 ) -> Iterator[LintFinding]:
     """Contradictions; `texts` are the files of `folder` (*.dist-info) by name, `content` every file's row."""
     wheel, metadata = Headers(texts.get("WHEEL", b"")), Headers(texts.get("METADATA", b""))
-    for what in name_problems(name, folder, wheel, metadata):
-        yield _error("metadata", "", what)
+    for problem in name_problems(name, folder, wheel, metadata):
+        yield _error("metadata", "", problem)
     try:
         rows = read_record(texts.get("RECORD", b""))
         problems = [*record_contradictions(rows, content), *record_gaps(rows, content, folder)]
     except (CheckError, InputError) as error:
         problems = [f"{error.message}: {error.cause}"]
-    for what in problems[:MOST_SHOWN]:
-        yield _error("RECORD", "", what)
+    for problem in problems[:MOST_SHOWN]:
+        yield _error("RECORD", "", problem)
     if len(problems) > MOST_SHOWN:
         yield _error("RECORD", "", f"and {len(problems) - MOST_SHOWN:,} more like these")
 
@@ -57,11 +57,11 @@ def content_findings(name: WheelName, purelib: bool, binaries: Iterable[str]) ->
         if match is None:
             continue
         if made_for and made_for not in pythons:
-            said = ", ".join(sorted({tag.interpreter for tag in name.tags}))
+            interpreters = ", ".join(sorted({tag.interpreter for tag in name.tags}))
             yield _error(
                 "python tag",
                 path,
-                f"it is an extension of CPython {_dotted(made_for)}; the wheel says {said}",
+                f"it is an extension of CPython {_dotted(made_for)}; the wheel says {interpreters}",
             )
         if match["abi"] == "abi3" and not any(tag.interpreter.startswith("cp") for tag in name.tags):
             yield _error(
@@ -73,5 +73,5 @@ def _dotted(digits: str) -> str:
     return f"{digits[0]}.{digits[1:]}"
 
 
-def _error(kind: str, path: str, what: str) -> LintFinding:
-    return LintFinding(grade=Grade.ERROR, kind=kind, path=path, what=what)
+def _error(kind: str, path: str, problem: str) -> LintFinding:
+    return LintFinding(grade=Grade.ERROR, kind=kind, path=path, what=problem)
