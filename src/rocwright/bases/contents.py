@@ -36,7 +36,7 @@ def fault(store: Store, sha256: str, root: Path) -> str:
     Raises KeyError where the store has not the archive, DamagedBlobError where that is damaged.
     """
     stream = ChunkStream(store.chunks(sha256))
-    seen: set[str] = set()
+    names: set[str] = set()
     wrong = ""
     try:
         with (
@@ -45,52 +45,54 @@ def fault(store: Store, sha256: str, root: Path) -> str:
         ):
             for member in archive.entries():
                 name = os.path.normpath(member.name)
-                seen.add(name)
+                names.add(name)
                 wrong = wrong or _wrong(root, name, member, archive)
     except (zstandard.ZstdError, tarfile.TarError, OverBoundError):
         # it is not the root that is damaged: that is said at the archive's end
         stream.drain()
         raise
     stream.drain()
-    return wrong or next((f"{name}: it is not in the archive" for name in _names(root, seen)), "")
+    return wrong or next((f"{name}: it is not in the archive" for name in _names(root, names)), "")
 
 
 def _wrong(root: Path, name: str, member: tarfile.TarInfo, archive: tarfile.TarFile) -> str:
     path = root / name
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return f"{name}: it is gone"
     if member.islnk():
-        return "" if _same_file(path, found, root / os.path.normpath(member.linkname)) else _other(name)
-    if stat.S_IFMT(found.st_mode) != _KINDS.get(member.type, stat.S_IFREG):
+        return (
+            "" if _same_file(path, status, root / os.path.normpath(member.linkname)) else _other_content(name)
+        )
+    if stat.S_IFMT(status.st_mode) != _KINDS.get(member.type, stat.S_IFREG):
         return f"{name}: it is of another kind"
-    if not _same_rights(found, member, name):
+    if not _same_rights(status, member, name):
         return f"{name}: it has another mode or owner"
     if member.issym() and os.fsdecode(path.readlink()) != member.linkname:
         return f"{name}: it leads elsewhere"
     if os.geteuid() == 0 and not member.issym() and _capability(path) != _capability_in(member):
         return f"{name}: it has other capabilities"
     if member.isreg():
-        if int(found.st_mtime) != int(member.mtime):
+        if int(status.st_mtime) != int(member.mtime):
             return f"{name}: it has another time"
         data = archive.extractfile(member)
-        if found.st_size != member.size or data is None or not _same_bytes(path, data):
-            return _other(name)
+        if status.st_size != member.size or data is None or not _same_bytes(path, data):
+            return _other_content(name)
     return ""
 
 
-def _other(name: str) -> str:
+def _other_content(name: str) -> str:
     return f"{name}: its bytes are others"
 
 
-def _same_rights(found: os.stat_result, member: tarfile.TarInfo, name: str) -> bool:
+def _same_rights(status: os.stat_result, member: tarfile.TarInfo, name: str) -> bool:
     """Root unpacks with the archive's owners, a user as the user's own; the top folder is open to all."""
     as_root = os.geteuid() == 0
-    owner = (member.uid, member.gid) if as_root else (os.geteuid(), found.st_gid)
-    if (found.st_uid, found.st_gid) != owner and name != ".":
+    owner = (member.uid, member.gid) if as_root else (os.geteuid(), status.st_gid)
+    if (status.st_uid, status.st_gid) != owner and name != ".":
         return False
-    return member.issym() or name == "." or stat.S_IMODE(found.st_mode) == member.mode & 0o7777
+    return member.issym() or name == "." or stat.S_IMODE(status.st_mode) == member.mode & 0o7777
 
 
 def _capability(path: Path) -> bytes:
@@ -104,14 +106,14 @@ def _capability_in(member: tarfile.TarInfo) -> bytes:
     return member.pax_headers.get(f"SCHILY.xattr.{CAPABILITY}", "").encode(errors="surrogateescape")
 
 
-def _same_file(path: Path, found: os.stat_result, other: Path) -> bool:
+def _same_file(path: Path, status: os.stat_result, original: Path) -> bool:
     """Whether a second name is of the file of the first, or, in a copy, has the same bytes."""
     try:
-        if os.path.samestat(found, other.lstat()):
+        if os.path.samestat(status, original.lstat()):
             return True
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return False
-        with _opened(other) as data:
+        with _opened(original) as data:
             return _same_bytes(path, data)
     except OSError:
         return False
@@ -140,10 +142,10 @@ def _opened(path: Path) -> io.BufferedReader:
     return file
 
 
-def _names(root: Path, seen: set[str]) -> Iterator[str]:
+def _names(root: Path, names: set[str]) -> Iterator[str]:
     """Names below a root that are not among those seen."""
-    for at, folders, files in os.walk(root):
-        for each in (*folders, *files):
-            name = os.path.relpath(f"{at}/{each}", root)
-            if name not in seen:
+    for folder, folders, files in os.walk(root):
+        for entry in (*folders, *files):
+            name = os.path.relpath(f"{folder}/{entry}", root)
+            if name not in names:
                 yield name

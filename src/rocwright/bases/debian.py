@@ -101,7 +101,10 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
         # the folder of the packages, its name and its resolver are this machine's: no word of them stays
         '--customize-hook=: > "$1/etc/apt/sources.list"',
         '--customize-hook=chroot "$1" rm -f /etc/hostname /etc/resolv.conf',
-        *(f'--customize-hook=chroot "$1" /bin/sh -eu -c {shlex.quote(one)}' for one in action.customize),
+        *(
+            f'--customize-hook=chroot "$1" /bin/sh -eu -c {shlex.quote(command)}'
+            for command in action.customize
+        ),
         '--aptopt=APT::Install-Recommends "false"',
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/doc/*",

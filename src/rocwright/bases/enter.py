@@ -32,16 +32,16 @@ def main() -> None:
 
 
 def _enter() -> None:
-    ready, said = os.pipe()
+    ready, writer = os.pipe()
     mapper = os.fork()
     if mapper == 0:
         # only a process outside of a namespace may map its ids
-        os.close(said)
+        os.close(writer)
         os._exit(_map(os.getppid()) if os.read(ready, 1) else _REFUSED)
     if ctypes.CDLL(None, use_errno=True).unshare(_NEWUSER) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    os.write(said, b"1")
+    os.write(writer, b"1")
     if os.waitpid(mapper, 0)[1] != 0:
         raise SystemExit(_REFUSED)
     os.setgroups([])

@@ -51,30 +51,30 @@ class Packages:
         snapshot = mirrors().at(self.manager.snapshot_of(self.release))
         commands = [filled(self.manager.repository, snapshot=snapshot)] if snapshot else []
         for command in (*commands, self.manager.refresh):
-            code, said = self._run(command)
+            code, output = self._run(command)
             if code != 0:
                 raise NetworkError(
                     f"the package lists of {self.base}:{self.release} could not be fetched",
-                    cause=_last(said),
+                    cause=_last(output),
                     next_step="check the network, and that this base's archive is reached from this machine",
                 )
 
-    def choose(self, wanted: Sequence[str], store: Store) -> tuple[FilePin, ...]:
+    def choose(self, packages: Sequence[str], store: Store) -> tuple[FilePin, ...]:
         """Download packages and what they need that the image has not, into the store; a pin for each file.
 
         Raises ConflictError where the manager finds no answer, NetworkError.
         """
-        if not wanted and not self.manager.snapshot_of(self.release):
+        if not packages and not self.manager.snapshot_of(self.release):
             return ()
-        code, said = self._run(filled(self.manager.download, wanted, folder=PACKAGES))
+        code, output = self._run(filled(self.manager.download, packages, folder=PACKAGES))
         if code != 0:
             raise self._explain(
-                f"no set of packages of {self.base}:{self.release} gives {', '.join(wanted)}", said
+                f"no set of packages of {self.base}:{self.release} gives {', '.join(packages)}", output
             )
         pins = []
-        for name in sorted(one.path for one in self._left().matches(self.manager.files)):
-            asked = self._ask(name)
-            sha256, size = self._taken(name, store)
+        for name in sorted(file.path for file in self._downloaded().matches(self.manager.files)):
+            package = self._ask(name)
+            sha256, size = self._stored(name, store)
             pins.append(
                 FilePin(
                     filename=name,
@@ -85,60 +85,62 @@ class Packages:
                         release=self.release,
                         manager=self.manager.name,
                         image=self.image,
-                        package=asked,
+                        package=package,
                     ),
                 )
             )
         self._empty()
         return tuple(pins)
 
-    def _left(self) -> Untrusted:
+    def _downloaded(self) -> Untrusted:
         """What the package manager put there: it is the image's, and may be anything."""
         return Untrusted(self.folder, f"the package manager of {self.base}:{self.release}")
 
-    def _taken(self, name: str, store: Store) -> tuple[str, int]:
+    def _stored(self, name: str, store: Store) -> tuple[str, int]:
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix="taken-") as folder:
-            return store.put_file(self._left().take(name, Path(folder, name)), move=True)
+            return store.put_file(self._downloaded().take(name, Path(folder, name)), move=True)
 
     def version(self, package: str) -> str:
         """The version of a package that the image has, or nothing where it has none of that name."""
-        _, said = self._run(self.manager.list)
-        found = (line.split() for line in said)
-        return next((words[1] for words in found if len(words) > 1 and words[0] == package), "")
+        _, output = self._run(self.manager.list)
+        rows = (line.split() for line in output)
+        return next((words[1] for words in rows if len(words) > 1 and words[0] == package), "")
 
     def lists(self) -> tuple[str, ...]:
         """The addresses of the package lists that packages are chosen from, as far as the manager tells."""
-        _, said = self._run(self.manager.lists) if self.manager.lists else (0, [])
-        return tuple(dict.fromkeys(line for line in said if line.startswith(("http://", "https://"))))
+        _, output = self._run(self.manager.lists) if self.manager.lists else (0, [])
+        return tuple(dict.fromkeys(line for line in output if line.startswith(("http://", "https://"))))
 
     def fetch(self, pins: Sequence[FilePin], target: Path) -> None:
         """Download exactly these files into `target`; the caller checks the hashes. Raises FetchError."""
-        asked = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]
-        code, said = self._run(filled(self.manager.fetch, asked, folder=PACKAGES))
+        packages = [pin.origin.package for pin in pins if isinstance(pin.origin, PackageOrigin)]
+        code, output = self._run(filled(self.manager.fetch, packages, folder=PACKAGES))
         absent = [pin.filename for pin in pins if not os.path.lexists(self.folder / pin.filename)]
         if code != 0 and absent:
             raise self._explain(
-                f"{self.base}:{self.release} did not give all packages of the lock", said, absent
+                f"{self.base}:{self.release} did not give all packages of the lock", output, absent
             )
         for pin in pins:
             if pin.filename not in absent:
-                self._left().take(pin.filename, target / pin.filename)
+                self._downloaded().take(pin.filename, target / pin.filename)
         self._empty()
 
     def _ask(self, name: str) -> str:
-        code, said = self._run(filled(self.manager.ask, file=f"{PACKAGES}/{name}"))
-        if code != 0 or not said:
+        code, output = self._run(filled(self.manager.ask, file=f"{PACKAGES}/{name}"))
+        if code != 0 or not output:
             raise CheckError(
                 f"{shown(name)} is not a package that {self.manager.name} can read",
-                cause=_last(said),
+                cause=_last(output),
                 next_step="rocwright lock again; if it stays so, the archive is broken",
             )
-        return said[-1].strip()
+        return output[-1].strip()
 
     def _run(self, command: Sequence[str]) -> tuple[int, list[str]]:
-        said: list[str] = []
-        done = self.root.run(command, self.manager.env, folder=self.folder, network=True, on_line=said.append)
-        return done.returncode, said
+        output: list[str] = []
+        completed = self.root.run(
+            command, self.manager.env, folder=self.folder, network=True, on_line=output.append
+        )
+        return completed.returncode, output
 
     def _empty(self) -> None:
         for path in self.folder.iterdir():
@@ -146,22 +148,22 @@ class Packages:
             remove_tree(path)
 
     def _explain(
-        self, what: str, said: Sequence[str], absent: Sequence[str] = ()
+        self, problem: str, output: Sequence[str], absent: Sequence[str] = ()
     ) -> FetchError | NetworkError | ConflictError:
-        detail = "\n".join(said[-20:])
-        if any(_NO_NETWORK.search(line) for line in said):
+        detail = "\n".join(output[-20:])
+        if any(_NO_NETWORK.search(line) for line in output):
             next_step = "check the network, then try again"
-            return NetworkError(what, cause=_last(said), detail=detail, next_step=next_step)
+            return NetworkError(problem, cause=_last(output), detail=detail, next_step=next_step)
         if absent:
             return FetchError(
-                what,
+                problem,
                 cause=f"it carries no {', '.join(absent)}",
                 detail=detail,
                 next_step="the archive has moved on: rocwright lock takes what it carries now",
             )
         return ConflictError(
-            what,
-            cause=_last(said),
+            problem,
+            cause=_last(output),
             detail=detail,
             next_step="correct the names in the catalog's system.toml or in the base's [packages]",
         )
@@ -181,13 +183,13 @@ def packages_of(
     with writable_root(store, image, scratch, on_line) as root:
         folder = scratch / "packages"
         folder.mkdir(parents=True, exist_ok=True)
-        found = Packages(
+        packages = Packages(
             root=root, manager=manager, base=base, release=release, image=image, folder=folder.absolute()
         )
         on_line(f"base: package lists of {base}:{release}")
         try:
-            found.refresh()
-            yield found
+            packages.refresh()
+            yield packages
         finally:
             remove_tree(folder)
 
@@ -203,10 +205,10 @@ def fetch_packages(
     for pin in pins:
         assert isinstance(pin.origin, PackageOrigin)
         groups[pin.origin.image, pin.origin.manager, pin.origin.base, pin.origin.release].append(pin)
-    for (image, name, base, release), wanted in groups.items():
+    for (image, name, base, release), group in groups.items():
         manager = lookup("package manager", name, the_catalog().managers)
-        with packages_of(image, manager, base, release, store, scratch / "inside", on_line) as found:
-            found.fetch(wanted, scratch)
+        with packages_of(image, manager, base, release, store, scratch / "inside", on_line) as packages:
+            packages.fetch(group, scratch)
 
 
 def make_image_root(
@@ -232,17 +234,17 @@ def make_image_root(
             shutil.copyfile(path, folder / filename)
     with writable_root(store, action.image, scratch, on_line) as root:
         on_line(f"base: {len(packages)} packages, no network")
-        said: list[str] = []
+        output: list[str] = []
 
         def note(line: str) -> None:
-            said.append(line)
+            output.append(line)
             on_line(line)
 
         if packages and not root.run(action.install, action.env, folder=folder, on_line=note).ok:
             raise CheckError(
                 "the packages of the lock cannot be installed in the image",
-                cause=_last(said),
-                detail="\n".join(said[-20:]),
+                cause=_last(output),
+                detail="\n".join(output[-20:]),
                 next_step="rocwright logs shows all; rocwright lock takes a newer set",
             )
         root.forget(action.forget)
@@ -252,6 +254,6 @@ def make_image_root(
     return content
 
 
-def _last(said: Sequence[str]) -> str:
-    errors = [line for line in said if line.startswith(("E:", "error:", "Error:"))]
-    return (errors or [line for line in said if line.strip()] or ["no message"])[-1].strip()
+def _last(output: Sequence[str]) -> str:
+    errors = [line for line in output if line.startswith(("E:", "error:", "Error:"))]
+    return (errors or [line for line in output if line.strip()] or ["no message"])[-1].strip()

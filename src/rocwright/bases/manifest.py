@@ -54,8 +54,10 @@ class Manifest:
         """What it says, row by row."""
         words = os.fsdecode(self.names).split("\0")
         numbers = array("Q", self.numbers)
-        for at in range(len(words) // 2):
-            yield ManifestRow(words[2 * at], words[2 * at + 1], *numbers[at * _WIDTH : (at + 1) * _WIDTH])
+        for index in range(len(words) // 2):
+            yield ManifestRow(
+                words[2 * index], words[2 * index + 1], *numbers[index * _WIDTH : (index + 1) * _WIDTH]
+            )
 
     def write(self, path: Path) -> None:
         """Keep it, with its own sha256."""
@@ -84,22 +86,22 @@ def look(root: Path) -> Manifest:
     while waiting:
         prefix, folder = waiting.pop()
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=_name)
-        for entry in found:
-            seen, name = entry.stat(follow_symlinks=False), prefix + entry.name
-            if stat.S_ISDIR(seen.st_mode):
+            ordered = sorted(entries, key=_name)
+        for entry in ordered:
+            status, name = entry.stat(follow_symlinks=False), prefix + entry.name
+            if stat.S_ISDIR(status.st_mode):
                 waiting.append((f"{name}/", entry.path))
             # this loop is most of what a check takes: no call in it that could be left out
-            link = os.readlink(entry.path) if stat.S_ISLNK(seen.st_mode) else ""  # noqa: PTH115
+            link = os.readlink(entry.path) if stat.S_ISLNK(status.st_mode) else ""  # noqa: PTH115
             names += (name, link)
             numbers += (
-                seen.st_mode,
-                seen.st_uid,
-                seen.st_gid,
-                0 if stat.S_ISDIR(seen.st_mode) else seen.st_size,
-                seen.st_mtime_ns,
-                seen.st_ino,
-                seen.st_ctime_ns,
+                status.st_mode,
+                status.st_uid,
+                status.st_gid,
+                0 if stat.S_ISDIR(status.st_mode) else status.st_size,
+                status.st_mtime_ns,
+                status.st_ino,
+                status.st_ctime_ns,
             )
     return Manifest(names=os.fsencode("\0".join(names)), numbers=_packed(numbers))
 
@@ -108,11 +110,11 @@ def _name(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def _note(names: list[str], numbers: list[int], name: str, link: str, seen: os.stat_result) -> None:
+def _note(names: list[str], numbers: list[int], name: str, link: str, status: os.stat_result) -> None:
     names += (name, link)
     numbers += (
-        *(seen.st_mode, seen.st_uid, seen.st_gid, 0),
-        *(seen.st_mtime_ns, seen.st_ino, seen.st_ctime_ns),
+        *(status.st_mode, status.st_uid, status.st_gid, 0),
+        *(status.st_mtime_ns, status.st_ino, status.st_ctime_ns),
     )
 
 
@@ -121,14 +123,14 @@ def _packed(numbers: list[int]) -> bytes:
         return array("Q", numbers).tobytes()
     except OverflowError:
         # a time before 1970
-        return array("Q", [one & _MASK for one in numbers]).tobytes()
+        return array("Q", [number & _MASK for number in numbers]).tobytes()
 
 
-def first_difference(before: Manifest, now: Manifest) -> str:
+def first_difference(previous: Manifest, current: Manifest) -> str:
     """The first name of which more than inode and ctime differ; "" where there is none."""
-    had = {row.name: row for row in before.rows()}
-    for row in now.rows():
-        old = had.pop(row.name, None)
+    remaining = {row.name: row for row in previous.rows()}
+    for row in current.rows():
+        old = remaining.pop(row.name, None)
         if old is None or old.lasting != row.lasting:
             return row.name
-    return next(iter(had), "")
+    return next(iter(remaining), "")

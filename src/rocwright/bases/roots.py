@@ -41,10 +41,10 @@ def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[st
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{sha256}.lock"):
         if os.path.lexists(target):
-            why = changed(store, sha256, target)
-            if not why:
+            reason = changed(store, sha256, target)
+            if not reason:
                 return target
-            on_line(f"base: the unpacked root file system was changed ({why}): unpacked again")
+            on_line(f"base: the unpacked root file system was changed ({reason}): unpacked again")
             set_aside(target)
         on_line("base: unpacking the root file system")
         temporary = Path(tempfile.mkdtemp(dir=folder, prefix=UNPACKING))
@@ -66,51 +66,53 @@ def changed(store: Store, sha256: str, target: Path, *, read_all: bool = False) 
     of their last change differ (of a home that was copied), or with `read_all`, it is compared with its
     archive, byte by byte, and the manifest is written anew.
     """
-    kept = read_manifest(manifest_of(target))
+    recorded = read_manifest(manifest_of(target))
     try:
-        now = look(target) if not target.is_symlink() else None
+        current = look(target) if not target.is_symlink() else None
     except OSError:
-        now = None
-    if now is None:
+        current = None
+    if current is None:
         return "it is no folder that can be read"
-    if kept is not None and kept == now and not read_all:
+    if recorded is not None and recorded == current and not read_all:
         return ""
-    if kept is not None and (name := first_difference(kept, now)):
+    if recorded is not None and (name := first_difference(recorded, current)):
         return name
     from rocwright.bases.contents import fault
 
     if wrong := fault(store, sha256, target):
         return wrong
-    if kept != now:
-        now.write(manifest_of(target))
+    if recorded != current:
+        current.write(manifest_of(target))
     return ""
 
 
 def changed_roots(store: Store, folder: Path) -> dict[Path, str]:
     """Unpacked roots that are not what their archives hold, with the first name in which each differs; they
     are moved aside. What the store has no archive of is compared with its manifest."""
-    found: dict[Path, str] = {}
+    reasons: dict[Path, str] = {}
     for target in sorted(folder.glob("*")):
         if not is_key(target.name):
             continue
         with FileLock(folder / f"{target.name}.lock"):
             try:
-                why = changed(store, target.name, target, read_all=True)
+                reason = changed(store, target.name, target, read_all=True)
             except (KeyError, DamagedBlobError):
-                why = "" if is_as_it_was(target) else "its archive is gone, and it is not as it was unpacked"
-            if why:
-                found[target] = why
+                reason = (
+                    "" if is_as_it_was(target) else "its archive is gone, and it is not as it was unpacked"
+                )
+            if reason:
+                reasons[target] = reason
                 set_aside(target)
-    return found
+    return reasons
 
 
 def is_as_it_was(target: Path) -> bool:
     """Whether nothing of an unpacked root was changed since; no file of it is read."""
-    kept = read_manifest(manifest_of(target))
-    if kept is None or target.is_symlink():
+    recorded = read_manifest(manifest_of(target))
+    if recorded is None or target.is_symlink():
         return False
     try:
-        return look(target) == kept
+        return look(target) == recorded
     except OSError:
         return False
 
@@ -136,8 +138,8 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
     """
     place = str(Path(PLACE, target.name) if owners else target)
     command = ["tar", "--extract", "--numeric-owner", "--preserve-permissions", "--directory", place]
-    kept = owners or os.geteuid() == 0
-    command += ["--same-owner", "--xattrs", "--xattrs-include=*"] if kept else ["--no-same-owner"]
+    keep_owners = owners or os.geteuid() == 0
+    command += ["--same-owner", "--xattrs", "--xattrs-include=*"] if keep_owners else ["--no-same-owner"]
     if owners:
         give(target.parent, target)
         command = in_namespace(target.parent, command)
@@ -146,35 +148,35 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
     ) as running:
         assert running.stdin is not None
         assert running.stderr is not None
-        whole, said = False, ""
+        complete, errors = False, ""
         try:
             plain = unpacked(io.BufferedReader(ChunkStream(store.chunks(sha256))))
             with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
                 while chunk := plain.read(CHUNK):
                     pipe.write(chunk)
-                whole = True
-            said = running.stderr.read().decode(errors="replace")
+                complete = True
+            errors = running.stderr.read().decode(errors="replace")
         except (zstandard.ZstdError, OverBoundError) as error:
             process.kill_group(running)
-            said = str(error)
+            errors = str(error)
         except BaseException:
             process.kill_group(running)
             raise
-    if running.returncode == 0 and whole:
+    if running.returncode == 0 and complete:
         return
     # where its last byte was not read, it has not been checked yet: raises where it is damaged
     store.verified(sha256)
     if running.returncode == 0:
         return
-    if "No space left on device" in said:
+    if "No space left on device" in errors:
         raise OutOfDiskError(
             "the root file system did not fit on the disk",
-            cause=said.strip().splitlines()[0],
+            cause=errors.strip().splitlines()[0],
             next_step="free some room, or set ROCWRIGHT_HOME to a larger disk",
         )
     raise InternalError(
         "a root file system could not be unpacked",
-        cause=said.strip()[:500],
+        cause=errors.strip()[:500],
         next_step="run the command again; if it stays so, report it",
     )
 

@@ -48,9 +48,9 @@ exec tar --create --sort=name --format=posix --numeric-owner --xattrs --xattrs-i
 class WritableRoot:
     """A root file system unpacked with all its owners; it is the caller's to change."""
 
-    def __init__(self, path: Path, begun: int, on_line: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, started: int, on_line: Callable[[str], None]) -> None:
         self.path = path
-        self.begun = begun
+        self.begun = started
         self.on_line = on_line
 
     def run(
@@ -79,27 +79,27 @@ class WritableRoot:
             mounts += ["--bind" if network else "--ro-bind", self._inside(folder), PACKAGES]
         mounts += list(self._resolver()) if network else []
         words = sandboxed(self.path.parent, argv, mounts, _ENVIRONMENT | dict(env), network=network)
-        told: list[str] = []
+        output: list[str] = []
 
         def tell(line: str) -> None:
-            told.append(line)
+            output.append(line)
             (on_line or self.on_line)(line)
 
-        done = process.stream(words, tell, timeout=seconds)
-        if not done.ok and told and told[-1].startswith(("bwrap: execvp", "chroot: ")):
+        completed = process.stream(words, tell, timeout=seconds)
+        if not completed.ok and output and output[-1].startswith(("bwrap: execvp", "chroot: ")):
             raise FetchError(
                 f"the image has no {argv[0]}",
-                cause=f"{told[-1]}: it is another distribution than its base says",
+                cause=f"{output[-1]}: it is another distribution than its base says",
                 next_step="correct the base's package manager or image in the catalog",
             )
-        if not done.ok and told and told[-1].startswith(("bwrap: ", "unshare: ")):
+        if not completed.ok and output and output[-1].startswith(("bwrap: ", "unshare: ")):
             raise SandboxError(
                 "the root file system of an image cannot be worked in here",
-                cause=told[-1],
+                cause=output[-1],
                 next_step="let bubblewrap work (rocwright sandbox), and give the user ranges in /etc/subuid "
                 "and /etc/subgid, or be root",
             )
-        return done
+        return completed
 
     def _inside(self, path: Path) -> str:
         """Where the namespace sees what lies in the folder of the root."""
@@ -116,7 +116,7 @@ class WritableRoot:
             if host.exists():
                 link = PurePosixPath("/etc") / (place.readlink() if place.is_symlink() else name)
                 aim = PurePosixPath(os.path.normpath(link))
-                if not any((self.path / one.relative_to("/")).is_symlink() for one in (aim, *aim.parents)):
+                if not any((self.path / path.relative_to("/")).is_symlink() for path in (aim, *aim.parents)):
                     yield from ("--ro-bind", str(host.resolve()), str(aim))
 
     def forget(self, patterns: Sequence[str]) -> None:
@@ -128,7 +128,7 @@ class WritableRoot:
 
         Gives the hex sha256 of the tar, uncompressed.
         """
-        said: list[str] = []
+        errors: list[str] = []
         words = ["sh", "-c", _PACK, "sh", self._inside(self.path), str(EPOCH), str(self.begun)]
         written = 0
         with packing(target, threads=os.cpu_count() or 1) as packed:
@@ -144,11 +144,11 @@ class WritableRoot:
                     )
                 packed.write(chunk)
 
-            code = process.pipe(in_namespace(self.path.parent, words), write, said.append)
+            code = process.pipe(in_namespace(self.path.parent, words), write, errors.append)
         if code != 0:
             raise InternalError(
                 "a root file system could not be packed",
-                cause="; ".join(said[-3:]) or f"tar ended with status {code}",
+                cause="; ".join(errors[-3:]) or f"tar ended with status {code}",
                 next_step="run the command again; if it stays so, report it",
             )
         return packed.content
@@ -160,14 +160,14 @@ def writable_root(
 ) -> Iterator[WritableRoot]:
     """The root file system whose archive has that digest, unpacked in `scratch`, and removed at the end."""
     scratch.mkdir(parents=True, exist_ok=True)
-    begun = int(time.time()) - 1
+    started = int(time.time()) - 1
     path = Path(tempfile.mkdtemp(dir=scratch, prefix="root-"))
     try:
         on_line("base: unpacking the image")
         unpack_root(store, sha256, path, owners=True)
         _check(path)
         path.chmod(0o755)
-        yield WritableRoot(path, begun, on_line)
+        yield WritableRoot(path, started, on_line)
     finally:
         remove_tree(path)
 

@@ -63,7 +63,7 @@ class Measurement(Check):
 
     @model_validator(mode="after")
     def _names(self) -> Measurement:
-        names = [one.name for one in self.figure]
+        names = [figure.name for figure in self.figure]
         if len({*names}) != len(names):
             raise ValueError("two figures have one name")
         return self
@@ -79,21 +79,23 @@ def measurements() -> tuple[Measurement, ...]:
     """The catalog's measurements in order; an overlay's stand in for those of their name."""
     reader = Reader(catalog_folders())
     tables = [parse(BenchFile, reader.data(path), path) for path in reader.layers(BENCH)]
-    return tuple({one.name: one for table in tables for one in table.measurement}.values())
+    return tuple(
+        {measurement.name: measurement for table in tables for measurement in table.measurement}.values()
+    )
 
 
 def read_figures(kinds: Iterable[FigureKind], lines: Iterable[str]) -> dict[str, list[float]]:
     """The values of each figure in a program's output. What is no number, or is not above 0, is not there."""
     kinds = tuple(kinds)
-    found: dict[str, list[float]] = {one.name: [] for one in kinds}
-    searches = [(one.name, re2.compile(one.pattern)) for one in kinds]
+    values: dict[str, list[float]] = {kind.name: [] for kind in kinds}
+    searches = [(kind.name, re2.compile(kind.pattern)) for kind in kinds]
     for line in lines:
         for name, search in searches:
             match = search.search(line[:LONGEST])
             value = _number(match[1]) if match else None
             if value is not None:
-                found[name].append(value)
-    return found
+                values[name].append(value)
+    return values
 
 
 def _number(text: str) -> float | None:

@@ -11,13 +11,13 @@ from rocwright.bench.statistics import FigureDifference, difference
 from rocwright.records.model import BENCH, Figure, StepAt, Which
 from rocwright.records.read import Records
 
-MOST = 500
+STEP_LIMIT = 500
 """Steps that are looked at: the newest."""
 
 
 def measured(records: Records, which: Which) -> tuple[Figure, ...]:
     """The newest figure of each kind, device, machine and model, among the runs asked for."""
-    return newest(records.steps(which_bench(which), limit=MOST))
+    return newest(records.steps(which_bench(which), limit=STEP_LIMIT))
 
 
 def which_bench(which: Which) -> Which:
@@ -27,39 +27,41 @@ def which_bench(which: Which) -> Which:
 
 def newest(steps: Iterable[StepAt]) -> tuple[Figure, ...]:
     """The first figure of each kind, device, machine and model, of steps that are sorted so."""
-    found: dict[tuple[str, ...], Figure] = {}
-    for at in steps:
-        for one in at.step.measured:
-            found.setdefault((one.name, one.unit, one.device, one.machine, one.model), one)
-    return tuple(found.values())
+    figures: dict[tuple[str, ...], Figure] = {}
+    for entry in steps:
+        for figure in entry.step.measured:
+            figures.setdefault(
+                (figure.name, figure.unit, figure.device, figure.machine, figure.model), figure
+            )
+    return tuple(figures.values())
 
 
 def figures_of(records: Records, stack: str, gpu: str) -> tuple[Figure, ...]:
     """The newest figures of a stack for a GPU. Raises InputError where there are none."""
-    found = measured(records, Which(stack=stack, gpu=gpu))
-    if not found:
+    figures = measured(records, Which(stack=stack, gpu=gpu))
+    if not figures:
         raise InputError(
             f"no figures of {stack} for {gpu} are on record",
             cause="it was not measured, or the records are those of another machine",
             next_step=f"rocwright bench {stack} --gpu {gpu}",
         )
-    return found
+    return figures
 
 
 class SideBySide(NamedTuple):
     """One figure of two stacks, each on the device where it was measured."""
 
-    one: Figure
-    other: Figure
+    first: Figure
+    second: Figure
     change: FigureDifference
 
 
-def side_by_side(one: Sequence[Figure], other: Sequence[Figure]) -> list[SideBySide]:
+def side_by_side(first: Sequence[Figure], second: Sequence[Figure]) -> list[SideBySide]:
     """Figures of one name, unit, machine and model, whatever the device: each against each."""
     return [
         SideBySide(mine, theirs, difference(mine, theirs))
-        for mine in one
-        for theirs in other
+        for mine in first
+        for theirs in second
         if (mine.name, mine.unit, mine.machine, mine.model)
         == (theirs.name, theirs.unit, theirs.machine, theirs.model)
     ]

@@ -58,10 +58,10 @@ def bench(
     plan = make_plan(lock, project.catalog)
     artifacts = built_outputs(project, plan)
     check_wheels(lock, project)
-    wanted = _wanted(lock, artifacts)
+    selected = _selected(lock, artifacts)
     read = OWN_MODEL if model is None else _described(model)
-    found: list[Figure] = []
-    asked = UnderWay(
+    figures: list[Figure] = []
+    run = UnderWay(
         BENCH,
         project.request,
         project.home,
@@ -71,7 +71,7 @@ def bench(
         origin=origin,
         variant=project.variant,
     )
-    with asked as under_way:
+    with run as under_way:
         prepared = Prepared(
             project=project,
             lock=lock,
@@ -81,29 +81,30 @@ def bench(
             say=say,
         )
         subjects = {
-            one.component.name: one for one in prepared.subjects(CHECK_ROOT, engine, model=model, runs=runs)
+            subject.component.name: subject
+            for subject in prepared.subjects(CHECK_ROOT, engine, model=model, runs=runs)
         }
-        for component, measurement in wanted:
-            found += _noted(subjects[component], measurement, read, under_way, say)
+        for component, measurement in selected:
+            figures += _noted(subjects[component], measurement, read, under_way, say)
         under_way.ended("measured")
-    return found
+    return figures
 
 
-def _wanted(lock: Lock, artifacts: Collection[str]) -> list[tuple[str, Measurement]]:
+def _selected(lock: Lock, artifacts: Collection[str]) -> list[tuple[str, Measurement]]:
     """What is measured of a lock, and on which component. Raises InputError where that is nothing."""
-    found = []
-    for one in measurements():
-        component = next((name for name in one.components if name in artifacts), "")
+    selected = []
+    for measurement in measurements():
+        component = next((name for name in measurement.components if name in artifacts), "")
         if component:
-            found.append((component, one))
-    if not found:
-        known = sorted({name for one in measurements() for name in one.components})
+            selected.append((component, measurement))
+    if not selected:
+        catalogued = sorted({name for measurement in measurements() for name in measurement.components})
         raise InputError(
             f"nothing of {lock.request.stack} is measured",
-            cause=f"measured are {', '.join(known)}, and it builds none of them",
+            cause=f"measured are {', '.join(catalogued)}, and it builds none of them",
             next_step="add a [[measurement]] to a bench.toml of your own (docs/bench.md)",
         )
-    return found
+    return selected
 
 
 def _described(model: Path) -> str:
@@ -127,11 +128,15 @@ def _described(model: Path) -> str:
 
 
 def _noted(
-    subject: VerifySubject, what: Measurement, model: str, under_way: UnderWay, say: Callable[[str], None]
+    subject: VerifySubject,
+    measurement: Measurement,
+    model: str,
+    under_way: UnderWay,
+    say: Callable[[str], None],
 ) -> list[Figure]:
     """What a measurement finds, told and on record."""
-    name = f"bench/{subject.component.name}/{what.name}"
-    begun = StepRun(
+    name = f"bench/{subject.component.name}/{measurement.name}"
+    step_run = StepRun(
         name=name,
         key="",
         outcome="",
@@ -141,27 +146,27 @@ def _noted(
         started=now(),
         log=log_name(name),
     )
-    under_way.note(begun)
-    say(f"  bench {subject.component.name}: {what.name}")
+    under_way.note(step_run)
+    say(f"  bench {subject.component.name}: {measurement.name}")
     since = time.monotonic()
     ended = {"state": "ended", "outcome": "ok"}
     try:
-        found = _measured(subject, what, model if what.model else "", say)
+        figures = _measured(subject, measurement, model if measurement.model else "", say)
     except ExplainedError as error:
         seconds = round(time.monotonic() - since, 3)
         failed = {"state": "ended", "outcome": "failed", "seconds": seconds, "error": error.as_dict()}
-        under_way.note(begun.model_copy(update=failed))
+        under_way.note(step_run.model_copy(update=failed))
         raise
-    about = {"seconds": round(time.monotonic() - since, 3), "measured": tuple(found)}
-    under_way.note(begun.model_copy(update=ended | about))
-    return found
+    details = {"seconds": round(time.monotonic() - since, 3), "measured": tuple(figures)}
+    under_way.note(step_run.model_copy(update=ended | details))
+    return figures
 
 
 def _measured(
-    subject: VerifySubject, what: Measurement, model: str, say: Callable[[str], None]
+    subject: VerifySubject, measurement: Measurement, model: str, say: Callable[[str], None]
 ) -> list[Figure]:
     engine = sandbox.pick(subject.engine, subject.project.home.probes)
-    log = LogFile(subject.logs / log_name(f"bench/{subject.component.name}/{what.name}"))
+    log = LogFile(subject.logs / log_name(f"bench/{subject.component.name}/{measurement.name}"))
     lines: list[str] = []
     emulator = ""
 
@@ -173,7 +178,7 @@ def _measured(
         if re2.search(DEVICE, line):
             emulator = emulator or emulator_below(os.getpid())
 
-    outcome = subject.ran(what, engine, on_line)
+    outcome = subject.ran(measurement, engine, on_line)
     log.close()
     device = _last(DEVICE, lines)
     _refuse_emulator(emulator or (device if device.startswith(EMULATED) else ""))
@@ -182,42 +187,44 @@ def _measured(
         return []
     if not outcome.ok:
         how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
-        raise _failed(what, f"it ended with {how}{outcome.code}: {' | '.join(lines[-5:])[-400:]}")
+        raise _failed(measurement, f"it ended with {how}{outcome.code}: {' | '.join(lines[-5:])[-400:]}")
     # what a device cannot do is in no run; what only some runs have is a fault
-    values = {name: each for name, each in read_figures(what.figure, lines).items() if each}
+    values = {name: numbers for name, numbers in read_figures(measurement.figure, lines).items() if numbers}
     short = [
-        f"{name} ({len(each)} of {subject.runs})"
-        for name, each in values.items()
-        if len(each) != subject.runs
+        f"{name} ({len(numbers)} of {subject.runs})"
+        for name, numbers in values.items()
+        if len(numbers) != subject.runs
     ]
     if short or not values:
-        raise _failed(what, f"not every run printed its figures: {', '.join(short) or 'none did'}")
+        raise _failed(measurement, f"not every run printed its figures: {', '.join(short) or 'none did'}")
     return [
         Figure(
-            name=one.name,
-            unit=one.unit,
-            better=one.better,
-            values=tuple(values[one.name]),
+            name=kind.name,
+            unit=kind.unit,
+            better=kind.better,
+            values=tuple(values[kind.name]),
             device=device,
             machine=described(),
             model=model,
         )
-        for one in what.figure
-        if one.name in values
+        for kind in measurement.figure
+        if kind.name in values
     ]
 
 
-def _failed(what: Measurement, cause: str) -> CheckError:
+def _failed(measurement: Measurement, cause: str) -> CheckError:
     return CheckError(
-        f"{what.name} was not measured", cause=cause, next_step="rocwright logs bench shows what it printed"
+        f"{measurement.name} was not measured",
+        cause=cause,
+        next_step="rocwright logs bench shows what it printed",
     )
 
 
 def _last(pattern: str, lines: Sequence[str]) -> str:
     """What the last line of a form says, in letters that a file, a database and a terminal take."""
-    found = (match[1] for line in reversed(lines) if (match := re2.search(pattern, line)))
-    text = next(found, "")[:200].strip()
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    matches = (match[1] for line in reversed(lines) if (match := re2.search(pattern, line)))
+    text = next(matches, "")[:200].strip()
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def _refuse_emulator(emulator: str) -> None:

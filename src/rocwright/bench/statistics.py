@@ -42,31 +42,31 @@ class FigureDifference(NamedTuple):
 
 def difference(old: Figure, new: Figure) -> FigureDifference:
     """How a figure changed; by its own word more of it is better, or less."""
-    before, after = middle(old.values), middle(new.values)
-    loss = before - after if new.better == "higher" else after - before
+    old_middle, new_middle = middle(old.values), middle(new.values)
+    loss = old_middle - new_middle if new.better == "higher" else new_middle - old_middle
     noise = max(spread(old.values), spread(new.values))
-    return FigureDifference(loss / before, abs(loss) > SPREADS * noise)
+    return FigureDifference(loss / old_middle, abs(loss) > SPREADS * noise)
 
 
 def comparable(old: Figure, new: Figure) -> bool:
     """Whether both say the same of the same: the device, the machine and the model too."""
-    return _what(old) == _what(new)
+    return _identity(old) == _identity(new)
 
 
-def _what(one: Figure) -> tuple[str, ...]:
-    return one.name, one.unit, one.better, one.device, one.model, one.machine
+def _identity(figure: Figure) -> tuple[str, ...]:
+    return figure.name, figure.unit, figure.better, figure.device, figure.model, figure.machine
 
 
 def pairs(old: Iterable[Figure], new: Iterable[Figure]) -> list[tuple[Figure, Figure]]:
     """The figures of two locks that can be compared, each new one with the old one."""
-    known = {_what(one): one for one in old}
-    return [(known[_what(one)], one) for one in new if _what(one) in known]
+    by_identity = {_identity(figure): figure for figure in old}
+    return [(by_identity[_identity(figure)], figure) for figure in new if _identity(figure) in by_identity]
 
 
 def slower(old: Iterable[Figure], new: Iterable[Figure], percent: float) -> list[str]:
     """Which figures are worse by more than so many percent and by more than chance, in words."""
     return [
-        f"{one.name} is {change.worse * 100:.1f} % worse on {one.device}"
-        for before, one in pairs(old, new)
-        if (change := difference(before, one)).beyond(percent)
+        f"{figure.name} is {change.worse * 100:.1f} % worse on {figure.device}"
+        for old_figure, figure in pairs(old, new)
+        if (change := difference(old_figure, figure)).beyond(percent)
     ]

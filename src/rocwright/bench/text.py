@@ -26,37 +26,37 @@ def rows(figures: Iterable[Figure]) -> list[tuple[str, ...]]:
     """A row for each figure."""
     return [
         (
-            one.name,
-            number(middle(one.values)),
-            number(spread(one.values)) if len(one.values) > 1 else "-",
-            one.unit,
-            one.better,
-            str(len(one.values)),
-            where(one.device),
+            figure.name,
+            number(middle(figure.values)),
+            number(spread(figure.values)) if len(figure.values) > 1 else "-",
+            figure.unit,
+            figure.better,
+            str(len(figure.values)),
+            where(figure.device),
         )
-        for one in figures
+        for figure in figures
     ]
 
 
 def compared(pairs: Iterable[SideBySide]) -> list[tuple[str, ...]]:
     """A row for each figure that both have; what is within the spread of the runs is called so."""
-    found: list[tuple[str, ...]] = []
-    for one, other, change in pairs:
-        enough = min(len(one.values), len(other.values)) >= LEAST_RUNS
+    table: list[tuple[str, ...]] = []
+    for first, second, change in pairs:
+        enough = min(len(first.values), len(second.values)) >= LEAST_RUNS
         word = "worse" if change.worse > 0 else "better"
         says = f"too few runs to tell: {LEAST_RUNS} at least" if not enough else word
         if enough and not change.certain:
             says = "within the spread"
-        devices = dict.fromkeys((where(one.device), where(other.device)))
-        found.append(
+        devices = dict.fromkeys((where(first.device), where(second.device)))
+        table.append(
             (
-                one.name,
-                one.unit,
-                number(middle(one.values)),
-                number(middle(other.values)),
-                f"{middle(other.values) / middle(one.values) - 1:+.1%}",
+                first.name,
+                first.unit,
+                number(middle(first.values)),
+                number(middle(second.values)),
+                f"{middle(second.values) / middle(first.values) - 1:+.1%}",
                 says,
                 " / ".join(devices),
             )
         )
-    return found
+    return table

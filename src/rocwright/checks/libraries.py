@@ -18,44 +18,48 @@ LIBRARIES = "libraries"
 _MARK = ".so"
 
 
-def libraries_needed(wheel: Path, others: Iterable[Path] = ()) -> dict[str, tuple[str, ...]]:
+def libraries_needed(wheel: Path, other_wheels: Iterable[Path] = ()) -> dict[str, tuple[str, ...]]:
     """Libraries that a wheel leaves to the system, and by which of its files each is needed.
 
-    What `others`, wheels that are installed beside it, bring does not count. Raises InputError or CheckError
+    What `other_wheels`, which are installed beside it, bring does not count. Raises InputError or CheckError
     for what cannot be read.
     """
     own: dict[str, Linkage] = {}
     for member in members(wheel):
-        found = linkage(member.open()) if member.head.startswith(MAGIC) else None
-        if found is not None:
-            own[member.path] = found
-    wanted = missing_libraries(own)
-    beside = {PurePosixPath(one.path).name for other in others for one in members(other)} if wanted else set()
-    return {name: paths for name, paths in wanted.items() if name not in beside}
+        needs = linkage(member.open()) if member.head.startswith(MAGIC) else None
+        if needs is not None:
+            own[member.path] = needs
+    missing = missing_libraries(own)
+    provided = (
+        {PurePosixPath(member.path).name for path in other_wheels for member in members(path)}
+        if missing
+        else set()
+    )
+    return {name: paths for name, paths in missing.items() if name not in provided}
 
 
 def libraries_in(root: Path) -> frozenset[str]:
     """The names of all shared libraries in a root file system, links among them. No link is followed."""
-    found = os.walk(root, followlinks=False)
-    return frozenset(name for _, _, names in found for name in names if _MARK in name)
+    entries = os.walk(root, followlinks=False)
+    return frozenset(name for _, _, names in entries for name in names if _MARK in name)
 
 
 def judged(
-    needed: Mapping[str, Sequence[str]], there: Container[str], packages: Iterable[str], component: str
+    needed: Mapping[str, Sequence[str]], present: Container[str], packages: Iterable[str], component: str
 ) -> CheckNote:
-    """Whether the libraries `needed`, each by some files, are all `there`.
+    """Whether the libraries `needed`, each by some files, are all `present`.
 
     `packages` are those of the root file system to build in: one of them may say what the recipe of
     `component` forgot.
     """
     names, wrong = list(packages), []
     for library, files in needed.items():
-        if library not in there:
+        if library not in present:
             package = package_like(library, names)
             remedy = f": system.run of {component} must name what brings {package}" if package else ""
             wrong.append(f"{library}, which {files[0]} needs, is not in the root to check in{remedy}")
-    told = f"all {len(needed):,} that it needs of the system are in the root to check in"
-    return CheckNote(LIBRARIES, not wrong, "; ".join(wrong) or told)
+    summary = f"all {len(needed):,} that it needs of the system are in the root to check in"
+    return CheckNote(LIBRARIES, not wrong, "; ".join(wrong) or summary)
 
 
 def package_like(library: str, packages: Iterable[str]) -> str:
@@ -64,5 +68,7 @@ def package_like(library: str, packages: Iterable[str]) -> str:
     Source: Debian Policy 8.1: the SONAME without `.so.`, with a dash where the name ends with a digit.
     """
     name, _, version = library.lower().partition(f"{_MARK}.")
-    wanted = f"{name}-{version}" if name[-1:].isdigit() else f"{name}{version}"
-    return next((one for one in sorted(packages) if version and one in (wanted, f"{wanted}t64")), "")
+    expected = f"{name}-{version}" if name[-1:].isdigit() else f"{name}{version}"
+    return next(
+        (package for package in sorted(packages) if version and package in (expected, f"{expected}t64")), ""
+    )

@@ -35,17 +35,17 @@ class Passed:
     lock: Lock
     outputs: Mapping[str, Output]
 
-    def note(self, component: str, check: Check, found: Iterable[CheckNote]) -> None:
+    def note(self, component: str, check: Check, outcomes: Iterable[CheckNote]) -> None:
         """Keep how a check went. One that fails takes back that it passed before."""
-        seen = list(found)
-        said = {
+        notes = list(outcomes)
+        record = {
             "component": component,
             "check": check.name,
             "artifact": self.outputs[component].sha256,
-            "passed": bool(seen) and all(one.ok for one in seen),
-            "found": [[one.name, one.ok, one.detail[:500]] for one in seen],
+            "passed": bool(notes) and all(note.ok for note in notes),
+            "found": [[note.name, note.ok, note.detail[:500]] for note in notes],
         }
-        write_atomic(self.home.check(self._key(component, check)), canonical_json(sealed(said)))
+        write_atomic(self.home.check(self._key(component, check)), canonical_json(sealed(record)))
 
     def lacking(self, component: str, say: Callable[[str], None]) -> tuple[str, ...]:
         """The checks of a component's recipe that its artifact has not passed.
@@ -70,17 +70,17 @@ class Passed:
         """The keys of a component's checks, by their names."""
         if component not in self.outputs:
             return {}
-        return {one.name: self._key(component, one) for one in self.catalog.component(component).check}
+        return {check.name: self._key(component, check) for check in self.catalog.component(component).check}
 
     def _has_passed(self, component: str, check: Check, say: Callable[[str], None]) -> bool:
-        known = has_passed(self.home, self._key(component, check))
-        if known is None and is_static(check):
-            seen = self._look(component, check)
-            self.note(component, check, seen)
-            known = all(one.ok for one in seen)
-            for one in (one for one in seen if not one.ok):
-                say(f"check {component}: {one.name}: {one.detail}")
-        return bool(known)
+        passed = has_passed(self.home, self._key(component, check))
+        if passed is None and is_static(check):
+            notes = self._look(component, check)
+            self.note(component, check, notes)
+            passed = all(note.ok for note in notes)
+            for note in (note for note in notes if not note.ok):
+                say(f"check {component}: {note.name}: {note.detail}")
+        return bool(passed)
 
     def _look(self, component: str, check: Check) -> list[CheckNote]:
         try:
@@ -93,16 +93,18 @@ class Passed:
 
     def _key(self, component: str, check: Check) -> str:
         """The sha256 over the check, the program that it runs, what it is run on, and for which GPUs."""
-        on = self.outputs if check.wheels or not is_static(check) else {component: self.outputs[component]}
-        said = {
+        outputs = (
+            self.outputs if check.wheels or not is_static(check) else {component: self.outputs[component]}
+        )
+        facts = {
             "schema": SCHEMA,
             "component": component,
             "check": check.model_dump(mode="json"),
             "program": _digest(self.catalog.file(check.script).parent) if check.script else "",
-            "artifacts": {name: output.sha256 for name, output in on.items()},
+            "artifacts": {name: output.sha256 for name, output in outputs.items()},
             "gpus": list(self.lock.request.gpu),
         }
-        return sha256_bytes(canonical_json(said))
+        return sha256_bytes(canonical_json(facts))
 
 
 def has_passed(home: Home, key: str) -> bool | None:
@@ -115,4 +117,6 @@ def has_passed(home: Home, key: str) -> bool | None:
 
 def _digest(folder: Path) -> str:
     files = sorted(path for path in folder.rglob("*.py") if path.is_file())
-    return sha256_bytes(canonical_json([[str(one.relative_to(folder)), sha256_file(one)] for one in files]))
+    return sha256_bytes(
+        canonical_json([[str(path.relative_to(folder)), sha256_file(path)] for path in files])
+    )

@@ -55,15 +55,15 @@ def machine_code(check: Check, path: Path, gpus: Sequence[str], catalog: Catalog
     from rocwheel.wheels.runs_on import runs_on
 
     problems = check_targets(path, gpus)
-    told = f"{len(code_objects(path))} code objects, each exactly {', '.join(gpus)}"
-    found = [CheckNote(check.name, not problems, "; ".join(problems) or told)]
+    summary = f"{len(code_objects(path))} code objects, each exactly {', '.join(gpus)}"
+    notes = [CheckNote(check.name, not problems, "; ".join(problems) or summary)]
     for gpu in gpus:
         (target,) = targets([gpu], [gpu.partition(":")[0]])
         judged = runs_on(path, target, catalog.overrides)
-        bad = [one for one in judged if not one.verdict.runs]
-        detail = "; ".join(f"{one.path}: {one.verdict}: {one.reason}" for one in bad or judged)
-        found.append(CheckNote(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
-    return found
+        bad = [entry for entry in judged if not entry.verdict.runs]
+        detail = "; ".join(f"{entry.path}: {entry.verdict}: {entry.reason}" for entry in bad or judged)
+        notes.append(CheckNote(f"runs on {gpu}", not bad, detail or "holds no GPU code"))
+    return notes
 
 
 def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog: Catalog) -> list[CheckNote]:
@@ -78,64 +78,66 @@ def published(check: Check, paths: Sequence[Path], gpus: Sequence[str], catalog:
     from rocwheel.wheels.inspection import inspect
     from rocwheel.wheels.runs_on import runs_together
 
-    there = {canonicalize_name(path.name.partition("-")[0]): path for path in paths}
+    by_name = {canonicalize_name(path.name.partition("-")[0]): path for path in paths}
     wheels = [path for path in paths if path.suffix == ".whl"]
-    found = []
+    notes = []
     for gpu in gpus:
         (target,) = targets([gpu], [gpu.partition(":")[0]])
-        named = [canonicalize_name(one.replace("{target}", target.name)) for one in check.arguments]
-        missing = [name for name in named if name not in there]
-        empty = [name for name in named if name in there and not inspect(there[name], heads=True).totals]
+        named = [canonicalize_name(argument.replace("{target}", target.name)) for argument in check.arguments]
+        missing = [name for name in named if name not in by_name]
+        empty = [name for name in named if name in by_name and not inspect(by_name[name], heads=True).totals]
         together = runs_together(wheels, target, catalog.overrides)
-        judged = [one for each in together for one in each.judged if one.device_code]
-        bad = [f"{one.path}: {one.verdict}: {one.reason}" for one in judged if not one.verdict.runs]
+        judged = [entry for verdicts in together for entry in verdicts.judged if entry.device_code]
+        bad = [f"{entry.path}: {entry.verdict}: {entry.reason}" for entry in judged if not entry.verdict.runs]
         bad += [f"there is no wheel {name}, which has the code for it" for name in missing]
-        bad += [f"{there[name].name} is there, and holds no GPU code" for name in empty]
-        told = [f"{one.path}: {one.reason}" for one in judged]
-        nothing = [] if told or bad else ["none of the wheels holds GPU code"]
-        found.append(CheckNote(f"runs on {gpu}", not bad and not nothing, "; ".join(bad or told or nothing)))
-    return found
+        bad += [f"{by_name[name].name} is there, and holds no GPU code" for name in empty]
+        summaries = [f"{entry.path}: {entry.reason}" for entry in judged]
+        nothing = [] if summaries or bad else ["none of the wheels holds GPU code"]
+        notes.append(
+            CheckNote(f"runs on {gpu}", not bad and not nothing, "; ".join(bad or summaries or nothing))
+        )
+    return notes
 
 
 def resources(check: Check, path: Path, gpus: Sequence[str]) -> list[CheckNote]:
     """Whether each kernel can be launched on the GPU that it is for, and what the largest take of it."""
     from rocwheel.wheels.audit.resources import resources as used
 
-    found = [
+    notes = [
         CheckNote(
-            f"{check.name} on {one.target}",
-            not one.excesses,
-            "; ".join(one.excesses[:MOST_TOLD]) or _taken(one),
+            f"{check.name} on {target_use.target}",
+            not target_use.excesses,
+            "; ".join(target_use.excesses[:MOST_TOLD]) or _usage(target_use),
         )
-        for one in used(path)
+        for target_use in used(path)
     ]
-    without = {gpu.partition(":")[0] for gpu in gpus} - {one.name.rpartition(" ")[2] for one in found}
+    without = {gpu.partition(":")[0] for gpu in gpus} - {note.name.rpartition(" ")[2] for note in notes}
     return [
-        *found,
+        *notes,
         *(CheckNote(f"{check.name} on {gpu}", False, "has no kernels") for gpu in sorted(without)),
     ]
 
 
-def _taken(one: TargetUse) -> str:
-    if not one.known:
-        return f"{count(one.kernels, 'kernel')}; nothing is known of the limits of {one.target}"
-    most = ", ".join(f"{use.resource} {use.most:,} of {use.limit:,}" for use in one.uses)
-    return f"{count(one.kernels, 'kernel')}, {one.spilling:,} spill; most: {most}"
+def _usage(target_use: TargetUse) -> str:
+    if not target_use.known:
+        return f"{count(target_use.kernels, 'kernel')}; nothing is known of the limits of {target_use.target}"
+    peaks = ", ".join(f"{use.resource} {use.most:,} of {use.limit:,}" for use in target_use.uses)
+    return f"{count(target_use.kernels, 'kernel')}, {target_use.spilling:,} spill; most: {peaks}"
 
 
 def wheel(check: Check, path: Path) -> CheckNote:
     """Whether the wheel is what it says: tag, RECORD, libraries; and nothing secret was left in it."""
     from rocwheel.wheels.lint.judge import judge
 
-    found = judge(path)
-    wrong = [one for one in found if one.grade == "error"]
-    told = [f"{one.kind}: {one.path} {one.what}" for one in wrong[:MOST_TOLD]]
+    findings = judge(path)
+    wrong = [finding for finding in findings if finding.grade == "error"]
+    lines = [f"{finding.kind}: {finding.path} {finding.what}" for finding in wrong[:MOST_TOLD]]
     if len(wrong) > MOST_TOLD:
-        told.append(f"{len(wrong) - MOST_TOLD:,} more")
-    kinds = Counter(one.kind for one in found)
+        lines.append(f"{len(wrong) - MOST_TOLD:,} more")
+    kinds = Counter(finding.kind for finding in findings)
     lesser = ", ".join(f"{kind} ({times:,})" for kind, times in kinds.items())
     return CheckNote(
-        check.name, not wrong, "; ".join(told) or f"no errors; of less weight: {lesser or 'nothing'}"
+        check.name, not wrong, "; ".join(lines) or f"no errors; of less weight: {lesser or 'nothing'}"
     )
 
 

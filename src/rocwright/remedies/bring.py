@@ -32,7 +32,7 @@ def fitted(
     if issue.filled is None or not (issue.filled.indexed or any(map(_places, issue.remedies))):
         return issue
     named = named_in(error, issue.name)
-    actions = [one for action in issue.remedies if (one := _filled(action, named)) is not None]
+    actions = [filled for action in issue.remedies if (filled := _filled(action, named)) is not None]
     header = named.get(HEADER, "") if issue.filled.indexed else ""
     packages = packages_with(header) if header else ()
     names = [name for package in packages for name in _names(package, lock, catalog)]
@@ -59,7 +59,7 @@ def _filled(action: RemedyAction, named: Mapping[str, str]) -> RemedyAction | No
                 return action.model_copy(update={"variables": variables})
             case CompilerFlags():
                 return action.model_copy(
-                    update={"flags": tuple(one.format_map(plain) for one in action.flags)}
+                    update={"flags": tuple(flag.format_map(plain) for flag in action.flags)}
                 )
     except KeyError:
         return None
@@ -69,12 +69,12 @@ def _filled(action: RemedyAction, named: Mapping[str, str]) -> RemedyAction | No
 def _names(package: str, lock: Lock, catalog: Catalog) -> list[str]:
     """The catalog's names for a package of the lock's base, those for the fewest packages first."""
     base = catalog.base(lock.request.base)[0]
-    found: list[tuple[int, str]] = []
+    candidates: list[tuple[int, str]] = []
     for name in {*catalog.system.packages, *base.packages}:
         try:
             packages = catalog.system_packages(base, (name,))
         except InputError:
             continue
         if package in packages:
-            found.append((len(packages), name))
-    return [name for _, name in sorted(found)]
+            candidates.append((len(packages), name))
+    return [name for _, name in sorted(candidates)]

@@ -56,16 +56,20 @@ class Case:
 Planner = Callable[[Lock], Plan]
 
 
-def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> RemedyOffer:
+def choose(case: Case, catalog: Catalog, planner: Planner, timestamp: str) -> RemedyOffer:
     """The first action of the issue that applies here and was not tried yet; nothing outside is asked."""
     catalog = catalog_for(case.lock.request, catalog)
     reasons: list[str] = []
-    locked = next((one for one in case.lock.components if one.name == case.step.component), None)
+    locked = next(
+        (component for component in case.lock.components if component.name == case.step.component), None
+    )
     if locked is None:
-        why = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
-        return RemedyOffer(remedy=None, why=(why,))
-    if (below := case.lock.on) is not None and locked.name in {one.name for one in below.components}:
-        return RemedyOffer(remedy=None, why=(_of_below(locked.name, below.request, case.lock.request),))
+        reason = f"{case.step.component} is not a component of this lock, so no remedy can be stored for it"
+        return RemedyOffer(remedy=None, why=(reason,))
+    if (base_lock := case.lock.on) is not None and locked.name in {
+        component.name for component in base_lock.components
+    }:
+        return RemedyOffer(remedy=None, why=(_of_below(locked.name, base_lock.request, case.lock.request),))
     for action in case.issue.remedies:
         remedy = Remedy(
             issue=case.issue.name,
@@ -76,24 +80,24 @@ def choose(case: Case, catalog: Catalog, planner: Planner, now: str) -> RemedyOf
             source=case.issue.source,
             step=case.step.name,
             failed=case.failed,
-            since=now,
+            since=timestamp,
             outcome="trial",
             before=case.step.key,
             memory=_for_one(action, case),
         )
-        why = _not_here(remedy, case, catalog) or _without_effect(remedy, case, planner)
-        if not why:
+        reason = _not_here(remedy, case, catalog) or _without_effect(remedy, case, planner)
+        if not reason:
             return RemedyOffer(remedy=remedy, why=tuple(reasons))
-        reasons.append(f"{does(action, locked.name)}: {why}")
+        reasons.append(f"{does(action, locked.name)}: {reason}")
     return RemedyOffer(remedy=None, why=tuple(reasons))
 
 
-def _of_below(name: str, below: Request, here: Request) -> str:
+def _of_below(name: str, base_request: Request, request: Request) -> str:
     """A remedy here would change nothing: the lock below says how its components are built."""
     return (
-        f"{name} is built by the stack {below.stack}, on which this one stands: "
-        f"rocwright build {shlex.join(below.words)} --heal, and then "
-        f"rocwright lock {shlex.join(here.words)} takes what helped"
+        f"{name} is built by the stack {base_request.stack}, on which this one stands: "
+        f"rocwright build {shlex.join(base_request.words)} --heal, and then "
+        f"rocwright lock {shlex.join(request.words)} takes what helped"
     )
 
 
@@ -104,12 +108,12 @@ def added(lock: Lock, remedy: Remedy) -> Lock:
 
 def _not_here(remedy: Remedy, case: Case, catalog: Catalog) -> str:
     """Why an action cannot be taken for a component of a lock, or ""."""
-    for one in case.lock.remedies:
-        if (one.component, one.action) == (remedy.component, remedy.action):
-            if one.in_force:
+    for earlier in case.lock.remedies:
+        if (earlier.component, earlier.action) == (remedy.component, remedy.action):
+            if earlier.in_force:
                 return "the lock already has it"
-            if one.version == remedy.version:
-                return f"tried before, {one.told}"
+            if earlier.version == remedy.version:
+                return f"tried before, {earlier.told}"
     return refused(remedy.action, catalog) or _kind(remedy.action, case, catalog)
 
 
@@ -128,11 +132,11 @@ def _kind(action: RemedyAction, case: Case, catalog: Catalog) -> str:
 
 def _version(action: PickVersion, lock: Lock, catalog: Catalog) -> str:
     """Why another version of a component cannot be taken, as far as the lock and the catalog tell."""
-    name, wanted = action.component, action.versions
+    name, versions = action.component, action.versions
     version = versions_in(lock).get(name)
     if version is None:
         return f"this lock does not choose {name} itself"
-    if version_in(version, wanted):
+    if version_in(version, versions):
         return f"the lock has {name} {version} already"
     if name in lock.request.versions:
         return f"{lock.request.versions[name]} of {name} is pinned"
@@ -142,9 +146,9 @@ def _version(action: PickVersion, lock: Lock, catalog: Catalog) -> str:
     if (
         name != ROCM
         and recipe is not None
-        and not any(version_in(one.version, wanted) for one in recipe.release)
+        and not any(version_in(release.version, versions) for release in recipe.release)
     ):
-        return f"the catalog has no {name} {wanted}"
+        return f"the catalog has no {name} {versions}"
     return ""
 
 
@@ -175,7 +179,7 @@ def _without_effect(remedy: Remedy, case: Case, planner: Planner) -> str:
     """Why a remedy of the plan itself would be for nothing, or ""."""
     if not isinstance(remedy.action, SetVariables | UnsetVariables | CompilerFlags | TakeEdit):
         return ""
-    after = next(
-        (one for one in planner(added(case.lock, remedy)).steps if one.name == case.step.name), case.step
+    trial_step = next(
+        (step for step in planner(added(case.lock, remedy)).steps if step.name == case.step.name), case.step
     )
-    return "" if after.key != case.step.key else "that changes nothing here"
+    return "" if trial_step.key != case.step.key else "that changes nothing here"

@@ -34,15 +34,15 @@ def heal(
 
     ids = [run_id] if run_id else []
 
-    def build_once(one: Lock) -> Built:
-        return build(project, one, options, progress, run_id=ids.pop() if ids else "", origin=origin)
+    def build_once(lock: Lock) -> Built:
+        return build(project, lock, options, progress, run_id=ids.pop() if ids else "", origin=origin)
 
     world = HealContext(
         catalog=project.catalog,
-        plan=lambda one: make_plan(one, project.catalog),
+        plan=lambda lock: make_plan(lock, project.catalog),
         build=build_once,
         save=Unshared(project.lock_path).write,
-        relock=lambda one: lock_again(project, one, progress.say),
+        relock=lambda lock: lock_again(project, lock, progress.say),
         aside=LockSnapshots(project.home.heal),
         say=progress.say,
         packages_with=lambda header: _packages_with(project, locked.request.base, header, progress),
@@ -65,8 +65,8 @@ def add_offers(project: Project, locked: Lock, built: Built) -> None:
         return
 
     failures = dict(built.failures)
-    found = offers(locked, built, project.catalog, lambda one: make_plan(one, project.catalog))
-    for name, offer in found:
+    named_offers = offers(locked, built, project.catalog, lambda lock: make_plan(lock, project.catalog))
+    for name, offer in named_offers:
         failures[name].heal, failures[name].remedy_unavailable = (
             offered(offer.remedy),
             refusal(offer.remedy, offer.why),

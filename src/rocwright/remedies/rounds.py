@@ -49,26 +49,28 @@ def healed(locked: Lock, world: HealContext) -> tuple[Lock, Built]:
     first: dict[str, ExplainedError] = {}
     for _ in range(ROUNDS):
         built = world.build(locked)
-        told = went(world.plan(locked), built)
-        judged = _judged(locked, told, world)
+        outcome = went(world.plan(locked), built)
+        judged = _judged(locked, outcome, world)
         if judged != locked:
             world.save(judged)
-            for name in {one.undo for one in locked.remedies} - {one.undo for one in judged.remedies}:
+            for name in {remedy.undo for remedy in locked.remedies} - {
+                remedy.undo for remedy in judged.remedies
+            }:
                 world.aside.drop(name)
-        built = replace(built, failures=as_without(locked, judged, told, first))
+        built = replace(built, failures=as_without(locked, judged, outcome, first))
         first = dict(built.failures)
         tried = _with_next(judged, built, world)
         if tried != judged:
             world.save(tried)
         locked = tried
-        if not any(one.outcome == "trial" and one not in judged.remedies for one in tried.remedies):
+        if not any(remedy.outcome == "trial" and remedy not in judged.remedies for remedy in tried.remedies):
             break
     return locked, built
 
 
 def went(plan: Plan, built: Built) -> Went:
     """How the steps of a plan went, by the build's own account."""
-    outcomes = {one.name: one.outcome for one in built.run.steps}
+    outcomes = {step.name: step.outcome for step in built.run.steps}
     return Went(
         plan=plan,
         failed=dict(built.failures),
@@ -77,17 +79,17 @@ def went(plan: Plan, built: Built) -> Went:
 
 
 def as_without(
-    before: Lock, after: Lock, told: Went, first: Mapping[str, ExplainedError]
+    old_lock: Lock, new_lock: Lock, outcome: Went, first: Mapping[str, ExplainedError]
 ) -> tuple[tuple[str, ExplainedError], ...]:
     """The failures as they stand now that remedies were taken out: where one broke a step before that which
     it was for, the failure (of `first`) that it did not mend is in force again."""
-    failures = dict(told.failed)
-    components = {one.name: one.component for one in told.plan.steps}
-    for was, now in zip(before.remedies, after.remedies, strict=True):
-        if was.in_force and not now.in_force and was.step in told.skipped:
-            broken = [name for name in failures if components.get(name) == was.component]
+    failures = dict(outcome.failed)
+    components = {step.name: step.component for step in outcome.plan.steps}
+    for old, new in zip(old_lock.remedies, new_lock.remedies, strict=True):
+        if old.in_force and not new.in_force and old.step in outcome.skipped:
+            broken = [name for name in failures if components.get(name) == old.component]
             failures = {name: error for name, error in failures.items() if name not in broken}
-            failures[was.step] = first.get(was.step) or _again(was)
+            failures[old.step] = first.get(old.step) or _again(old)
     return tuple(failures.items())
 
 
@@ -116,9 +118,9 @@ def offers(
     `silent` says why nothing outside can be asked, where that is so. Raises what `packages_with` raises.
     """
     plan = planner(lock)
-    steps = {one.name: one for one in plan.steps}
-    runs = {one.name: one for one in built.run.steps}
-    found = []
+    steps = {step.name: step for step in plan.steps}
+    runs = {run.name: run for run in built.run.steps}
+    choices = []
     for name, error in built.failures:
         issue = issue_of(error)
         if issue is not None:
@@ -135,25 +137,28 @@ def offers(
                 memory=(runs[name].memory or 0) if name in runs else 0,
                 silent=silent,
             )
-            found.append((name, choose(case, catalog, planner, _now())))
-    return found
+            choices.append((name, choose(case, catalog, planner, _timestamp())))
+    return choices
 
 
-def _judged(locked: Lock, told: Went, world: HealContext) -> Lock:
+def _judged(locked: Lock, outcome: Went, world: HealContext) -> Lock:
     """The lock with what the build has shown; as it was before, where a remedy made it anew for nothing."""
-    judged = settled(locked, told)
-    for was, now in zip(locked.remedies, judged.remedies, strict=True):
-        if was == now:
+    judged = settled(locked, outcome)
+    for old, new in zip(locked.remedies, judged.remedies, strict=True):
+        if old == new:
             continue
-        world.say(f"heal: {now.issue}: {'kept' if now.in_force else 'removed again'}, {now.told}")
-        if not now.in_force and relocks(now.action):
-            before = world.aside.get(now.undo)
-            if before is not None and before.request == judged.request:
-                judged = before.model_copy(update={"remedies": judged.remedies})
+        world.say(f"heal: {new.issue}: {'kept' if new.in_force else 'removed again'}, {new.told}")
+        if not new.in_force and relocks(new.action):
+            snapshot = world.aside.get(new.undo)
+            if snapshot is not None and snapshot.request == judged.request:
+                judged = snapshot.model_copy(update={"remedies": judged.remedies})
             else:
                 judged = world.relock(judged)
-    done = (one.model_copy(update={"undo": ""}) if one.outcome != "trial" else one for one in judged.remedies)
-    return judged.model_copy(update={"remedies": tuple(done)})
+    remedies = (
+        remedy.model_copy(update={"undo": ""}) if remedy.outcome != "trial" else remedy
+        for remedy in judged.remedies
+    )
+    return judged.model_copy(update={"remedies": tuple(remedies)})
 
 
 def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
@@ -166,53 +171,53 @@ def _with_next(lock: Lock, built: Built, world: HealContext) -> Lock:
     waiting = [name for name, _ in built.failures]
     while waiting:
         name = waiting.pop(0)
-        found = dict(offers(lock, built, world.catalog, world.plan, silent, looked))
-        remedy = found[name].remedy if name in found else None
+        choices = dict(offers(lock, built, world.catalog, world.plan, silent, looked))
+        remedy = choices[name].remedy if name in choices else None
         if remedy is None or (anew and relocks(remedy.action)):
             continue
         world.say(f"heal: {remedy.step}: {remedy.issue}, {remedy.why}")
         world.say(f"heal: {does(remedy.action, remedy.component)}, and builds again")
         try:
-            lock = _taken(lock, remedy, world)
+            lock = _on_trial(lock, remedy, world)
             anew = anew or relocks(remedy.action)
         except ExplainedError as failure:
             world.say(f"heal: {remedy.issue}: cannot be applied: {failure.message} ({failure.cause})")
             if failure.failure is FailureClass.NETWORK:
                 silent = f"it needs the network, and {failure.message}"
             else:
-                told = f"no lock with it can be made: {failure.message}"
-                lock = added(lock, remedy.model_copy(update={"outcome": "useless", "told": told}))
+                message = f"no lock with it can be made: {failure.message}"
+                lock = added(lock, remedy.model_copy(update={"outcome": "useless", "told": message}))
             waiting.insert(0, name)
     return lock
 
 
 def _quietly(world: HealContext) -> PackagesWith:
     """Which packages have a header, () also where that cannot be asked; each is asked once."""
-    known: dict[str, tuple[str, ...]] = {}
+    cached: dict[str, tuple[str, ...]] = {}
 
     def packages_with(header: str) -> tuple[str, ...]:
-        if header not in known:
-            known[header] = ()
+        if header not in cached:
+            cached[header] = ()
             try:
-                known[header] = world.packages_with(header)
+                cached[header] = world.packages_with(header)
             except ExplainedError as failure:
                 world.say(f"heal: which package has {header} is not known: {failure.message}")
-        return known[header]
+        return cached[header]
 
     return packages_with
 
 
-def _taken(lock: Lock, remedy: Remedy, world: HealContext) -> Lock:
+def _on_trial(lock: Lock, remedy: Remedy, world: HealContext) -> Lock:
     """The lock with a remedy on trial. Raises what making a lock raises."""
     anew = relocks(remedy.action)
-    taken = world.relock(added(lock, remedy)) if anew else added(lock, remedy)
+    trial = world.relock(added(lock, remedy)) if anew else added(lock, remedy)
     trail = {
-        "after": next((one.key for one in world.plan(taken).steps if one.name == remedy.step), ""),
+        "after": next((step.key for step in world.plan(trial).steps if step.name == remedy.step), ""),
         "undo": world.aside.put(lock) if anew else "",
     }
-    *others, last = taken.remedies
-    return taken.model_copy(update={"remedies": (*others, last.model_copy(update=trail))})
+    *earlier, last = trial.remedies
+    return trial.model_copy(update={"remedies": (*earlier, last.model_copy(update=trail))})
 
 
-def _now() -> str:
+def _timestamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

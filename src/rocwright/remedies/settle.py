@@ -35,7 +35,7 @@ class Went:
 
 def settled(lock: Lock, went: Went) -> Lock:
     """The lock with what a build has shown of its remedies on trial."""
-    return lock.model_copy(update={"remedies": tuple(_settled(one, went) for one in lock.remedies)})
+    return lock.model_copy(update={"remedies": tuple(_settled(remedy, went) for remedy in lock.remedies)})
 
 
 def _settled(remedy: Remedy, went: Went) -> Remedy:
@@ -44,8 +44,8 @@ def _settled(remedy: Remedy, went: Went) -> Remedy:
     verdict = _verdict(remedy, went)
     if verdict is None:
         return remedy
-    outcome, told = verdict
-    return remedy.model_copy(update={"outcome": outcome, "told": told})
+    outcome, message = verdict
+    return remedy.model_copy(update={"outcome": outcome, "told": message})
 
 
 def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
@@ -54,17 +54,17 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     if error is not None:
         if error.failure in MACHINES:
             return None
-        known = issue_of(error)
-        if known is not None and known.name == remedy.issue:
-            other = _another(remedy, error)
-            if other:
-                return "helped", f"{remedy.step} got past {remedy.issue}, then failed with it for {other}"
+        issue = issue_of(error)
+        if issue is not None and issue.name == remedy.issue:
+            subject = _another(remedy, error)
+            if subject:
+                return "helped", f"{remedy.step} got past {remedy.issue}, then failed with it for {subject}"
             return "useless", f"{remedy.step} failed in the same way"
-        then = known.name if known is not None else f"an unknown failure: {first_line(error)}"
+        then = issue.name if issue is not None else f"an unknown failure: {first_line(error)}"
         return "helped", f"{remedy.step} got past {remedy.issue}, then failed with {then}"
     if remedy.step in went.skipped:
         return _before_it(remedy, went)
-    names = {one.name for one in went.plan.steps}
+    names = {step.name for step in went.plan.steps}
     if remedy.step not in names:
         return "useless", f"the plan no longer has the step {remedy.step}"
     return "helped", f"{remedy.step} was built"
@@ -72,14 +72,14 @@ def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
 
 def _another(remedy: Remedy, error: ExplainedError) -> str:
     """What a failure of the same family is of, where it is another thing than before; else ""."""
-    before, now = named_by(remedy.failed, remedy.issue), named_in(error, remedy.issue)
-    return ", ".join(now.values()) if before and now and before != now else ""
+    previous, current = named_by(remedy.failed, remedy.issue), named_in(error, remedy.issue)
+    return ", ".join(current.values()) if previous and current and previous != current else ""
 
 
 def _before_it(remedy: Remedy, went: Went) -> tuple[str, str] | None:
     """Whether the remedy itself broke a step before the one that it is for."""
-    of = {one.name: one.component for one in went.plan.steps}
+    components = {step.name: step.component for step in went.plan.steps}
     for name, error in went.failed.items():
-        if of.get(name) == remedy.component and error.failure not in MACHINES:
+        if components.get(name) == remedy.component and error.failure not in MACHINES:
             return "useless", f"{name} failed with it: {error.message}"
     return None

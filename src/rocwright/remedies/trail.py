@@ -19,7 +19,9 @@ OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
 
 def needless(remedy: Remedy, lock: Lock) -> str:
     """Why a remedy is not needed any more, by what the catalog knows now, or ""."""
-    version = next((one.version for one in lock.components if one.name == remedy.component), "")
+    version = next(
+        (component.version for component in lock.components if component.name == remedy.component), ""
+    )
     if not version or not remedy.in_force:
         return ""
     issue = the_issues()[0].get(remedy.issue)
@@ -27,9 +29,9 @@ def needless(remedy: Remedy, lock: Lock) -> str:
     for fixed in issue.fixed_in if issue is not None else ():
         if fixed.component in versions and version_in(versions[fixed.component], fixed.versions):
             return f"{fixed.component} {fixed.versions} has it fixed: {fixed.source}"
-    had = issue.versions.get(remedy.component, "") if issue is not None else ""
-    if had and not version_in(version, had):
-        return f"{remedy.component} {had} has this failure, not {version}"
+    affected = issue.versions.get(remedy.component, "") if issue is not None else ""
+    if affected and not version_in(version, affected):
+        return f"{remedy.component} {affected} has this failure, not {version}"
     edit = getattr(remedy.action, "edit", None)
     if edit is not None and edit.absorbed and version_in(version, edit.absorbed):
         return f"upstream may contain this edit since {edit.absorbed}"
@@ -39,9 +41,13 @@ def needless(remedy: Remedy, lock: Lock) -> str:
 def as_data(lock: Lock) -> list[dict[str, Any]]:
     """The trail for `--json`, in the order in which the remedies were taken."""
     return [
-        one.model_dump(mode="json", by_alias=True)
-        | {"does": does(one.action, one.component), "in_force": one.in_force, "needless": needless(one, lock)}
-        for one in lock.remedies
+        remedy.model_dump(mode="json", by_alias=True)
+        | {
+            "does": does(remedy.action, remedy.component),
+            "in_force": remedy.in_force,
+            "needless": needless(remedy, lock),
+        }
+        for remedy in lock.remedies
     ]
 
 
@@ -51,9 +57,9 @@ def lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
 
 
 def _lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
-    where = f"{remedy.component} {remedy.version}"
-    where = where if remedy.step == remedy.component else f"{remedy.step} of {where}"
-    yield "failed", f"{where}: {remedy.failed}"
+    location = f"{remedy.component} {remedy.version}"
+    location = location if remedy.step == remedy.component else f"{remedy.step} of {location}"
+    yield "failed", f"{location}: {remedy.failed}"
     yield "issue", f"{remedy.issue}: {remedy.why}"
     if remedy.source:
         yield "source", "; ".join(remedy.source)
@@ -64,18 +70,18 @@ def _lines(remedy: Remedy, lock: Lock) -> Iterator[tuple[str, str]]:
         (f"{remedy.before[:12]} -> {remedy.after[:12]}" if changed else f"{remedy.before[:12]}, not changed"),
     )
     yield "result", f"{OUTCOMES[remedy.outcome]}{f': {remedy.told}' if remedy.told else ''}"
-    if why := needless(remedy, lock):
-        yield "note", f"it may no longer be needed: {why}; rocwright heal --forget {remedy.issue}"
+    if reason := needless(remedy, lock):
+        yield "note", f"it may no longer be needed: {reason}; rocwright heal --forget {remedy.issue}"
 
 
 def without(lock: Lock, issue: str) -> Lock:
     """The lock without the remedies of an issue. Raises InputError where it has none."""
-    left = tuple(one for one in lock.remedies if one.issue != issue)
-    if left == lock.remedies:
-        names = sorted({one.issue for one in lock.remedies})
+    remaining = tuple(remedy for remedy in lock.remedies if remedy.issue != issue)
+    if remaining == lock.remedies:
+        names = sorted({remedy.issue for remedy in lock.remedies})
         raise InputError(
             f"the lock has no remedy for {issue!r}",
             cause=f"it has some for {', '.join(names)}" if names else "it has none",
             next_step="rocwright heal --explain lists the remedies of the lock",
         )
-    return lock.model_copy(update={"remedies": left})
+    return lock.model_copy(update={"remedies": remaining})

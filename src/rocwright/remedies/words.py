@@ -55,9 +55,9 @@ def offered(remedy: Remedy | None) -> str:
     return f"{does(remedy.action, remedy.component)}, and records it in the lock"
 
 
-def refusal(remedy: Remedy | None, why: Sequence[str]) -> str:
+def refusal(remedy: Remedy | None, reasons: Sequence[str]) -> str:
     """Why it can do nothing, or ""."""
-    return f"rocwright cannot do it by itself: {'; '.join(why)}" if why and remedy is None else ""
+    return f"rocwright cannot do it by itself: {'; '.join(reasons)}" if reasons and remedy is None else ""
 
 
 def listed(names: Iterable[str]) -> str:
