@@ -9,7 +9,7 @@ import pytest
 from tests.making import lock_of
 
 from rocbase.errors import InputError, InterruptedByUser
-from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, parse_line, read_report
+from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, parse_line
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, new_run_id
 from rocwright.records.opening import read_records
@@ -139,10 +139,3 @@ def test_a_log_without_end_keeps_its_begin_and_end_and_counts_the_rest(tmp_path:
     assert texts[:at] == lines[:at] and at == 21
     assert texts[at + 1 :] == lines[at + left_out :] and len(texts) > 60
     assert count == f"({left_out} lines, {50 * left_out} bytes left out)"
-
-
-@pytest.mark.parametrize("text", [None, "", "[]", "{", '"x"'])
-def test_a_report_that_was_not_finished_says_nothing(tmp_path: Path, text: str | None) -> None:
-    if text is not None:
-        (tmp_path / "report.json").write_text(text)
-    assert read_report(tmp_path / "report.json") == {}

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from rocbase.errors import ExplainedError, from_dict
+from rocbase.errors import ExplainedError, SandboxError, from_dict
+from rocbase.model import Frozen
 from rocwright.execution.asked import Asked
-from rocwright.execution.runs import read_report
 from rocwright.model.steps import Step
 from rocwright.store.model import Record
+from rocwright.untrusted import Untrusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,18 +182,30 @@ class Executor(Protocol):
     ) -> None: ...
 
 
+class StepReport(Frozen):
+    """What a step's process left behind."""
+
+    record: Record | None = None
+    error: dict[str, str] | None = None
+    peak_memory: int | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> StepReport:
+        """Read a report, empty if the process was killed before it wrote one, or wrote something else."""
+        try:
+            # another machine may have written it
+            return cls.model_validate_json(Untrusted(path.parent, "the step").read_bytes(path.name))
+        except (OSError, ValueError, SandboxError):
+            return cls()
+
+
 def ended(
     task: Task, report: Path, seconds: float, silent: Callable[[], ExplainedError], *, ok: bool = True
 ) -> Ended:
     """How a task ended, by the report that its process left and whether its exit status was `ok`; `silent`
     makes the error of one that told nothing."""
-    told = read_report(report)
-    if ok and "record" in told:
-        return Ended(task=task, seconds=seconds, record=Record.model_validate(told["record"]))
-    error, peak = told.get("error"), told.get("peak_memory")
-    return Ended(
-        task=task,
-        seconds=seconds,
-        error=from_dict(error) if isinstance(error, dict) else silent(),
-        peak_memory=peak if isinstance(peak, int) else None,
-    )
+    told = StepReport.read(report)
+    if ok and told.record is not None and told.record.key == task.step.key:
+        return Ended(task=task, seconds=seconds, record=told.record)
+    error = from_dict(told.error) if told.error is not None else silent()
+    return Ended(task=task, seconds=seconds, error=error, peak_memory=told.peak_memory)

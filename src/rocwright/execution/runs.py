@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -260,12 +259,3 @@ def parse_line(line: str) -> tuple[str, str]:
     """The UTC time and the text of a log's line; no time where it has none."""
     found = _LINE.fullmatch(line.rstrip("\n"))
     return (found[1], found[2]) if found else ("", line.rstrip("\n"))
-
-
-def read_report(path: Path) -> dict[str, object]:
-    """What a step's process left behind, empty where it was killed before it could."""
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from io import FileIO
+from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,6 +24,7 @@ from rocbase.errors import (
     InternalError,
     NetworkError,
     OutOfMemoryError,
+    SandboxError,
     StepTimeoutError,
 )
 from rocbase.folders.temporary import temporary_folder
@@ -39,6 +40,7 @@ from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fit_for, nobody_has
 from rocwright.home import Home
 from rocwright.model.architecture import host
+from rocwright.untrusted import Untrusted
 
 POLL = 1.0
 """Seconds between two looks at what the cluster says."""
@@ -82,15 +84,15 @@ class _Job:
     begun: float = 0
     over: float = 0
     cancelled: bool = False
-    file: FileIO | None = None
+    file: BufferedReader | None = None
     held: bytes = b""
 
     def lines(self) -> Iterator[str]:
         """What it said since the last time."""
         if self.file is None:
             try:
-                self.file = FileIO(self.log)
-            except FileNotFoundError:
+                self.file = Untrusted(self.log.parent, self.task.step.name).open(self.log.name)
+            except (FileNotFoundError, SandboxError):
                 return
         while chunk := self.file.read(MOST_BYTES):
             *whole, self.held = (self.held + chunk).replace(b"\r", b"\n").split(b"\n")
