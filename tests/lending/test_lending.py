@@ -29,6 +29,7 @@ from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.shared import word_name
+from rocwright.store.signed import LARGEST
 from rocwright.store.step_lease import step_lease
 from rocwright.store.working import WorkingStore
 
@@ -185,6 +186,7 @@ def test_evidence_of_a_stranger_does_not_count(scene: Scene) -> None:
             "of another artifact",
         ),
         ({"run": "../../x"}, "String should match pattern"),
+        ({"run": ".."}, "String should match pattern"),
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(scene: Scene, change: dict[str, object], why: str) -> None:
@@ -196,6 +198,25 @@ def test_evidence_that_does_not_fit_is_refused(scene: Scene, change: dict[str, o
     lender.store.say_word("evidence", what.id, forged)
     assert scene.taken(what) == []
     assert any(why in one for one in scene.lab.said), scene.lab.said
+
+
+def test_older_evidence_put_back_over_newer_does_not_count(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = scene.ask()
+    lender = scene.lender()
+    evidence = lender.run(lender.look()[0])
+    assert evidence is not None
+    place = word_name("evidence", what.id, scene.owner.key.keyid)
+    first = scene.bucket.get(place, LARGEST)
+    assert first is not None
+    newer = evidence.model_copy(update={"run": "newer", "started": "2999-01-01T00:00:00Z"})
+    lender.store.say_word("evidence", what.id, newer.model_dump_json())
+    assert [one.evidence.run for one in scene.taken(what)] == ["newer"]
+    scene.bucket.remove(place)
+    assert scene.bucket.add(place, first)
+    assert scene.taken(what) == []
+    assert "by owner was refused: it gave newer evidence before" in capsys.readouterr().out
 
 
 def test_what_is_wanted_of_another_version_is_not_run(scene: Scene) -> None:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.load import Catalog
 from rocwright.execution.runs import UnderWay
 from rocwright.lending.model import Evidence, VerifyWish
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, built_outputs
-from rocwright.records.model import Finding
+from rocwright.records.model import Finding, Which
 from rocwright.records.opening import read_records
+from rocwright.records.read import Records
 from rocwright.resolve.files import lock_text
 from rocwright.resolve.model import Lock
 from rocwright.store.shared import SharedStore
@@ -98,10 +100,28 @@ def answers(project: Project, lock: Lock, what: VerifyWish, say: Callable[[str],
     for key, evidence in evidence_of(store.shared[0], what):
         with read_records(project.home) as records:
             new = records.run(evidence.run) is None
+            old = new and _is_older(records, lock, evidence, key)
+        if old:
+            # who can write to the store can put back what the key signed before
+            say(f"the evidence of {what.id[:12]} by {key.name} was refused: it gave newer evidence before")
+            continue
         if new:
             _keep(project, lock, evidence, key.name, key.keyid, say)
         found.append(LentEvidence(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
     return found
+
+
+def _is_older(records: Records, lock: Lock, evidence: Evidence, key: TrustedKey) -> bool:
+    """Return whether that key gave newer evidence of this lock on such a card, which is on record."""
+    sha256 = sha256_bytes(lock.model_dump_json(by_alias=True).encode())
+    lent = records.runs(Which(origin=f"{LENT} by {key.name}", lock=sha256), steps=False)
+    known = (one for run in lent for one in records.findings(run=run.id) if one.check == LENT)
+    whose = _whose(key.keyid, evidence.card.target)
+    return any(one.detail.startswith(whose) and one.when > evidence.started for one in known)
+
+
+def _whose(keyid: str, card: str) -> str:
+    return f"key {keyid[:12]}: {card or 'no GPU'}"
 
 
 def evidence_of(shared: SharedStore, what: VerifyWish) -> Iterator[tuple[TrustedKey, Evidence]]:
@@ -144,7 +164,7 @@ def _keep(
         check=LENT,
         name=f"on a machine of {by}",
         ok=True,
-        detail=f"key {keyid[:12]}: {evidence.card}",
+        detail=_whose(keyid, str(evidence.card)),
         when=evidence.started,
     )
     run = UnderWay(

@@ -72,7 +72,7 @@ class Evidence(Frozen):
     schema_version: int = 1
     rocwright: str = __version__
     wanted: Sha256
-    run: Annotated[str, Field(pattern=r"^[0-9A-Za-z.-]{1,64}$")]
+    run: Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z.-]{0,63}$")]
     started: Time
     seconds: float = Field(ge=0)
     card: Card
