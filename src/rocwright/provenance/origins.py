@@ -199,7 +199,7 @@ def _by_licence(path: str, told: Iterable[Paragraph]) -> Origin | None:
 def _by_name(name: str) -> Origin | None:
     if (known := the_facts().project_of(_stem(name))) is not None:
         return Origin(name=known.project, told_by="its file name alone")
-    if (rocm := the_libraries().known(name) or the_libraries().known_dll(name)) is not None:
+    if (rocm := the_libraries().elf_library(name) or the_libraries().dll_library(name)) is not None:
         return Origin(name=next(iter(rocm.documents), rocm.name), told_by="its file name alone")
     return None
 

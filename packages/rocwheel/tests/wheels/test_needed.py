@@ -114,7 +114,7 @@ def test_the_closure_follows_each_librarys_own_folders(libraries: Path) -> None:
     a = linkage_of(libraries / "liba.so")
     assert a is not None
     told = closure({"liba.so": a}, LibrarySearch([libraries]), stays=lambda name: False)
-    assert {name: one.path.name for name, one in told.found.items()} == {
+    assert {name: one.path.name for name, one in told.libraries.items()} == {
         "libb.so.2": "libb.so.2",
         "libc_.so.3": "libc_.so.3",
     }
@@ -128,13 +128,13 @@ def test_what_is_not_there_is_missing_and_what_stays_is_not_followed(libraries: 
     told = closure({"liba.so": a}, LibrarySearch([]), stays=lambda name: False)
     assert told.missing == ("libb.so.2",)
     told = closure({"liba.so": a}, LibrarySearch([libraries]), stays=lambda name: name == "libb.so.2")
-    assert (dict(told.found), told.missing) == ({}, ())
+    assert (dict(told.libraries), told.missing) == ({}, ())
 
 
 def test_a_path_in_the_place_of_a_name_leads_nowhere(libraries: Path) -> None:
     hostile = Linkage(needed=(f"{libraries}/libb.so.2", "../libb.so.2"), machine=62)
     told = closure({"x": hostile}, LibrarySearch([libraries / "deep", libraries]), stays=lambda name: False)
-    assert (dict(told.found), len(told.missing)) == ({}, 2)
+    assert (dict(told.libraries), len(told.missing)) == ({}, 2)
     named = NeededLibrary(name="x", path=Path("/a/libx.so"), linkage=Linkage(soname="../../etc/x"))
     assert named.file_name == "libx.so"
 
@@ -146,7 +146,7 @@ def test_a_library_for_another_machine_is_passed_over(libraries: Path, tmp_path:
     a = linkage_of(libraries / "liba.so")
     assert a is not None
     told = closure({"liba.so": a}, LibrarySearch([tmp_path, libraries]), stays=lambda name: False)
-    assert told.found["libb.so.2"].path == libraries / "libb.so.2"
+    assert told.libraries["libb.so.2"].path == libraries / "libb.so.2"
 
 
 def test_the_policys_libraries_and_the_dynamic_linker_are_the_systems() -> None:

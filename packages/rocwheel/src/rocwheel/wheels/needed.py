@@ -226,7 +226,7 @@ class Closure:
     `wanted_by` says of each name who asks for it.
     """
 
-    found: Mapping[str, NeededLibrary]
+    libraries: Mapping[str, NeededLibrary]
     missing: tuple[str, ...]
     wanted_by: Mapping[str, tuple[str, ...]]
 
@@ -267,7 +267,7 @@ def closure(
         needs = dict.fromkeys((*library.linkage.needed, *opened(library)))
         queue += [(need, library.file_name, library) for need in needs]
     return Closure(
-        found=libraries,
+        libraries=libraries,
         missing=tuple(missing),
         wanted_by={name: tuple(dependents) for name, dependents in wanted_by.items()},
     )

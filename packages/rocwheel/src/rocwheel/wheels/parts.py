@@ -26,12 +26,12 @@ class BytePart:
         return self.source.read_at(self.offset + skip, count)
 
 
-def whole(source: ByteSource) -> BytePart:
+def source_part(source: ByteSource) -> BytePart:
     return BytePart(source, 0, source.size)
 
 
-def held(content: bytes) -> BytePart:
-    return whole(MemorySource(content))
+def bytes_part(content: bytes) -> BytePart:
+    return source_part(MemorySource(content))
 
 
 def zeros(count: int) -> BytePart:

@@ -16,10 +16,10 @@ from rocwheel_samples.tables import each
 def test_libraries_are_known_by_their_files_in_any_version() -> None:
     facts = the_facts()
     for name in ("librocblas.so", "librocblas.so.4", "librocblas.so.4.4.60403"):
-        known = facts.known(name)
+        known = facts.elf_library(name)
         assert known is not None
         assert known.name == "librocblas"
-    assert facts.known("librocblas_other.so.1") is None
+    assert facts.elf_library("librocblas_other.so.1") is None
 
 
 @each(
@@ -34,7 +34,7 @@ def test_libraries_are_known_by_their_files_in_any_version() -> None:
 )
 def test_dlls_are_known_by_patterns_without_case(name: str, known: str) -> None:
     for one in (name, name.upper()):
-        found = the_facts().known_dll(one)
+        found = the_facts().dll_library(one)
         assert found is not None
         assert found.name == known
 
@@ -75,8 +75,8 @@ def test_a_users_own_table_stands_over_the_carried_one(
     monkeypatch.setenv("ROCWRIGHT_CATALOG", str(tmp_path))
     the_facts.cache_clear()
     try:
-        assert the_facts().known("libnew.so.1") is not None
-        assert the_facts().known("librocblas.so.4") is not None
+        assert the_facts().elf_library("libnew.so.1") is not None
+        assert the_facts().elf_library("librocblas.so.4") is not None
         (tmp_path / "libraries.toml").write_text('[[library]]\nname = "libnew"\n')
         the_facts.cache_clear()
         with pytest.raises(InputError, match=r"libraries\.toml"):

@@ -13,7 +13,7 @@ import zstandard
 from rocbase.errors import InputError
 from rocwheel.wheels.devicecode.kpack import ALIGNMENT, HEADER, MAGIC, VERSION, ZSTD, Scheme
 from rocwheel.wheels.devicecode.kpack_reference import Reference
-from rocwheel.wheels.parts import BytePart, Joined, held, pieces, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, bytes_part, pieces, source_part, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.source import ByteSource
 
@@ -57,7 +57,7 @@ def archive(code: Sequence[KpackCode], group: str, results: Scratch, scheme: Sch
     end = ALIGNMENT + sum(part.size for part in body)
     header = HEADER.pack(MAGIC, VERSION, end)
     packed: bytes = msgpack.packb(table, use_bin_type=True)
-    return Joined([held(header), zeros(ALIGNMENT - len(header)), *body, held(packed)])
+    return Joined([bytes_part(header), zeros(ALIGNMENT - len(header)), *body, bytes_part(packed)])
 
 
 def reference(ref: Reference) -> bytes:
@@ -69,7 +69,7 @@ def reference(ref: Reference) -> bytes:
 
 
 def _frames(code: Sequence[KpackCode], results: Scratch) -> tuple[list[BytePart], dict[str, Any]]:
-    body = [held(_SIZE.pack(len(code)))]
+    body = [bytes_part(_SIZE.pack(len(code)))]
     for piece in code:
         frame = results.put(_zstd(piece.content))
         if frame.size > LARGEST_FRAME:
@@ -78,7 +78,7 @@ def _frames(code: Sequence[KpackCode], results: Scratch) -> tuple[list[BytePart]
                 cause=f"packed it has {frame.size:,} bytes; an archive has room for {LARGEST_FRAME:,}",
                 next_step="build the library in smaller parts",
             )
-        body += [held(_SIZE.pack(frame.size)), frame]
+        body += [bytes_part(_SIZE.pack(frame.size)), frame]
     return body, {"zstd_offset": ALIGNMENT, "zstd_size": sum(part.size for part in body)}
 
 
@@ -87,7 +87,7 @@ def _as_they_are(code: Sequence[KpackCode]) -> tuple[list[BytePart], dict[str, A
     for piece in code:
         blobs.append({"offset": offset, "size": piece.content.size})
         offset += piece.content.size
-    return [whole(piece.content) for piece in code], {"blobs": blobs}
+    return [source_part(piece.content) for piece in code], {"blobs": blobs}
 
 
 def _zstd(content: ByteSource) -> Iterator[bytes]:

@@ -88,12 +88,12 @@ class Facts:
     elsewhere: tuple[Elsewhere, ...]
     never: tuple[Never, ...]
 
-    def known(self, file_name: str) -> RocmLibrary | None:
+    def elf_library(self, file_name: str) -> RocmLibrary | None:
         """What is known of the ELF library with that file name, if it is one of ROCm's."""
         stem = file_name.partition(".so")[0]
         return next((library for library in self.libraries if library.name == stem), None)
 
-    def known_dll(self, file_name: str) -> RocmLibrary | None:
+    def dll_library(self, file_name: str) -> RocmLibrary | None:
         """The same of a DLL, whose names have no case."""
         stem = file_name.lower().removesuffix(".dll")
         return next(

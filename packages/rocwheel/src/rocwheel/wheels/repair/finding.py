@@ -67,7 +67,7 @@ def find(
     programs: dict[str, Linkage] = {}
     while True:
         resolved = closure(roots | programs, finding.everywhere, stays=finding.stays, opened=finding.opens)
-        gathered = gather(resolved.found.values(), request, facts, folder)
+        gathered = gather(resolved.libraries.values(), request, facts, folder)
         added = {
             file.place: linkage
             for file in gathered.data
@@ -83,7 +83,7 @@ def find(
         for name in resolved.missing
     ]
     return FoundLibraries(
-        libraries=resolved.found,
+        libraries=resolved.libraries,
         wanted_by=resolved.wanted_by,
         opened=finding.opened,
         inside=finding.inside,
@@ -92,7 +92,7 @@ def find(
         dropped=gathered.dropped,
         missing=(*missing, *gathered.missing),
         without=(*finding.without.values(), *gathered.without),
-        named=finding.named(resolved.found),
+        named=finding.named(resolved.libraries),
         kept_out=staying.kept_out,
     )
 
@@ -142,7 +142,7 @@ class _Finding:
 
     def opens(self, library: NeededLibrary) -> list[str]:
         """The names that a library of ROCm opens and must find."""
-        rocm_library = self.facts.known(library.file_name)
+        rocm_library = self.facts.elf_library(library.file_name)
         if rocm_library is None or not rocm_library.opens:
             return []
         if library.file_name not in self.opened:
@@ -183,7 +183,7 @@ class _Finding:
         names = [
             name
             for name in names_in(library.copy)
-            if self.facts.known(name) is not None
+            if self.facts.elf_library(name) is not None
             and name not in library.linkage.needed
             and not self.stays(name)
             and self.search.find(name, library.linkage.machine) is not None
@@ -198,7 +198,7 @@ class _Finding:
         for library in {library.path: library for library in libraries.values()}.values():
             for name in names_in(library.path):
                 present = name in libraries or name in self.inside or name == library.file_name
-                if present or of_system(name) or self.staying.why(name):
+                if present or of_system(name) or self.staying.reason(name):
                     continue
                 if self.search.find(name, library.linkage.machine, library) is not None:
                     dependents.setdefault(name, {})[library.file_name] = None
@@ -229,4 +229,4 @@ class _Finding:
         wheel = self.facts.brought_by(name, [provider.wheel for provider in self.facts.elsewhere])
         if wheel:
             return f"{wheel} provides it, but this wheel does not list {wheel} as a requirement"
-        return self.whys.get(name, "one of ROCm's libraries" if self.facts.known(name) else "")
+        return self.whys.get(name, "one of ROCm's libraries" if self.facts.elf_library(name) else "")

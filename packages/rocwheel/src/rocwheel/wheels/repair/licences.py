@@ -27,7 +27,7 @@ def licences(
     owners = _owners(tuple(libraries.values()), (*tops, machine))
     by_library = {}
     for name, path in libraries.items():
-        rocm_library = facts.known(name) or facts.known_dll(name)
+        rocm_library = facts.elf_library(name) or facts.dll_library(name)
         names = (
             *owners.get(path, ()),
             *(rocm_library.documents if rocm_library else ()),

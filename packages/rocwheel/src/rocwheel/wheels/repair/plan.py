@@ -64,7 +64,7 @@ def final_names(findings: FoundLibraries, facts: Facts) -> dict[str, str]:
     unhashed = {
         library.file_name
         for name, library in findings.libraries.items()
-        if name in opened or library.file_name in opened or facts.known(library.file_name)
+        if name in opened or library.file_name in opened or facts.elf_library(library.file_name)
     }
     hashed: dict[Path, str] = {}
     names = {}

@@ -35,7 +35,9 @@ class Gathered:
 def gather(libraries: Iterable[NeededLibrary], request: Request, facts: Facts, folder: str) -> Gathered:
     """All that the libraries read, for the targets asked for; `folder` is where they go in the wheel."""
     names = {library.file_name: library for library in libraries}
-    readers = [(reads, name, library.path) for name, library in names.items() if (reads := facts.known(name))]
+    readers = [
+        (reads, name, library.path) for name, library in names.items() if (reads := facts.elf_library(name))
+    ]
     packed = archives((name, library.path) for name, library in names.items())
     return gather_known([*readers, *packed], request, folder)
 

@@ -27,13 +27,13 @@ class Staying:
         """Whether a library that is asked for is not brought in."""
         if self.facts.unneeded(name):
             return True
-        reason = self.why(name)
+        reason = self.reason(name)
         if reason:
             self.kept_out[name] = reason
             self.used |= {pattern for pattern in self.request.exclude if matches(name, (pattern,))}
         return bool(reason)
 
-    def why(self, name: str) -> str:
+    def reason(self, name: str) -> str:
         """Why a library is not brought in; "" where it is."""
         for pattern in self.request.exclude:
             if matches(name, (pattern,)):

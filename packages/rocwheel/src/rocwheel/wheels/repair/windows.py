@@ -61,7 +61,7 @@ def plan_windows(
     readers = [
         (library, name, libraries[name])
         for name in sorted(libraries)
-        if (library := facts.known_dll(name)) is not None
+        if (library := facts.dll_library(name)) is not None
     ]
     gathered = gather_known([*readers, *archives(libraries.items())], request, folder)
     staying.used |= gathered.used
@@ -175,7 +175,7 @@ class _Finding:
             queue += [(need, path.name, reason) for need, reason in self._opens(path)]
 
     def _opens(self, path: Path) -> list[tuple[str, str]]:
-        rocm_library = self.facts.known_dll(path.name)
+        rocm_library = self.facts.dll_library(path.name)
         if rocm_library is None or not rocm_library.opens:
             return []
         literals = dll_names_in(path)

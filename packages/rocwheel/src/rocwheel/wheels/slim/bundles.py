@@ -21,7 +21,7 @@ from rocwheel.wheels.devicecode.bundle import (
     Compression,
     contents,
 )
-from rocwheel.wheels.parts import BytePart, Joined, held, pieces, zeros
+from rocwheel.wheels.parts import BytePart, Joined, bytes_part, pieces, zeros
 from rocwheel.wheels.scratch import Scratch, scratch
 from rocwheel.wheels.source import ByteSource
 
@@ -83,7 +83,7 @@ def plain(entries: Sequence[tuple[str, BytePart]], align: int) -> Joined:
         if code.size:
             parts += [zeros(padding), code]
             position = offset + code.size
-    return Joined([held(header), *parts])
+    return Joined([bytes_part(header), *parts])
 
 
 def packed(bundle: Joined, packing: Compression, version: int, results: Scratch) -> Joined:
@@ -102,7 +102,7 @@ def packed(bundle: Joined, packing: Compression, version: int, results: Scratch)
     sizes = [] if version == 1 else [layout.size + body.size]
     low = int.from_bytes(digest.digest()[:8], "little")
     header = layout.pack(COMPRESSED_MAGIC, version, _METHODS[packing], *sizes, bundle.size, low)
-    return Joined([held(header), body])
+    return Joined([bytes_part(header), body])
 
 
 def _zstd(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:

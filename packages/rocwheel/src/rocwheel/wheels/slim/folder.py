@@ -27,7 +27,7 @@ def slim_file(
     out.parent.mkdir(parents=True, exist_ok=True)
     with scratch(out.parent) as results:
         work = work_through([_candidate(path, path.name)], wish, results, tell=tell)
-        if not work.made:
+        if not work.rewritten:
             raise CheckError(
                 f"{path.name} has only code for other GPUs",
                 cause=f"nothing would be left of it for {', '.join(map(str, wish.targets))}",
@@ -35,7 +35,7 @@ def slim_file(
                 subject=str(path),
             )
         with atomic_file(out) as file:
-            for piece in pieces(work.made[path.name]):
+            for piece in pieces(work.rewritten[path.name]):
                 file.write(piece)
         out.chmod(stat.S_IMODE(path.stat().st_mode))
     return _report(path.stat().st_size, out, out.stat().st_size, work)
@@ -104,15 +104,15 @@ def _copy(old: Path, new: Path, files: list[str], work: Work) -> None:
         (new / Path(parent).relative_to(old)).mkdir()
     for name in files:
         source, target = old / name, new / name
-        if name in work.gone:
+        if name in work.removed:
             continue
         if source.is_symlink():
             aim = source.readlink()
-            if os.path.normpath(Path(name).parent / aim) not in work.gone:
+            if os.path.normpath(Path(name).parent / aim) not in work.removed:
                 target.symlink_to(aim)
-        elif name in work.made:
+        elif name in work.rewritten:
             with target.open("xb") as file:
-                for piece in pieces(work.made[name]):
+                for piece in pieces(work.rewritten[name]):
                     file.write(piece)
             shutil.copystat(source, target)
         else:
@@ -128,11 +128,11 @@ def _correct(new: Path, name: str, work: Work) -> None:
     rows = []
     for row in read_record((new / name).read_bytes()):
         path = os.path.normpath(top / row.path)
-        if path in work.made:
+        if path in work.rewritten:
             rows.append(
                 RecordRow(path=row.path, sha256=sha256_file(new / path), size=(new / path).stat().st_size)
             )
-        elif path not in work.gone:
+        elif path not in work.removed:
             rows.append(row)
     (new / name).write_bytes(record_bytes(rows))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rocwheel.wheels.choose import ProcessorCode, Target, needed
 from rocwheel.wheels.devicecode.bundle import Bundle
 from rocwheel.wheels.devicecode.embedded import Embedded
-from rocwheel.wheels.parts import BytePart, replaced, whole, zeros
+from rocwheel.wheels.parts import BytePart, replaced, source_part, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt
 from rocwheel.wheels.slim.wish import Wish, tell_missing
@@ -50,7 +50,7 @@ def in_place(
         if len(retained) < len(place.bundle.entries):
             content = rebuilt(source, place.bundle, retained, place.bundle.compression, results)
             if content.size <= place.bundle.size and place.bundle.version != 1:
-                edits[place.offset] = [whole(content), zeros(place.bundle.size - content.size)]
+                edits[place.offset] = [source_part(content), zeros(place.bundle.size - content.size)]
             else:
                 retained = frozenset(range(len(place.bundle.entries)))
                 tight += 1

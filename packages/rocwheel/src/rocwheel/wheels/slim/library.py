@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from rocwheel.wheels.devicecode.bundle import Bundle, Compression
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, fat_binary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.parts import BytePart, Joined, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, source_part, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import rebuilt
 from rocwheel.wheels.slim.in_place import InPlace, choose, in_place
@@ -102,7 +102,7 @@ def slim_bundles(source: ByteSource, wish: Wish, results: Scratch) -> Slimmed | 
     position = 0
     for bundle in decided.renewed:
         padding = -position % aligned(bundle.offset)
-        parts += [zeros(padding), whole(bundle.content)]
+        parts += [zeros(padding), source_part(bundle.content)]
         position += padding + bundle.content.size
     return _slimmed(Joined(parts, source.subject), decided, 0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode.bundle import ALIGNMENT
-from rocwheel.wheels.parts import BytePart, whole, zeros
+from rocwheel.wheels.parts import BytePart, source_part, zeros
 from rocwheel.wheels.slim.cut import PAGE, Span
 from rocwheel.wheels.source import ByteSource
 
@@ -79,6 +79,6 @@ def filled(region: Region, filling: Filling) -> list[BytePart]:
     parts = []
     position = region.begin
     for address, content in filling.items():
-        parts += [zeros(address - position), whole(content)]
+        parts += [zeros(address - position), source_part(content)]
         position = address + content.size
     return [*parts, zeros(region.end - position)]

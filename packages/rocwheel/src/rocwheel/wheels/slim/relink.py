@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rocwheel.wheels.elf import HEADER_SIZE, Elf, Section
-from rocwheel.wheels.parts import BytePart, Joined, held, replaced, without
+from rocwheel.wheels.parts import BytePart, Joined, bytes_part, replaced, without
 from rocwheel.wheels.slim.cut import PAGE, SEGMENT, Cut, Span, cannot, cut, offset_of
 from rocwheel.wheels.slim.place import Moving, Region, end_of, filled, hole, together
 from rocwheel.wheels.slim.pointers import ET_EXEC, Symbol, pointers, symbols
@@ -92,7 +92,9 @@ def relinked(
     edits |= {0: header, sections_at: rows}
     if table_at is None:
         edits[int.from_bytes(header[32:40], "little")] = table
-    changes: dict[int, Sequence[BytePart]] = {offset: [held(data)] for offset, data in edits.items() if data}
+    changes: dict[int, Sequence[BytePart]] = {
+        offset: [bytes_part(data)] for offset, data in edits.items() if data
+    }
     for index, move in moved.items():
         if table_at in move.filling:
             move.filling[table_at] = MemorySource(table)

@@ -72,9 +72,9 @@ def slim_wheel(
         ]
         work = work_through(candidates, wish, results, settle=partial(_keep, results), tell=tell)
         slimmed = [
-            replace(file, content=work.made[file.path]) if file.path in work.made else file
+            replace(file, content=work.rewritten[file.path]) if file.path in work.rewritten else file
             for file in files
-            if file.path not in work.gone
+            if file.path not in work.removed
         ]
         tell(target.name)
         approve = _as_recorded(path, files, work, version, rows)
@@ -99,7 +99,7 @@ def _as_recorded(
     hide that they were.
     """
     folder = dist_info_folder(file.path for file in files)
-    changed = {*work.made, *work.gone, f"{folder}/METADATA"}
+    changed = {*work.rewritten, *work.removed, f"{folder}/METADATA"}
     remedy = "`rocwheel canonicalize --fix-record` it first"
     agree = agreeing_with(files, path, remedy=remedy)
 

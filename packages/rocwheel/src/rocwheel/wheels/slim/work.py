@@ -39,10 +39,10 @@ class SlimFile:
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """What becomes of the files: `made` holds new contents by path; the rest is told in the report."""
+    """What becomes of the files: `rewritten` holds new contents by path; the rest is told in the report."""
 
-    made: dict[str, ByteSource] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
+    rewritten: dict[str, ByteSource] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
     changed: list[Changed] = field(default_factory=list)
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def work_through(
     removed, work.missing = other_files(((file.path, file.head) for file in files), wish, archives)
     for file in files:
         if file.path in removed:
-            work.gone.add(file.path)
+            work.removed.add(file.path)
             work.changed.append(Changed(path=file.path, before=file.size, after=0, why=removed[file.path]))
             continue
         if file.path in archives and (surplus := _more_targets(archives[file.path], wish)):
@@ -116,7 +116,7 @@ def _note(work: Work, file: SlimFile, slimmed: Slimmed, settle: Callable[[ByteSo
         work.left[file.path] = slimmed.left
     if not slimmed.changed:
         return
-    work.made[file.path] = settle(slimmed.content)
+    work.rewritten[file.path] = settle(slimmed.content)
     if slimmed.missing:
         work.missing[file.path] = slimmed.missing
     work.changed.append(

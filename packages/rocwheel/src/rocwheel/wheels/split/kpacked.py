@@ -18,7 +18,7 @@ from rocwheel.wheels.devicecode import kpack_writer
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, WRAPPERS, FatBinary
 from rocwheel.wheels.devicecode.kpack_reference import LARGEST, SECTION, WRAPPER_MAGIC, Reference
 from rocwheel.wheels.elf import HEADER_SIZE, Elf
-from rocwheel.wheels.parts import Joined, held, replaced
+from rocwheel.wheels.parts import Joined, bytes_part, replaced
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.cut import cannot
 from rocwheel.wheels.slim.relink import Renewed, relinked
@@ -127,8 +127,8 @@ def _marked(source: Joined) -> ByteSource:
     text += SECTION.encode() + b"\0"
     # the names go behind all else, where they have room for one more
     edits[table_at + names.index * _SECTION_SIZE + 24] = struct.pack("<QQ", source.size, len(text))
-    marked = replaced(source, {offset: [held(data)] for offset, data in edits.items()})
-    return Joined([*marked.parts, held(text)], source.subject)
+    marked = replaced(source, {offset: [bytes_part(data)] for offset, data in edits.items()})
+    return Joined([*marked.parts, bytes_part(text)], source.subject)
 
 
 def _wrappers(file: Elf) -> Iterator[int]:

@@ -11,7 +11,7 @@ from rocbase.errors import CheckError
 from rocwheel.wheels.devicecode import bundle as offload
 from rocwheel.wheels.devicecode.fatbin import BUNDLES, FatBinary
 from rocwheel.wheels.elf import Elf
-from rocwheel.wheels.parts import BytePart, Joined, held, pieces, whole, zeros
+from rocwheel.wheels.parts import BytePart, Joined, bytes_part, pieces, source_part, zeros
 from rocwheel.wheels.scratch import Scratch
 from rocwheel.wheels.slim.bundles import alignment, packed, plain
 from rocwheel.wheels.slim.library import slim_library
@@ -63,7 +63,7 @@ def take_apart(
         neutral=results.window(part.offset, part.size),
         kept=Joined(
             [
-                held(KEPT_HEAD),
+                bytes_part(KEPT_HEAD),
                 *(BytePart(source, span.offset, span.size) for span in spans if span.at is None),
             ]
         ),
@@ -225,10 +225,10 @@ def _frame(
     position = len(KEPT_HEAD)
     for span in library.spans:
         if span.at is None:
-            yield span.offset, whole(retained.window(position, span.size))
+            yield span.offset, source_part(retained.window(position, span.size))
             position += span.size
         else:
-            yield span.offset, whole(neutral.window(span.at, span.size))
+            yield span.offset, source_part(neutral.window(span.at, span.size))
 
 
 def _places(
@@ -242,7 +242,7 @@ def _places(
         for entry in bundle.entries:
             if entry.target:
                 content = code.get((index, entry.id))
-                yield bundle.offset + entry.offset, whole(content) if content else zeros(entry.size)
+                yield bundle.offset + entry.offset, source_part(content) if content else zeros(entry.size)
 
 
 def _bundle(
@@ -259,7 +259,7 @@ def _bundle(
     entries = [
         (
             entry.id,
-            whole(code[index, entry.id])
+            source_part(code[index, entry.id])
             if entry.target
             else BytePart(original, bundle.offset + entry.offset, entry.size),
         )
