@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.serving.models.hub import COMMIT, REPOSITORY, FakeHub, serving
+from tests.sources.test_pace import BODY, HEADERS, TRAILER, dripping
 
 from rocbase.errors import CheckError, ExplainedError, FetchError, InputError, NetworkError
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
+from rocwright.serving.models import bounded
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
 from rocwright.verify.tiny_gguf import write_tiny_model
@@ -137,6 +140,19 @@ def test_an_answer_without_end_fills_no_memory(
         error = wanted.refused(words)
         assert isinstance(error, FetchError) and "answer of the hub" in error.message
     assert hub.flooded < 100 or encoding == "gzip"
+
+
+@pytest.mark.parametrize("begin", [HEADERS, BODY, TRAILER], ids=["headers", "body", "trailer"])
+def test_a_hub_that_drips_is_given_up(
+    hub: FakeHub, wanted: Wanted, begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "LONGEST_READ", 0.5)
+    monkeypatch.setattr(bounded, "WINDOW", 0.5)
+    began = time.monotonic()
+    with dripping(begin, None) as url:
+        hub.moved_to = url
+        wanted.refused(FILE)
+    assert time.monotonic() - began < 15
 
 
 def test_a_token_is_sent_and_never_told(
