@@ -85,7 +85,7 @@ def package_note(source: ByteSource) -> dict[str, str]:
     for section in sections[:4]:
         data = source.read_at(section.offset, min(section.size, _LONGEST_NOTE))
         for note in notes(memoryview(data)):
-            if (note.owner, note.kind) == (_OWNER, _PACKAGE_NOTE) and note.whole:
+            if (note.owner, note.kind) == (_OWNER, _PACKAGE_NOTE) and note.complete:
                 try:
                     said = parse_json(bytes(note.content).rstrip(b"\0"), "package note")
                 except ExplainedError:

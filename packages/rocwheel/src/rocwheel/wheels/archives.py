@@ -88,12 +88,12 @@ def archive_errors(subject: str) -> Iterator[None]:
 class _Aside(ByteSource):
     """A member that can only be read forward: its head is held, the whole put aside when it is wanted."""
 
-    _HELD = 4096
+    _HEAD_SIZE = 4096
 
     def __init__(self, member: IO[bytes], info: tarfile.TarInfo, budget: Budget, aside: IO[bytes]) -> None:
         super().__init__(info.size, budget, info.name)
         self._member = member
-        self._head = member.read(self._HELD)
+        self._head = member.read(self._HEAD_SIZE)
         self._file = aside
         self._is_aside = False
 

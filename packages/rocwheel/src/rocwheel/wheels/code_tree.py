@@ -61,7 +61,7 @@ def read_tree(number: int, path: Path) -> CodeTree:
         if binary.lone is not None:
             code = ProcessorCode((binary.lone.target,), binary.lone.features)
             tree.objects.setdefault(_without_target(member.path), []).append((member.path, code))
-        elif bundles := _held(binary):
+        elif bundles := _code_by_bundle(binary):
             tree.libraries[member.path] = bundles
         alone = [
             ProcessorCode((embedded.code.target,), embedded.code.features)
@@ -70,7 +70,7 @@ def read_tree(number: int, path: Path) -> CodeTree:
         ]
         if alone:
             tree.alone[member.path] = alone
-    tree.distributions = tuple(metadata.found(archives=bool(tree.archives)))
+    tree.distributions = tuple(metadata.distributions(archives=bool(tree.archives)))
     return tree
 
 
@@ -81,7 +81,7 @@ def _without_target(path: str) -> str:
     return common if common != folder else _TARGET_IN_PATH.sub("*", path)
 
 
-def _held(binary: FatBinary) -> list[list[ProcessorCode]]:
+def _code_by_bundle(binary: FatBinary) -> list[list[ProcessorCode]]:
     """What each bundle of a file holds code for."""
     return [
         [ProcessorCode((entry.target,), entry.features) for entry in bundle.code]

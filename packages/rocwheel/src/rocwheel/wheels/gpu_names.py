@@ -69,10 +69,10 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
     # some cards differ in nothing else: RX 6750 GRE 10GB and 12GB
     whole_key = _key(full_query) if key else ""
     for matches in (
-        _where(table, lambda gpu: bool(whole_key) and any(whole_key in _keys(name) for name in gpu.names)),
-        _where(table, lambda gpu: key == _key(gpu.target) or query in map(str.lower, gpu.families)),
-        _where(table, lambda gpu: bool(key) and any(key in _keys(name) for name in gpu.names)),
-        _where(table, lambda gpu: bool(_BARE.fullmatch(key)) and gpu.target == f"gfx{key}"),
+        _select(table, lambda gpu: bool(whole_key) and any(whole_key in _keys(name) for name in gpu.names)),
+        _select(table, lambda gpu: key == _key(gpu.target) or query in map(str.lower, gpu.families)),
+        _select(table, lambda gpu: bool(key) and any(key in _keys(name) for name in gpu.names)),
+        _select(table, lambda gpu: bool(_BARE.fullmatch(key)) and gpu.target == f"gfx{key}"),
     ):
         if matches:
             return matches
@@ -121,10 +121,10 @@ def _shown(gpu: GpuNames, words: set[str]) -> str:
 
 
 def _fitting(table: GpuTable, words: tuple[str, ...], fits: Fits) -> tuple[GpuNames, ...]:
-    return _where(table, lambda gpu: any(fits(words, _words(name)) for name in gpu.names))
+    return _select(table, lambda gpu: any(fits(words, _words(name)) for name in gpu.names))
 
 
-def _where(table: GpuTable, fits: Callable[[GpuNames], bool]) -> tuple[GpuNames, ...]:
+def _select(table: GpuTable, fits: Callable[[GpuNames], bool]) -> tuple[GpuNames, ...]:
     return tuple(gpu for gpu in table.gpus if fits(gpu))
 
 
@@ -180,7 +180,7 @@ def _of_pci(text: str, vendor: str, device: str, table: GpuTable) -> tuple[GpuNa
             (maker.name for maker in table.makers if vendor in maker.pci), f"PCI vendor {vendor}"
         )
         raise _of_another(text, maker_name, table.lists)
-    matches = _where(table, lambda gpu: f"{vendor}:{device}" in gpu.pci_ids)
+    matches = _select(table, lambda gpu: f"{vendor}:{device}" in gpu.pci_ids)
     if old := _old(f"{vendor}:{device}", table):
         raise _of_old(text, old, table)
     if not matches:

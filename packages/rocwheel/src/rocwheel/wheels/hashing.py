@@ -27,7 +27,7 @@ class Sha256:
         self._digest = hashlib.sha256()
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[None]] = deque()
-        self._beside = True
+        self._threaded = True
 
     def update(self, piece: bytes) -> None:
         """Go on with these bytes."""
@@ -45,7 +45,7 @@ class Sha256:
 
     def _submitted(self, piece: bytes) -> bool:
         """Whether a thread will do it; not where the system allows no more of them."""
-        if not self._beside:
+        if not self._threaded:
             return False
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
@@ -56,8 +56,8 @@ class Sha256:
             self._waiting.append(self._pool.submit(self._digest.update, piece))
         except RuntimeError:
             self._wait(0)
-            self._pool, self._beside = None, False
-        return self._beside
+            self._pool, self._threaded = None, False
+        return self._threaded
 
     def _wait(self, limit: int) -> None:
         """Until no more than so many pieces are left."""

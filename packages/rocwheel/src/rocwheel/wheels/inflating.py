@@ -75,7 +75,7 @@ class Inflating:
         while not self._ready:
             if self._failed is not None:
                 raise self._failed
-            batch = self._beside() if self._size >= BEGINNING * self._block else None
+            batch = self._from_thread() if self._size >= BEGINNING * self._block else None
             if batch is None:
                 self._lay_ready(1)
                 batch = self._inflated(1)
@@ -100,7 +100,7 @@ class Inflating:
             else:
                 self._exhausted = True
 
-    def _beside(self) -> _Batch | None:
+    def _from_thread(self) -> _Batch | None:
         """What the thread has inflated, which goes on; None where there is nothing of it."""
         self._lay_ready(PIECES_AHEAD)
         self._go_on()

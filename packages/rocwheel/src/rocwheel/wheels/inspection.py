@@ -196,7 +196,7 @@ def inspect_together(paths: Sequence[Path], *, heads: bool = False) -> Inspectio
                 archives[place] = binary.archive
             if binary.reference is not None:
                 references[place] = binary.reference
-        distributions += metadata.found(archives=len(archives) > archive_count)
+        distributions += metadata.distributions(archives=len(archives) > archive_count)
     check_versions(distributions)
     for place, kpacked in join(references, archives).items():
         libraries[place] = replace(libraries[place], kpacked=_elsewhere(kpacked, libraries))

@@ -104,7 +104,7 @@ class MetadataReader:
     """The distributions of a tree, from its files as they come by."""
 
     def __init__(self) -> None:
-        self._told: dict[str, dict[str, list[str]]] = {}
+        self._metadata: dict[str, dict[str, list[str]]] = {}
         self._brings: set[str] = set()
 
     def see(self, member: Member) -> None:
@@ -113,14 +113,14 @@ class MetadataReader:
         if not folder.endswith(_DIST_INFO):
             return
         if name == "METADATA":
-            self._told[folder] = _fields(member.read())
+            self._metadata[folder] = _fields(member.read())
         if name == "RECORD" and _ARCHIVES.search(member.read()):
             self._brings.add(folder)
 
-    def found(self, *, archives: bool) -> Iterator[Distribution]:
+    def distributions(self, *, archives: bool) -> Iterator[Distribution]:
         """What was seen in a tree; has that kpack archives? Where it is one wheel they are that wheel's."""
-        alone = archives and len(self._told) == 1
-        for folder, fields in self._told.items():
+        alone = archives and len(self._metadata) == 1
+        for folder, fields in self._metadata.items():
             yield Distribution(
                 name=_normal("".join(fields["name"][:1])),
                 version="".join(fields["version"][:1]),

@@ -160,7 +160,7 @@ def ahead_of(data: bytes, *, hashes: bool = True) -> tuple[Ahead, Inflated]:
     source = inflated(data)
     ahead = Ahead(source, hashes=hashes).__enter__()
     source.read_at(len(data) - 1, 1)
-    for _, future in ahead._begun.values():
+    for _, future in ahead._started.values():
         future.exception(60)
     return ahead, source
 
@@ -174,7 +174,7 @@ def test_bundles_that_go_by_are_read_before_anybody_asks_and_are_the_same() -> N
     data = of_pages(*(small_bundle(seed) for seed in range(8)))
     ahead, _ = ahead_of(data)
     with ahead:
-        places = list(ahead._begun)
+        places = list(ahead._started)
         assert len(places) == 8
         for at in places:
             assert ahead.take(at, len(data)) == read_bundle(MemorySource(data), at, len(data), hashes=True)
@@ -204,7 +204,7 @@ def test_what_has_not_begun_when_somebody_asks_is_left_to_him(monkeypatch: pytes
     with Ahead(source, hashes=True) as ahead:
         source.read_at(len(data) - 1, 1)
         held.wait(60)
-        first, second, *_ = ahead._begun
+        first, second, *_ = ahead._started
         threading.Timer(0.1, go.set).start()
         assert ahead.take(second, len(data)) is None
         assert ahead.take(first, len(data)) is not None

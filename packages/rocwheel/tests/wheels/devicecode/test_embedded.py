@@ -233,7 +233,7 @@ def test_a_bundle_that_claims_to_be_long_hides_nothing(tmp_path: Path) -> None:
 
 
 def test_more_pieces_than_any_file_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "MOST", 100)
+    monkeypatch.setattr(embedded, "MOST_PIECES", 100)
     with soon(10), pytest.raises(CheckError, match="more than 100 places in it begin like GPU code"):
         read(host(*[gpu_elf(0x41)] * 101))
 

@@ -21,7 +21,7 @@ def written(owner: bytes, kind: int, content: bytes) -> bytes:
 
 
 def read(section: bytes) -> list[tuple[bytes, int, bytes, bool]]:
-    return [(one.owner, one.kind, bytes(one.content), one.whole) for one in notes(memoryview(section))]
+    return [(one.owner, one.kind, bytes(one.content), one.complete) for one in notes(memoryview(section))]
 
 
 def test_each_note_has_its_owner_type_and_content() -> None:

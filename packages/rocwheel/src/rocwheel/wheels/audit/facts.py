@@ -26,7 +26,7 @@ def _check_pattern(text: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
-Known = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class Rule(Frozen):
@@ -34,19 +34,19 @@ class Rule(Frozen):
 
     code: tuple[Pattern, ...] = ()
     operands: Pattern = ""
-    what: Known
+    what: NonEmpty
 
 
 class Ask(Rule):
     """Instructions that ask the card itself for something; `name` is what, in a word or two."""
 
-    name: Known
+    name: NonEmpty
 
 
 class Feature(Rule):
     """A feature of a processor that the disassembler does not show; the kinds are told in the table."""
 
-    name: Known
+    name: NonEmpty
     kind: Literal["hazard", "relied", "differs"]
 
 
@@ -80,7 +80,7 @@ class MachineCodeTable(Frozen):
     asks: tuple[Ask, ...]
     feature: tuple[Feature, ...]
     other: Other
-    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+    source: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
 
 class Registers(Frozen):
@@ -118,7 +118,7 @@ class Processors(Frozen):
     """isas.toml."""
 
     isa: tuple[Isa, ...]
-    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+    source: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,7 @@ class Comparison:
             function.undecoded += sum(not _TITLE.match(line) for line in _NOT_CODE.findall(text))
         function.leaves |= any(map(self._leaving.match, unique))
         for number, search in enumerate(self._searches):
-            if number not in function.concerns and search.found(unique, text):
+            if number not in function.concerns and search.matches(unique, text):
                 function.concerns.add(number)
         if not function.leaves:
             function.leaves = any(self.function_at(to) is not function for to in self._targets(text))
@@ -160,7 +160,9 @@ class Comparison:
         function.differing += 1
         if len(function.examples) < EXAMPLES:
             function.examples.append(
-                InstructionDifference(address=address, code=_told(ours), on=_told(theirs))
+                InstructionDifference(
+                    address=address, code=_instruction_text(ours), on=_instruction_text(theirs)
+                )
             )
 
 
@@ -171,7 +173,7 @@ class _Search:
         self._name = re.compile(b"|".join(pattern.encode() for pattern in concern.rule.code))
         self._operands = concern.rule.operands.encode()
 
-    def found(self, names: set[bytes], text: bytes) -> bool:
+    def matches(self, names: set[bytes], text: bytes) -> bool:
         fitting = [name for name in names if self._name.match(name)]
         if not fitting or not self._operands:
             return bool(fitting)
@@ -229,7 +231,7 @@ class _Lines:
         yield from chain([last + file.readline(LONGEST_LINE)], iter(lambda: file.readline(LONGEST_LINE), b""))
 
 
-def _told(line: _Line | None) -> str:
+def _instruction_text(line: _Line | None) -> str:
     if line is None or line.instruction is None:
         return ""
     return line.instruction.decode(errors="replace")

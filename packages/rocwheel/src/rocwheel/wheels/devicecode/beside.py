@@ -23,14 +23,14 @@ T = TypeVar("T")
 LARGE = 2 * 1024**2
 """Bytes of a member, packed, from which on another process is worth starting."""
 
-MOST = 4
+MOST_PROCESSES = 4
 """Processes, this one included: each holds a part of the memory that reading takes."""
 
 _UNPACKED_SHARE = 16
 """So many unpacked bytes take as long as one packed byte where they are the same over and over."""
 
 
-class _Beside(NamedTuple):
+class _Reader(NamedTuple):
     """A process that reads members by their numbers, and the end of a pipe on which it tells of them."""
 
     pid: int
@@ -48,11 +48,11 @@ def read_beside(members: Sequence[Member], read: Callable[[ByteSource], T]) -> d
         for number, member in enumerate(members)
         if member.packed and member.packed.packed_size >= LARGE
     ]
-    count = min(len(large), MOST, _processors())
+    count = min(len(large), MOST_PROCESSES, _processors())
     if count < 2 or threading.active_count() > 1:
         return {}
     mine, *shares = _shared_out(large, [_cost(members[number]) for number in large], count)
-    started: list[_Beside] = []
+    started: list[_Reader] = []
     results: dict[int, T] = {}
     try:
         # where no more processes may be started, this one reads what they would have
@@ -62,7 +62,7 @@ def read_beside(members: Sequence[Member], read: Callable[[ByteSource], T]) -> d
             with contextlib.suppress(CheckError):
                 results[number] = read(members[number].open())
         for child in started:
-            for number, (result, spent) in _told(child).items():
+            for number, (result, spent) in _results_of(child).items():
                 with contextlib.suppress(CheckError):
                     members[number].open().budget.spend(spent)
                     results[number] = result
@@ -86,7 +86,7 @@ def _shared_out(numbers: Sequence[int], costs: Sequence[int], count: int) -> lis
     return [sorted(share) for _, share in shares]
 
 
-def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[ByteSource], T]) -> _Beside:
+def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[ByteSource], T]) -> _Reader:
     import pickle  # small files do without, and a copy of this process has it then
 
     ours, its = os.pipe()
@@ -98,7 +98,7 @@ def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[By
         raise
     if pid:
         os.close(its)
-        return _Beside(pid, ours)
+        return _Reader(pid, ours)
     try:
         # it says nothing and cleans up nothing: both are its parent's
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -115,7 +115,7 @@ def _start(members: Sequence[Member], numbers: Sequence[int], read: Callable[[By
         os._exit(0)
 
 
-def _told(child: _Beside) -> dict[int, tuple[Any, int]]:
+def _results_of(child: _Reader) -> dict[int, tuple[Any, int]]:
     """What a process found; nothing where it ended early."""
     import pickle
 
@@ -128,7 +128,7 @@ def _told(child: _Beside) -> dict[int, tuple[Any, int]]:
     return results
 
 
-def _end(child: _Beside) -> None:
+def _end(child: _Reader) -> None:
     os.close(child.pipe)
     with contextlib.suppress(ProcessLookupError):
         os.kill(child.pid, signal.SIGKILL)

@@ -49,7 +49,7 @@ class Ahead:
         self._budget, self._subject = source.budget, source.subject
         self._hashes = hashes
         self._pool: ThreadPoolExecutor | None = None
-        self._begun: dict[int, tuple[int, Future[Bundle | None]]] = {}
+        self._started: dict[int, tuple[int, Future[Bundle | None]]] = {}
         self._over = False
 
     def __enter__(self) -> Ahead:
@@ -63,7 +63,7 @@ class Ahead:
         self._end()
         # the source knows of this: without the way back, both go when they are used no more
         self._source = None
-        self._begun.clear()
+        self._started.clear()
 
     def take(self, offset: int, end: int) -> Bundle | None:
         """The bundle at `offset`, if it was read and ends by `end`; nothing is begun from then on.
@@ -71,7 +71,7 @@ class Ahead:
         One that cannot be read is left to who asks: why is told in one way.
         """
         self._end()
-        behind, future = self._begun.pop(offset, (0, None))
+        behind, future = self._started.pop(offset, (0, None))
         if future is None or future.cancelled() or behind > end:
             return None
         try:
@@ -87,7 +87,7 @@ class Ahead:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(1)
-        self._begun[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
+        self._started[offset] = offset + len(data), self._pool.submit(self._read, offset, data)
 
     def _read(self, offset: int, data: memoryview) -> Bundle | None:
         source = MemorySource(data, self._budget, self._subject)

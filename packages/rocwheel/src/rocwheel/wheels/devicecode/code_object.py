@@ -95,7 +95,7 @@ class CodeFile:
             if section.kind != NOTES:
                 continue
             for note in notes(self.content(section)):
-                if not note.whole:
+                if not note.complete:
                     raise self.wrong("a note is truncated")
                 yield note.owner.rstrip(b"\0"), note.kind, note.content
 
@@ -124,7 +124,7 @@ class CodeFile:
                     yield Symbol(
                         address=value,
                         size=size,
-                        name=strings.at(name),
+                        name=strings.text(name),
                         function=info & 15 == _FUNCTION,
                         section=section,
                     )
@@ -136,12 +136,12 @@ class _Strings:
     def __init__(self, content: memoryview, file: CodeFile) -> None:
         self._content = bytes(content)
         self._file = file
-        self._left = _LARGEST_SHARE * len(content) + MOST_SYMBOLS
+        self._remaining = _LARGEST_SHARE * len(content) + MOST_SYMBOLS
 
-    def at(self, offset: int) -> str:
+    def text(self, offset: int) -> str:
         end = self._content.find(b"\0", offset)
         name = self._content[offset : end if end >= 0 else None]
-        self._left -= len(name)
-        if self._left < 0:
+        self._remaining -= len(name)
+        if self._remaining < 0:
             raise self._file.wrong("its names overlap far too often")
         return name.decode(errors="replace")

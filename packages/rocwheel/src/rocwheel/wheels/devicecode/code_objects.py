@@ -133,7 +133,7 @@ class Unseen:
     """
 
     def __init__(self) -> None:
-        self._found: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+        self._files: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
         self._archives = False
 
     def see(self, path: str, binary: FatBinary) -> None:
@@ -143,14 +143,14 @@ class Unseen:
 
     def add(self, path: str, unread: Sequence[str], alone: Sequence[str] = ()) -> None:
         """Reasons of one file; `alone` are those where no archives are here, `unread` where they are."""
-        self._found.append((path, tuple(unread), tuple(alone or unread)))
+        self._files.append((path, tuple(unread), tuple(alone or unread)))
 
     @property
     def reasons(self) -> list[str]:
         """A line for each, with the name of the file."""
         return [
             f"{path}: {reason}"
-            for path, unread, alone in self._found
+            for path, unread, alone in self._files
             for reason in (unread if self._archives else alone)
         ]
 
@@ -203,11 +203,11 @@ def read_code(
             from rocwheel.wheels.devicecode import kpack
 
             by_place = dict(_of_archive(member.path, binary.archive))
-            for packed, code in kpack.contents(source, binary.archive, _wanted(by_place, select)):
+            for packed, code in kpack.contents(source, binary.archive, _selector(by_place, select)):
                 yield by_place[packed], code
 
 
-def _wanted(
+def _selector(
     by_place: Mapping[Packed, CodeObject], select: Callable[[CodeObject], bool]
 ) -> Callable[[Packed], bool]:
     return lambda packed: select(by_place[packed])

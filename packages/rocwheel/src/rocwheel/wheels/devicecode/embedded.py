@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.pe import Pe
     from rocwheel.wheels.pe import Section as PeSection
 
-MOST = 50_000
+MOST_PIECES = 50_000
 """Pieces of code in one file; of tensorflow-rocm's largest library they are some thousand."""
 
 MOST_UNREAD = 20
@@ -85,16 +85,16 @@ def embedded(
             if offset < position:
                 continue
             try:
-                piece, position = _piece(file.source, offset, end, names.of(offset), read)
+                piece, position = _piece(file.source, offset, end, names.section_at(offset), read)
             except CheckError as error:
                 piece = None
                 if len(findings.unread) < MOST_UNREAD:
-                    findings.unread.append(f"at byte {offset:,} ({names.of(offset)}) {error.message}")
+                    findings.unread.append(f"at byte {offset:,} ({names.section_at(offset)}) {error.message}")
             if piece is not None:
                 findings.code.append(piece)
             count += 1
-            if count > MOST:
-                raise file.wrong(f"more than {MOST:,} places in it begin like GPU code")
+            if count > MOST_PIECES:
+                raise file.wrong(f"more than {MOST_PIECES:,} places in it begin like GPU code")
     return findings
 
 
@@ -106,7 +106,7 @@ class _Names:
         self._offsets = [offset for offset, _ in sections]
         self._names = [name for _, name in sections]
 
-    def of(self, offset: int) -> str:
+    def section_at(self, offset: int) -> str:
         number = bisect_right(self._offsets, offset) - 1
         return self._names[number] if number >= 0 else ""
 

@@ -100,11 +100,11 @@ def gpu_header(header: bytes, subject: str) -> GpuHeader:
             next_step="update rocwheel, or add it to an elf_machines.toml in ROCWRIGHT_CATALOG",
             subject=subject,
         )
-    return _told(target, flags, abi)
+    return _decoded(target, flags, abi)
 
 
 @lru_cache(MOST_KEPT)
-def _told(target: str, flags: int, abi: int) -> GpuHeader:
+def _decoded(target: str, flags: int, abi: int) -> GpuHeader:
     """What the flags of a header say; the same few come hundreds of times in a library."""
     features = []
     for name, mask, off, enabled in _FEATURES_V4 if abi >= _ABI_V4 else _FEATURES_V3:

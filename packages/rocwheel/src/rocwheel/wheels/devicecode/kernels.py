@@ -141,7 +141,7 @@ def kernels(code: bytes, subject: str = "code object") -> list[Kernel]:
 def kernels_of(file: CodeFile) -> list[Kernel]:
     """The same for a code object that is read already."""
     symbols = {symbol.name: symbol for symbol in file.symbols}
-    return [_kernel(file, record, symbols) for record in _told(file)]
+    return [_kernel(file, record, symbols) for record in _records(file)]
 
 
 class _Lenient(BaseModel):
@@ -160,7 +160,7 @@ class _ArgumentTold(_Lenient):
     name: Annotated[str, Field(alias=".name")] = ""
 
 
-class _KernelTold(_Lenient):
+class _KernelRecord(_Lenient):
     """A kernel as the metadata has it; what has a default here is not said by every compiler."""
 
     name: Annotated[str, Field(alias=".name")]
@@ -179,15 +179,15 @@ class _KernelTold(_Lenient):
     arguments: Annotated[list[_ArgumentTold], Field(alias=".args")] = []
 
 
-class _Told(_Lenient):
-    kernels: Annotated[list[_KernelTold], Field(alias="amdhsa.kernels")] = []
+class _Metadata(_Lenient):
+    kernels: Annotated[list[_KernelRecord], Field(alias="amdhsa.kernels")] = []
 
 
-def _told(file: CodeFile) -> Iterator[_KernelTold]:
+def _records(file: CodeFile) -> Iterator[_KernelRecord]:
     for owner, kind, content in file.notes():
         if (owner, kind) == (METADATA_OWNER, METADATA_KIND):
             try:
-                metadata = _Told.model_validate(_unpacked(content))
+                metadata = _Metadata.model_validate(_unpacked(content))
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"])[:100]
@@ -205,10 +205,10 @@ def _unpacked(content: memoryview) -> Any:
     )
 
 
-def _kernel(file: CodeFile, record: _KernelTold, symbols: dict[str, Symbol]) -> Kernel:
+def _kernel(file: CodeFile, record: _KernelRecord, symbols: dict[str, Symbol]) -> Kernel:
     symbol = symbols.get(record.symbol) if file.linked else None
     return Kernel(
-        **{name: getattr(record, name) for name in _KernelTold.model_fields if name != "arguments"},
+        **{name: getattr(record, name) for name in _KernelRecord.model_fields if name != "arguments"},
         arguments=tuple(
             Argument(offset=argument.offset, size=argument.size, kind=argument.value_kind, name=argument.name)
             for argument in record.arguments

@@ -40,7 +40,7 @@ class Walk:
 
     def map(self, label: str, limit: int) -> Iterator[str]:
         """The keys of a map, one after another; read or skip the value of each before the next."""
-        count = self._taken(label, self._unpacker.read_map_header)
+        count = self._checked(label, self._unpacker.read_map_header)
         self._check_count(label, count, limit, least_bytes=2)
         keys = set()
         for _ in range(count):
@@ -52,7 +52,7 @@ class Walk:
 
     def list(self, label: str, limit: int) -> range:
         """A list's numbers; read an item for each."""
-        count = self._taken(label, self._unpacker.read_array_header)
+        count = self._checked(label, self._unpacker.read_array_header)
         self._check_count(label, count, limit, least_bytes=1)
         return range(count)
 
@@ -72,7 +72,7 @@ class Walk:
 
     def skip(self, label: str) -> None:
         """Pass over a value of any kind."""
-        self._taken(label, self._unpacker.skip)
+        self._checked(label, self._unpacker.skip)
 
     @property
     def position(self) -> int:
@@ -89,7 +89,7 @@ class Walk:
                 raise MalformedError(f"{label} is a list or map") from error
             raise _unreadable(label, error) from error
 
-    def _taken(self, label: str, take: Callable[[], Value]) -> Value:
+    def _checked(self, label: str, take: Callable[[], Value]) -> Value:
         try:
             return take()
         except self._errors as error:

@@ -13,12 +13,12 @@ _NOTE = struct.Struct("<III")
 
 
 class Note(NamedTuple):
-    """Owner (with its zeros) and type of a note, and as much of its content as is there; is that `whole`?"""
+    """Owner (with its zeros) and type of a note, and as much of its content as is there; is it `complete`?"""
 
     owner: bytes
     kind: int
     content: memoryview
-    whole: bool
+    complete: bool
 
 
 def notes(section: memoryview) -> Iterator[Note]:
@@ -28,7 +28,7 @@ def notes(section: memoryview) -> Iterator[Note]:
         name_size, size, kind = _NOTE.unpack_from(remaining)
         begin = _NOTE.size + _padded(name_size)
         owner = bytes(remaining[_NOTE.size : _NOTE.size + name_size])
-        yield Note(owner, kind, remaining[begin : begin + size], whole=begin + size <= len(remaining))
+        yield Note(owner, kind, remaining[begin : begin + size], complete=begin + size <= len(remaining))
         remaining = remaining[begin + _padded(size) :]
 
 

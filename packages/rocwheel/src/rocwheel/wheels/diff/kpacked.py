@@ -40,12 +40,12 @@ def moves(old: FileCode | None, new: FileCode | None) -> Iterator[ValueChange]:
     """That the code lies elsewhere than before, if both are there."""
     if old is None or new is None:
         return
-    old_place, new_place = _where(old), _where(new)
+    old_place, new_place = _location(old), _location(new)
     if old_place != new_place:
         yield ValueChange(what="GPU code", before=old_place, after=new_place)
 
 
-def _where(code: FileCode) -> str:
+def _location(code: FileCode) -> str:
     if code.reference is None:
         return "in the file"
     note = "" if code.archives else ", not in this wheel"

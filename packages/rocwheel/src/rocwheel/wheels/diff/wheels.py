@@ -26,7 +26,7 @@ _ELSEWHERE = {f"*{DIST_INFO}/{name}" for name in (RECORD, *SIGNATURES, *_HEADERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _TreeEntry:
     file: WheelFile
     sha256: str
     head: bytes
@@ -41,7 +41,7 @@ def diff(old: Path, new: Path) -> WheelDifference:
     if old.is_file() and new.is_file() and sha256_file(old) == sha256_file(new):
         return WheelDifference(same_bytes=True, metadata=_names(old, new))
     with opened(old) as old_files, opened(new) as new_files:
-        old_tree, new_tree = _seen(old_files), _seen(new_files)
+        old_tree, new_tree = _read_tree(old_files), _read_tree(new_files)
         only_old = {path: entry for path, entry in old_tree.items() if path not in new_tree}
         only_new = {path: entry for path, entry in new_tree.items() if path not in old_tree}
         moved = tuple(_moved(only_old, only_new))
@@ -56,7 +56,7 @@ def diff(old: Path, new: Path) -> WheelDifference:
         return replace(result, written=tuple(_written(old_files, new_files))) if result.same else result
 
 
-def _seen(files: Iterable[WheelFile]) -> dict[str, _Seen]:
+def _read_tree(files: Iterable[WheelFile]) -> dict[str, _TreeEntry]:
     """Each file with its hash; *.dist-info and *.data without name and version."""
     entries = {}
     for file in files:
@@ -66,7 +66,7 @@ def _seen(files: Iterable[WheelFile]) -> dict[str, _Seen]:
             digest.update(piece)
             if len(head) < HEAD:
                 head = (head + piece)[:HEAD]
-        entries[versionless(file.path)] = _Seen(file=file, sha256=digest.hexdigest(), head=head)
+        entries[versionless(file.path)] = _TreeEntry(file=file, sha256=digest.hexdigest(), head=head)
     return entries
 
 
@@ -79,7 +79,7 @@ def versionless(path: str) -> str:
     return path
 
 
-def _moved(old: Mapping[str, _Seen], new: Mapping[str, _Seen]) -> Iterator[ValueChange]:
+def _moved(old: Mapping[str, _TreeEntry], new: Mapping[str, _TreeEntry]) -> Iterator[ValueChange]:
     """Files that lie elsewhere with the same content, where that is no matter of chance."""
     by_digest: dict[str, list[str]] = {}
     for path, entry in new.items():
@@ -90,7 +90,7 @@ def _moved(old: Mapping[str, _Seen], new: Mapping[str, _Seen]) -> Iterator[Value
 
 
 def _compare(
-    path: str, old_tree: Mapping[str, _Seen], new_tree: Mapping[str, _Seen]
+    path: str, old_tree: Mapping[str, _TreeEntry], new_tree: Mapping[str, _TreeEntry]
 ) -> FileDifference | None:
     old, new = old_tree.get(path), new_tree.get(path)
     changed = [] if old is None or new is None else list(changes(_mode(old), _mode(new)))
@@ -123,7 +123,7 @@ def _compare(
         )
 
 
-def _archives(tree: Mapping[str, _Seen], stack: ExitStack) -> kpacked.Archives:
+def _archives(tree: Mapping[str, _TreeEntry], stack: ExitStack) -> kpacked.Archives:
     """The kpack archives of a tree by their paths, each put on disk where it is asked for."""
     return {
         path: lambda entry=entry: stack.enter_context(_on_disk(entry))  # type: ignore[misc]
@@ -154,12 +154,12 @@ def _kind(head: bytes) -> str:
     return "bundle" if may_hold_code(head) else ""
 
 
-def _mode(entry: _Seen) -> dict[str, str]:
+def _mode(entry: _TreeEntry) -> dict[str, str]:
     return {"may be run": "yes" if entry.file.mode & 0o111 else "no"}
 
 
 @contextmanager
-def _on_disk(entry: _Seen | None) -> Iterator[Path | None]:
+def _on_disk(entry: _TreeEntry | None) -> Iterator[Path | None]:
     """The file where it can be read at any place; None where it is not there, or holds nothing to see."""
     if entry is None or not _kind(entry.head):
         yield None
@@ -184,13 +184,13 @@ def _names(old: Path, new: Path) -> tuple[ValueChange, ...]:
     )
 
 
-def _metadata(old: Mapping[str, _Seen], new: Mapping[str, _Seen]) -> Iterator[ValueChange]:
+def _metadata(old: Mapping[str, _TreeEntry], new: Mapping[str, _TreeEntry]) -> Iterator[ValueChange]:
     """What METADATA and WHEEL differ in, by header."""
     for name in _HEADERS:
         yield from changes(_headers(old, name), _headers(new, name))
 
 
-def _headers(tree: Mapping[str, _Seen], name: str) -> dict[str, str]:
+def _headers(tree: Mapping[str, _TreeEntry], name: str) -> dict[str, str]:
     found_in = tree.get(f"*{DIST_INFO}/{name}")
     headers = Headers(found_in.file.read() if found_in else b"")
     fields = {f"{name}: {header}": "\n".join(headers.all(header)) for header in headers.names()}

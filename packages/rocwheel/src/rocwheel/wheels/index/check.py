@@ -19,7 +19,7 @@ from rocwheel.wheels.index.examine import wheel_name
 from rocwheel.wheels.index.model import MARKER, PAGES, Marker
 from rocwheel.wheels.index.write import HTML_NAME, JSON_NAME, METADATA, simple
 
-_HERE = "http://index/"
+_BASE_URL = "http://index/"
 _ROWS = {"data-requires-python": "requires-python", "data-yanked": "yanked"}
 
 
@@ -143,7 +143,7 @@ class _Checking:
     def _links(self, folder: str) -> list[tuple[str, dict[str, str], str]]:
         parser = _Links()
         parser.feed(self._read(folder + HTML_NAME).decode(errors="replace"))
-        return parser.found
+        return parser.links
 
 
 class _Links(HTMLParser):
@@ -151,19 +151,19 @@ class _Links(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str], str]] = []
+        self.links: list[tuple[str, dict[str, str], str]] = []
         self._inside = False
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self._inside = tag == "a"
         if self._inside:
             attributes = {name: value or "" for name, value in attrs}
-            self.found.append((attributes.pop("href", ""), attributes, ""))
+            self.links.append((attributes.pop("href", ""), attributes, ""))
 
     def handle_data(self, data: str) -> None:
         if self._inside:
-            address, attributes, text = self.found[-1]
-            self.found[-1] = (address, attributes, text + data)
+            address, attributes, text = self.links[-1]
+            self.links[-1] = (address, attributes, text + data)
 
     def handle_endtag(self, tag: str) -> None:
         self._inside = False
@@ -172,11 +172,11 @@ class _Links(HTMLParser):
 def _key(folder: str, url: str) -> str | None:
     """The file that an address on a page of `folder` leads to, None where that is none of this tree."""
     try:
-        target = urljoin(_HERE + folder, url)
+        target = urljoin(_BASE_URL + folder, url)
         path = unquote(urlsplit(target).path)
     except ValueError:
         return None
-    inside = target.startswith(_HERE) and ".." not in path.split("/") and "\0" not in path
+    inside = target.startswith(_BASE_URL) and ".." not in path.split("/") and "\0" not in path
     return path.removeprefix("/") if inside else None
 
 

@@ -27,7 +27,7 @@ from rocwheel.wheels.members import HEAD
 from rocwheel.wheels.names import read_version, read_wheel_name
 from rocwheel.wheels.source import Budget, ByteSource, MemorySource
 
-WHOLE = 4 * 1024**2
+IN_MEMORY = 4 * 1024**2
 """Wheels of at most so many bytes are read at once."""
 
 _METADATA = ".dist-info/METADATA"
@@ -65,7 +65,7 @@ def open_as_seen(folder: Path, fingerprint: FileFingerprint) -> BufferedReader:
     )
     file = os.fdopen(descriptor, "rb")
     try:
-        _same(file, fingerprint)
+        _check_unchanged(file, fingerprint)
     except BaseException:
         file.close()
         raise
@@ -118,7 +118,7 @@ def _examine(folder: Path, fingerprint: FileFingerprint, by_gpu: bool, stopped: 
         targets = _targets(archive, members) if by_gpu else None
         # last: a file that is no wheel may have any size
         digest = _sha256(archive, fingerprint, stopped)
-        _same(file, fingerprint)
+        _check_unchanged(file, fingerprint)
     fields = _fields(text)
     _agree(fields, project, version)
     return Wheel(
@@ -159,12 +159,12 @@ def _at_hand(file: BufferedReader, fingerprint: FileFingerprint) -> ByteSource:
     """The file, in memory where it is small: many short reads of the disk take longer."""
     return (
         MemorySource(file.read(fingerprint.size), subject=fingerprint.path)
-        if fingerprint.size <= WHOLE
+        if fingerprint.size <= IN_MEMORY
         else _Opened(file, fingerprint)
     )
 
 
-def _same(file: BufferedReader, fingerprint: FileFingerprint) -> None:
+def _check_unchanged(file: BufferedReader, fingerprint: FileFingerprint) -> None:
     status = os.fstat(file.fileno())
     current = (status.st_size, status.st_mtime_ns, status.st_ino)
     if not stat.S_ISREG(status.st_mode) or current != (

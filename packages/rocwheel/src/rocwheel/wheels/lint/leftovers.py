@@ -113,30 +113,30 @@ class LeftoverSearch:
     def __init__(self, path: str, rules: Rules | None = None) -> None:
         self._path = path
         self._rules = rules or the_leftovers()
-        self._held = b""
-        self._before = 0
+        self._pending = b""
+        self._start = 0
         self._count: dict[str, int] = {}
         self._shown: dict[str, dict[str, None]] = {}
 
     def feed(self, piece: bytes) -> None:
         """Search in one more piece; its last bytes wait for what follows."""
-        data = self._held + piece
-        stop = max(self._before, len(data) - LONGEST)
+        data = self._pending + piece
+        stop = max(self._start, len(data) - LONGEST)
         self._look(data, stop)
         # one byte before the next place, to see whether a thing stands alone
         begin = max(0, stop - 1)
-        self._held, self._before = data[begin:], stop - begin
+        self._pending, self._start = data[begin:], stop - begin
 
     def findings(self) -> list[LintFinding]:
         """What was found, secrets masked; the search ends with it."""
-        self._look(self._held, len(self._held))
-        self._held = b""
+        self._look(self._pending, len(self._pending))
+        self._pending = b""
         return [
             LintFinding(
                 grade=Grade.ERROR if rule.grade == "secret" else Grade.NOTE,
                 kind=rule.name,
                 path=self._path,
-                what=_told(rule, self._count[rule.name], self._shown[rule.name]),
+                what=_summary(rule, self._count[rule.name], self._shown[rule.name]),
                 next_step=rule.next,
             )
             for rule in self._rules.leftovers
@@ -144,7 +144,7 @@ class LeftoverSearch:
         ]
 
     def _look(self, data: bytes, stop: int) -> None:
-        for rule, matched in self._rules.find(data, self._before, stop):
+        for rule, matched in self._rules.find(data, self._start, stop):
             self._count[rule.name] = self._count.get(rule.name, 0) + 1
             shown = self._shown.setdefault(rule.name, {})
             if len(shown) < MOST_SHOWN:
@@ -158,7 +158,7 @@ def _shown(rule: Leftover, matched: bytes) -> str:
     return f"{text[:4]}... ({len(matched)} characters, not shown)"
 
 
-def _told(rule: Leftover, count: int, shown: Mapping[str, None]) -> str:
+def _summary(rule: Leftover, count: int, shown: Mapping[str, None]) -> str:
     times = "once" if count == 1 else f"{count:,} times"
     return f"{rule.name}, {times}: {', '.join(shown)}; {rule.why}"
 
