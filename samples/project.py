@@ -30,7 +30,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
+from rocwright.execution.options import BuildOptions
 from rocbase.errors import ExplainedError
 from rocwright.flow import build
 from samples.project import open_project
@@ -39,7 +39,7 @@ project = open_project(Path(sys.argv[1]), Path(sys.argv[2]))
 print("begun", flush=True)
 try:
     with PlainProgress() as progress:
-        built = build(project, project.locked, Options(jobs=2, engine="bubblewrap"), progress)
+        built = build(project, project.locked, BuildOptions(jobs=2, engine="bubblewrap"), progress)
 except ExplainedError as error:
     print(json.dumps({"raised": error.as_dict()}))
     sys.exit(error.failure.exit_code)

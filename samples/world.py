@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.bisection.trial import LockTrials
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.resolve.files import write_lock
 from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
@@ -98,7 +98,7 @@ class World:
     def trials(self) -> LockTrials:
         return LockTrials(
             project=self.project,
-            options=Options(jobs=2, engine=self.engine),
+            options=BuildOptions(jobs=2, engine=self.engine),
             progress=PlainProgress(),
             say=self.said.append,
             checks=False,

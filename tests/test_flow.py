@@ -20,9 +20,9 @@ from rocbase.files.atomic import sha256_file
 from rocwright.bases.roots import remove_tree
 from rocwright.cleanup.inside import what_can_go
 from rocwright.cli import cli
-from rocwright.execution.options import Built
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import Built
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.flow import build, lock_before, planned
 from rocwright.home import Home
 from rocwright.plan.decide import State
@@ -91,7 +91,7 @@ def finished(home: Home, engine: str, sources: Path, finished_home: Path) -> Tin
 
 
 def built(project: TinyProject) -> Built:
-    return build(project, project.locked, Options(jobs=2, engine="bubblewrap"), PlainProgress())
+    return build(project, project.locked, BuildOptions(jobs=2, engine="bubblewrap"), PlainProgress())
 
 
 def outcomes(done: Built) -> dict[str, str]:
@@ -123,7 +123,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.catalog.load import load_catalog
 from rocwright.flow import Project, build
@@ -139,7 +139,7 @@ project = Project(
     home=Home(home),
     catalog=load_catalog(sources / "catalog"),
 )
-assert build(project, lock, Options(engine="bubblewrap"), PlainProgress()).run.steps == ()
+assert build(project, lock, BuildOptions(engine="bubblewrap"), PlainProgress()).run.steps == ()
 print(*sys.modules, sep="\\n")
 """
 

@@ -11,6 +11,7 @@ from benchmarks.place import ENGINE, Scratch, Stack, bench_home, scratch
 from benchmarks.results import Measured
 from rocbase.units import duration
 from rocwright.execution.exec_step import execute
+from rocwright.execution.options import StepOptions
 from rocwright.execution.shards import shards_of
 from rocwright.model.steps import Step
 from rocwright.store.model import Record
@@ -73,8 +74,7 @@ def _run(place: Scratch, step: Step, shards: Sequence[str] = ()) -> Record:
             place.home,
             lambda line: print(line, file=log),
             jobs=os.cpu_count() or 1,
-            engine=ENGINE,
-            resume=False,
+            options=StepOptions(engine=ENGINE, resume=False),
             shards=shards,
         )
     print(f"    {step.name}: {duration(record.seconds)}", flush=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rocbase.errors import ConflictError, ExplainedError, InputError, OutOfDiskError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.temporary import temporary_folder
-from rocwright.execution.options import LOCAL, Built, Options, StepsOutcome
+from rocwright.execution.options import LOCAL, BuildOptions
+from rocwright.execution.outcome import Built, StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import Plan
@@ -195,7 +196,7 @@ def planned(project: Project, locked: Lock, wanted: tuple[str, ...] = ()) -> tup
 def build(
     project: Project,
     locked: Lock,
-    options: Options,
+    options: BuildOptions,
     progress: Progress,
     *,
     run_id: str = "",
@@ -266,7 +267,7 @@ def build(
 def _build(
     project: Project,
     locked: Lock,
-    options: Options,
+    options: BuildOptions,
     progress: Progress,
     under_way: UnderWay,
     outcome: StepsOutcome,

@@ -9,6 +9,7 @@ from samples.project import COMPONENTS, make_sources, open_project, put_roots
 
 from rocbase.errors import InputError
 from rocwright import api
+from rocwright.execution.options import BuildOptions
 from rocwright.home import Home
 
 
@@ -23,8 +24,7 @@ def test_a_build_is_told_before_it_begins_and_verified_afterwards(
     said: list[str] = []
     built = api.build(
         project,
-        jobs=2,
-        engine=engine,
+        options=BuildOptions(jobs=2, engine=engine),
         verify=True,
         run_id="mine",
         planned=lambda lock, plan: told.append((lock.request.stack, {one.state.value for one in plan})),

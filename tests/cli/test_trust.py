@@ -17,6 +17,7 @@ from tests.store.sharers import Machine
 from rocbase.errors import InputError
 from rocwright import api
 from rocwright.config import store_of
+from rocwright.execution.options import BuildOptions
 from rocwright.flow import current_lock
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
@@ -133,7 +134,7 @@ def test_a_push_sends_the_root_that_it_runs_on_and_none_that_it_was_built_in(
     key, locked = lab.path / "lab.key", built_there.locked
     with pytest.raises(InputError, match="nothing of tiny is built here"):
         api.push(built_there, bucket.url, locked=locked, key=key)
-    assert not api.build(built_there, jobs=2, engine=engine).failures
+    assert not api.build(built_there, options=BuildOptions(jobs=2, engine=engine)).failures
     api.push(built_there, bucket.url, locked=locked, key=key)
 
     trusted = TrustedStore(name="lab-store", url=bucket.url)
@@ -150,7 +151,7 @@ def test_an_empty_home_takes_lock_and_artifacts_from_a_trusted_store_and_runs_no
     make_sources(tmp_path)
     built_there = open_project(tmp_path, tmp_path / "lab-home")
     put_roots(built_there, tiny_root)
-    first = api.build(built_there, jobs=2, engine=engine)
+    first = api.build(built_there, options=BuildOptions(jobs=2, engine=engine))
     assert not first.failures
     pusher = Pusher(built_there.store, bucket, lab.signer)
     steps = [one.step for one in api.plan(built_there, built_there.locked)]
@@ -175,7 +176,7 @@ def test_an_empty_home_takes_lock_and_artifacts_from_a_trusted_store_and_runs_no
         told = api.plan(here, here.locked)
         assert {one.state.value for one in told} == {"in store", "not needed"}
         assert any(one.reasons and "from lab-store, built by lab" in one.reasons[0] for one in told)
-        second = api.build(here, jobs=2, engine=engine, say=said.append)
+        second = api.build(here, options=BuildOptions(jobs=2, engine=engine), say=said.append)
     assert not second.failures
     assert [one.output.sha256 for one in second.artifacts] == [one.output.sha256 for one in first.artifacts]
     assert all(one.path.exists() for one in second.artifacts)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rocwheel_samples.tables import each
 from rocwright.cycle.channels import LockEvidence, channels, earned, missing
 from rocwright.cycle.run import CycleConfig
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.project import Project
 from rocwright.records.model import ANEW, Figure, Finding, Promotion
@@ -94,7 +94,9 @@ def test_a_cycle_starts_its_steps_clean_where_a_channel_asks_that_all_was_compil
         raise AssertionError
 
     own = [Channel(name="known-good", said="built", checks=checks)]
-    config = CycleConfig(follow=follow, channels=channels(own), options=Options(), progress=PlainProgress())
+    config = CycleConfig(
+        follow=follow, channels=channels(own), options=BuildOptions(), progress=PlainProgress()
+    )
     assert config.options_of_builds.resume is resume
 
 

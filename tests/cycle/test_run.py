@@ -12,8 +12,8 @@ from rocbase.errors import InputError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle, last_cycle, look
 from rocwright.cycle.tell import tell
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.project import Project, kept_keys
@@ -46,7 +46,7 @@ def turn(world: World, *, bisect: bool = False) -> RowTold:
     def follow(project: Project, lock: Lock) -> LockCandidate:
         return candidate(world.lock({}).model_copy(update={"created": lock.created}))
 
-    options = Options(jobs=2, engine=world.engine)
+    options = BuildOptions(jobs=2, engine=world.engine)
     wheel = CycleConfig(
         follow=follow, channels=CHANNELS, options=options, progress=PlainProgress(), bisect=bisect
     )
@@ -105,7 +105,7 @@ def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
         (world.folder / "locks" / row.name).mkdir(parents=True)
         lock = world.lock({}).model_copy(update={"request": row})
         write_lock(world.folder / "locks" / row.name / "trying.lock", lock)
-    options = Options(jobs=2, engine=world.engine)
+    options = BuildOptions(jobs=2, engine=world.engine)
     like = replace(world.project, catalog=world.catalog)
     wheel = CycleConfig(
         # upstream has a newer one: what the lock asks for goes on from what the row does
@@ -152,7 +152,7 @@ def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mende
 def test_upstream_that_is_silent_is_not_unchanged_and_looking_does_nothing(world: World) -> None:
     turn(world)
     kept = world.lock({}).model_copy(update={"created": "2026-01-01T00:00:00Z"})
-    options = Options(jobs=1, engine=world.engine)
+    options = BuildOptions(jobs=1, engine=world.engine)
 
     def wheel(*silent: str) -> CycleConfig:
         return CycleConfig(
@@ -185,7 +185,7 @@ def test_two_cycles_at_once_are_refused(world: World) -> None:
         return candidate(lock)
 
     turn(world)
-    options = Options(jobs=1, engine=world.engine)
+    options = BuildOptions(jobs=1, engine=world.engine)
     wheel = CycleConfig(follow=inside, channels=CHANNELS, options=options, progress=PlainProgress())
     told = cycle(world.folder, [world.project.request], world.project, wheel)
     assert told.rows[0].state == "unchanged"

@@ -16,8 +16,8 @@ import pytest
 from rocbase.errors import OutOfDiskError
 from rocwright.cycle.model import RowTold
 from rocwright.cycle.run import CycleConfig, cycle
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.home import Home
 from rocwright.project import Project, project_of
 from rocwright.records import faults
@@ -75,7 +75,7 @@ class Field:
             home=self.home,
             catalog=catalog,
         )
-        wheel = CycleConfig(follow=follow, channels=CHANNELS, options=Options(jobs=1), progress=progress)
+        wheel = CycleConfig(follow=follow, channels=CHANNELS, options=BuildOptions(jobs=1), progress=progress)
         [row] = cycle(self.folder, [request_of()], like, wheel).rows
         return row
 

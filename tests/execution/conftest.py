@@ -12,6 +12,7 @@ from tests.making import EPOCH, put_output, record_of
 from rocwheel_samples.trees import write_tree
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.exec_step import execute
+from rocwright.execution.options import StepOptions
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction, Input, OutputSpec, Resources, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
@@ -82,9 +83,11 @@ class Workshop:
         self.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
         return step
 
-    def run(self, step: Step, **more: int | bool | None) -> Record:
+    def run(self, step: Step, *, jobs: int = 1, memory: int | None = None, **options: bool) -> Record:
         """Execute a step as `rocwright exec-step` does."""
-        return execute(step.key, self.store, self.home, self.lines.append, engine=self.engine, **more)  # type: ignore[arg-type]
+        steps = StepOptions(engine=self.engine, **options)
+        say = self.lines.append
+        return execute(step.key, self.store, self.home, say, jobs=jobs, memory=memory, options=steps)
 
     def text(self, record: Record) -> str:
         """The text of a record's one output."""

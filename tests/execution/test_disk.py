@@ -17,7 +17,8 @@ from rocbase.errors import FailureClass, OutOfDiskError
 from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
 from rocwright.execution.disk import DiskWatch, Volume, check_room, how_to_free, places, storage_of, volumes
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.workspace import Workspace
 from rocwright.farm.executors import run_steps
@@ -54,7 +55,7 @@ def build(workshop: Workshop, *steps: Step, keep: bool = False) -> StepsOutcome:
         decide(plan, workshop.store),
         workshop.store,
         workshop.home,
-        Options(jobs=2, engine=workshop.engine, keep_stopped=keep),
+        BuildOptions(jobs=2, engine=workshop.engine, keep_stopped=keep),
         workshop.home.runs / "run",
         {},
         PlainProgress(),

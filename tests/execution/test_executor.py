@@ -16,7 +16,8 @@ from rocbase.errors import FailureClass, InputError, InterruptedByUser, OutOfMem
 from rocwheel_samples.tables import each
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Ended, Event, Executor, ExecutorOffer, Lost, Sampled, Started, Task
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.model.steps import Plan, Step
@@ -39,7 +40,7 @@ def run(
         decide(plan, workshop.store),
         workshop.store,
         executor,
-        Options(jobs=jobs, engine=workshop.engine),
+        BuildOptions(jobs=jobs, engine=workshop.engine),
         workshop.home.runs / "run",
         expected or {},
         PlainProgress(),

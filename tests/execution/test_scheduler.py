@@ -19,8 +19,9 @@ from tests.making import put_output, small_plan
 from rocbase.errors import FailureClass, OutOfDiskError, from_dict
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import Expected
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Notes, Options, StepsOutcome
+from rocwright.execution.scheduler import Notes, StepsOutcome
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Resources, Step
@@ -48,7 +49,7 @@ def run(
         decide(plan, workshop.store),
         workshop.store,
         workshop.home,
-        Options(jobs=jobs, engine=workshop.engine),
+        BuildOptions(jobs=jobs, engine=workshop.engine),
         workshop.home.runs / "run",
         expected or {},
         PlainProgress(),
@@ -307,7 +308,7 @@ import json, sys
 from pathlib import Path
 from rocwright.execution.estimate import Expected
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.farm.executors import run_steps
 from rocbase.errors import InterruptedByUser
 from rocwright.home import Home
@@ -318,7 +319,7 @@ home = Home(Path(sys.argv[2]))
 store = LocalStore(home.store)
 plan = Plan.model_validate_json(Path(sys.argv[1]).read_bytes())
 try:
-    options, logs = Options(jobs=2, engine="bubblewrap"), home.runs / "run"
+    options, logs = BuildOptions(jobs=2, engine="bubblewrap"), home.runs / "run"
     told = run_steps(decide(plan, store), store, home, options, logs, {}, PlainProgress())
     print(json.dumps([one.model_dump() for one in told.steps]))
 except InterruptedByUser as stopped:

@@ -9,7 +9,8 @@ from tests.execution.conftest import Workshop
 
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import ExecutorOffer
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.shards import LEAST, shards_of, with_shards
 from rocwright.farm.executors import run_steps
@@ -33,7 +34,7 @@ def plan_of(workshop: Workshop, step: Step) -> Plan:
 
 
 def run(workshop: Workshop, step: Step, shards: int | None, *, compiler_cache: bool = True) -> StepsOutcome:
-    options = Options(jobs=2, engine=workshop.engine, shards=shards, compiler_cache=compiler_cache)
+    options = BuildOptions(jobs=2, engine=workshop.engine, shards=shards, compiler_cache=compiler_cache)
     logs = workshop.home.runs / "run"
     return run_steps(
         decide(plan_of(workshop, step), workshop.store),

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.execution.conftest import Workshop
 
 from rocbase.errors import InterruptedByUser
+from rocwright.execution.options import StepOptions
 from rocwright.execution.step_process import Asked
 
 UNUSED = ("click", "psutil", "re2", "sqlalchemy", "rocwright.catalog.model", "rocwright.catalog.issue")
@@ -34,7 +35,8 @@ def start(workshop: Workshop, asked: Asked, setup: str = "") -> subprocess.Popen
 def asked(workshop: Workshop, command: str, report: Path) -> Asked:
     step = workshop.step(command)
     workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
-    return Asked(key=step.key, store=workshop.store.url, engine="bubblewrap", report=str(report))
+    options = StepOptions(engine="bubblewrap")
+    return Asked(key=step.key, store=workshop.store.url, options=options, report=str(report))
 
 
 def test_a_step_leaves_its_record_and_loads_nothing_that_it_does_not_use(

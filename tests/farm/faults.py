@@ -374,7 +374,7 @@ KINDS = tuple(
 DRIVER = """
 import json, sys
 from pathlib import Path
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.flow import build
 from rocbase.errors import ExplainedError
@@ -384,7 +384,7 @@ project = open_project(Path(sys.argv[1]), Path(sys.argv[2]))
 executor = sys.argv[3] if len(sys.argv) > 3 else "dask"
 try:
     with PlainProgress() as progress:
-        options = Options(jobs=2, engine="bubblewrap", executor=executor)
+        options = BuildOptions(jobs=2, engine="bubblewrap", executor=executor)
         built = build(project, project.locked, options, progress)
 except ExplainedError as error:
     print("raised", error.failure, error.message, error.cause)

@@ -31,7 +31,8 @@ from rocbase.files.atomic import sha256_file
 from rocwright.cli import cli
 from rocwright.config import config_file
 from rocwright.execution.executor import Event, Task
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.dask.executor import DaskExecutor
 from rocwright.farm.executors import run_steps
@@ -63,7 +64,7 @@ class Farm:
         decisions = decide(plan, self.workshop.store)
         logs = self.workshop.folder / "logs"
         logs.mkdir(exist_ok=True)
-        options = Options(engine=self.workshop.engine, executor="dask", shards=shards)
+        options = BuildOptions(engine=self.workshop.engine, executor="dask", shards=shards)
         progress = PlainProgress()
         return run_steps(decisions, self.workshop.store, self.workshop.home, options, logs, {}, progress)
 
@@ -378,7 +379,7 @@ def test_a_project_is_built_over_the_farm_and_laid_out_here(farm: Farm, tiny_roo
     make_sources(sources)
     project = open_project(sources, home.path)
     put_roots(project, tiny_root)
-    options = Options(engine=farm.workshop.engine, executor="dask")
+    options = BuildOptions(engine=farm.workshop.engine, executor="dask")
     built = build(project, project.locked, options, PlainProgress())
     assert built.failures == ()
     assert built.artifacts

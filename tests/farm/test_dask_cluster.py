@@ -14,7 +14,8 @@ from tests.farm.cluster import Cluster, cluster
 
 from rocbase.errors import InputError
 from rocwright.config import Farm, FarmCluster, config_file
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.certificates import make_certificates
 from rocwright.farm.dask.cluster import cluster_of
@@ -53,7 +54,7 @@ def build(workshop: Workshop, *steps: Step) -> StepsOutcome:
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     logs = workshop.folder / "logs"
     logs.mkdir(exist_ok=True)
-    options = Options(engine=workshop.engine, executor="dask")
+    options = BuildOptions(engine=workshop.engine, executor="dask")
     decisions = decide(plan, workshop.store)
     return run_steps(decisions, workshop.store, workshop.home, options, logs, {}, PlainProgress())
 

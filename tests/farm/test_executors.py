@@ -9,7 +9,7 @@ from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
 from rocbase.errors import InputError
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import GROUP, find_maker, names
 from rocwright.farm.local import LocalExecutor
@@ -58,7 +58,7 @@ def test_a_build_runs_by_an_executor_that_another_package_brings(
     make_sources(tmp_path / "sources")
     project = open_project(tmp_path / "sources", home.path)
     put_roots(project, tiny_root)
-    done = build(project, project.locked, Options(engine=engine, executor="serial"), PlainProgress())
+    done = build(project, project.locked, BuildOptions(engine=engine, executor="serial"), PlainProgress())
     assert done.failures == ()
     assert len(done.artifacts) == 3
     assert "serial: begins" in capsys.readouterr().err
@@ -78,7 +78,7 @@ def test_a_name_that_nobody_knows_is_told_before_anything_runs(
     make_sources(tmp_path / "sources")
     project = open_project(tmp_path / "sources", home.path)
     with pytest.raises(InputError, match="there is no executor 'kubernetes'"):
-        build(project, project.locked, Options(executor="kubernetes"), PlainProgress())
+        build(project, project.locked, BuildOptions(executor="kubernetes"), PlainProgress())
     assert not home.runs.exists()
 
 

@@ -12,6 +12,7 @@ from tests.making import record_of
 from rocbase.errors import CompileError, ExplainedError, InputError
 from rocwheel_samples.tables import each
 from rocwright.execution.executor import Alone, Ended, Task
+from rocwright.execution.options import StepOptions
 from rocwright.farm.handed import Handed, Place, Reply
 from rocwright.farm.needs import fit_for, fits, needs_of, nobody_has, short_of
 from rocwright.model.steps import About, FetchAction, Resources, RunAction, Step
@@ -55,10 +56,11 @@ def test_what_never_began_is_turned_away() -> None:
 
 def test_a_task_is_the_same_there_with_the_jobs_of_that_machine(workshop: Workshop) -> None:
     step = workshop.step("true", "touch $OUT/result")
-    task = Task(step=step, store=workshop.store.url, jobs=16, attempt=2, priority=3, engine="podman")
+    options = StepOptions(engine="podman", resume=False)
+    task = Task(step=step, store=workshop.store.url, jobs=16, attempt=2, priority=3, options=options)
     there = Handed.model_validate_json(Handed.of(task, 0).model_dump_json()).task(4)
     assert there.step == step
-    assert (there.id, there.jobs, there.priority, there.engine) == (task.id, 4, 3, "podman")
+    assert (there.id, there.jobs, there.priority, there.options) == (task.id, 4, 3, options)
     # a second try for want of memory keeps its bound
     assert Handed.of(task, 2).task(4).jobs == 2
 

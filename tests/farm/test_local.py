@@ -14,7 +14,7 @@ from tests.execution.test_scheduler import processes
 from rocbase.errors import FailureClass
 from rocwright.execution.disk import volumes
 from rocwright.execution.executor import Ended, Event, Line, Queued, Sampled, Started, Task
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions, StepOptions
 from rocwright.farm import local
 from rocwright.farm.local import LocalExecutor
 from rocwright.model.steps import Step
@@ -23,11 +23,12 @@ pytestmark = pytest.mark.timing
 
 
 def executor(workshop: Workshop, jobs: int = 1) -> LocalExecutor:
-    return LocalExecutor(workshop.home, Options(jobs=jobs, engine=workshop.engine), lambda _: None)
+    return LocalExecutor(workshop.home, BuildOptions(jobs=jobs, engine=workshop.engine), lambda _: None)
 
 
 def task(workshop: Workshop, step: Step, priority: int = 0) -> Task:
-    return Task(step=step, store=workshop.store.url, jobs=4, priority=priority, engine=workshop.engine)
+    options = StepOptions(engine=workshop.engine)
+    return Task(step=step, store=workshop.store.url, jobs=4, priority=priority, options=options)
 
 
 def take(running: LocalExecutor, holds: Callable[[Event], bool]) -> list[Event]:

@@ -20,7 +20,8 @@ from tests.farm.machines import until
 
 from rocbase.errors import InterruptedByUser
 from rocwright.execution.executor import Task
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.farm.slurm import WAITS, SlurmExecutor, _Job, _State
@@ -44,7 +45,7 @@ def build(workshop: Workshop, *steps: Step) -> StepsOutcome:
     plan = Plan(steps=(workshop.root, *workshop.trees.values(), *steps), artifacts=(steps[-1].name,))
     logs = workshop.folder / "logs"
     logs.mkdir(exist_ok=True)
-    options = Options(engine=workshop.engine, executor="slurm")
+    options = BuildOptions(engine=workshop.engine, executor="slurm")
     decisions = decide(plan, workshop.store)
     return run_steps(decisions, workshop.store, workshop.home, options, logs, {}, PlainProgress())
 
@@ -101,7 +102,7 @@ def test_a_step_that_has_no_machine_yet_is_told_with_the_reason_of_the_cluster(
 
 def test_of_many_that_wait_some_are_named_and_the_others_are_counted(workshop: Workshop) -> None:
     said: list[str] = []
-    executor = SlurmExecutor(workshop.home, Options(), said.append)
+    executor = SlurmExecutor(workshop.home, BuildOptions(), said.append)
     for number in range(5):
         step = workshop.step("true", name=f"part-{number}")
         task = Task(step=step, store=workshop.store.url, jobs=1)

@@ -10,7 +10,7 @@ from samples.world import World
 
 from rocwright.config import config
 from rocwright.cycle.run import CycleConfig, cycle, last_cycles
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.notify.look import LookOrder, look
@@ -43,7 +43,7 @@ def night(world: World) -> None:
     wheel = CycleConfig(
         follow=follow,
         channels=(Channel(name="nightly", said="built"),),
-        options=Options(jobs=2, engine=world.engine),
+        options=BuildOptions(jobs=2, engine=world.engine),
         progress=PlainProgress(),
         row_ended=lambda: look(home, config(), LookOrder()),
     )

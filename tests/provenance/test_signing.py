@@ -17,8 +17,8 @@ from rocwheel_samples.wheel_making import zip_of
 from rocwright.catalog.model import Check
 from rocwright.checks.passed import Passed
 from rocwright.checks.static import CheckNote
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.flow import build
 from rocwright.home import Home
 from rocwright.provenance.check import statements_of, verify
@@ -201,10 +201,10 @@ def built(home: Home, engine: str, python_root: Path, tmp_path: Path, key: NewKe
         write_tree(tmp_path / "sources/catalog", {"checks/a/runs.py": SCRIPT.format(wrong=wrong)})
         project = open_project(tmp_path / "sources", home.path)
         put_roots(project, python_root)
-        first = build(project, project.locked, Options(engine=engine), PlainProgress())
+        first = build(project, project.locked, BuildOptions(engine=engine), PlainProgress())
         assert first.failures == ()
         run.verify(project, project.locked, engine, print)
-        again = build(project, project.locked, Options(engine=engine), PlainProgress())
+        again = build(project, project.locked, BuildOptions(engine=engine), PlainProgress())
         return first.artifacts[0].keyid, again.artifacts[0].keyid
 
     return make

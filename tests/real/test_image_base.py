@@ -26,8 +26,8 @@ from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
+from rocwright.execution.options import BuildOptions, StepOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.scheduler import Options
 from rocwright.export.write import carried_sources, export
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
@@ -255,7 +255,7 @@ def says_hello(
         inputs=(Input(name="root", key=root.key, output="root"),),
     )
     store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
-    [said] = execute(step.key, store, home, lines.append, engine=engine).outputs
+    [said] = execute(step.key, store, home, lines.append, options=StepOptions(engine=engine)).outputs
     return store.verified(said.sha256).read_text()
 
 
@@ -303,7 +303,7 @@ def test_an_exported_containerfile_of_an_image_base_gives_the_same_artifact_by_p
     locked = flow.lock(project, print)
     assert locked.pending == ()
     with PlainProgress() as progress:
-        built = flow.build(project, locked, Options(jobs=1, engine=engine), progress)
+        built = flow.build(project, locked, BuildOptions(jobs=1, engine=engine), progress)
     assert not built.failures
     [artifact] = built.artifacts
     context = tmp_path / "context"

@@ -12,7 +12,8 @@ from tests.execution.conftest import DOMAIN, Workshop, put_root
 from tests.making import EPOCH, make_tiny_root
 
 from rocwright.execution.estimate import Expected
-from rocwright.execution.options import Options, StepsOutcome
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
 from rocwright.farm.executors import run_steps
 from rocwright.home import Home
@@ -61,7 +62,7 @@ def builds(shop: Workshop, name: str, *commands: str) -> Step:
 
 def run(shop: Workshop, *steps: Step, jobs: int = 4, sharing: bool = True) -> StepsOutcome:
     plan = Plan(steps=(shop.root, *shop.trees.values(), *steps), artifacts=tuple(one.name for one in steps))
-    options = Options(jobs=jobs, engine=shop.engine, sharing=sharing)
+    options = BuildOptions(jobs=jobs, engine=shop.engine, sharing=sharing)
     expected: Mapping[str, Expected] = {}
     logs = shop.home.runs / "run"
     decisions = decide(plan, shop.store)

@@ -19,7 +19,7 @@ from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.execution.fetch import fetch
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import choose_progress
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
@@ -81,7 +81,7 @@ def rehearsed(
     catalog = catalog or builtin_catalog()
     [request] = asked_rows(catalog, [name])
     with choose_progress() as progress:
-        rehearser = Rehearser(catalog, home, Options(engine="bubblewrap"), How(), progress)
+        rehearser = Rehearser(catalog, home, BuildOptions(engine="bubblewrap"), How(), progress)
         rehearser.book = change(rehearser.book)
         return rehearser.row(request)
 

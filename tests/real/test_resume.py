@@ -23,6 +23,7 @@ from tests.real.standins import CMAKE, STANDINS, StandIn, nightly_but, step_of
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.execution.exec_step import execute
+from rocwright.execution.options import StepOptions
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.store.local import LocalStore
@@ -72,7 +73,8 @@ def built_again(shop: Workshop, record: Record) -> Record:
     """The step built from nothing."""
     for key in {record.key, record.content_key}:
         shop.store.forget(key)
-    return execute(record.key, shop.store, shop.home, shop.lines.append, engine=shop.engine, resume=False)
+    options = StepOptions(engine=shop.engine, resume=False)
+    return execute(record.key, shop.store, shop.home, shop.lines.append, options=options)
 
 
 @pytest.mark.parametrize("recipe", nightly_but("llama.cpp", RECIPES))

@@ -14,6 +14,7 @@ from tests.real.standins import CMAKE, LLAMA, STANDINS, UNITS, StandIn, nightly_
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component
 from rocwright.execution.exec_step import execute
+from rocwright.execution.options import StepOptions
 from rocwright.execution.shards import shards_of
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -60,9 +61,8 @@ def run(shop: Workshop, step: Step, shards: tuple[str, ...] = ()) -> Record:
     """On a machine that has compiled nothing yet."""
     shutil.rmtree(shop.home.compiler_caches, ignore_errors=True)
     shop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
-    return execute(
-        step.key, shop.store, shop.home, shop.lines.append, engine=shop.engine, jobs=2, shards=shards
-    )
+    options, say = StepOptions(engine=shop.engine), shop.lines.append
+    return execute(step.key, shop.store, shop.home, say, options=options, jobs=2, shards=shards)
 
 
 @pytest.mark.parametrize("recipe", nightly_but("llama.cpp", RECIPES))

@@ -17,7 +17,7 @@ from tests.real.test_shards import run, split_step
 from tests.store.servers import reach, s3
 
 from rocwright.catalog.load import builtin_catalog
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.execution.shards import shards_of
 from rocwright.farm.executors import run_steps
@@ -67,7 +67,7 @@ def test_what_two_machines_compiled_apart_gives_the_bytes_of_one(
     plan = Plan(steps=(shop.root, *shop.trees.values(), step), artifacts=(step.name,))
     logs = tmp_path / "logs"
     logs.mkdir()
-    options = Options(engine=engine, executor="dask", shards=2)
+    options = BuildOptions(engine=engine, executor="dask", shards=2)
     outcome = run_steps(decide(plan, shop.store), shop.store, shop.home, options, logs, {}, PlainProgress())
     assert outcome.failures == []
     assert [one.outcome for one in outcome.steps] == ["built"] * 3

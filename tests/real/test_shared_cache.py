@@ -13,6 +13,7 @@ from rocbase.files.atomic import sha256_file
 from rocwright.catalog.load import builtin_catalog
 from rocwright.execution.compiler_cache import SIGNER
 from rocwright.execution.exec_step import execute
+from rocwright.execution.options import StepOptions
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.store.local import LocalStore
@@ -80,8 +81,8 @@ class Lab:
         step = self.step(home, local)
         local.put_step(step.key, step.model_dump_json(by_alias=True).encode())
         self.lines.clear()
-        say, cached = self.lines.append, compiler_cache
-        return execute(step.key, local, home, say, engine=self.engine, jobs=2, compiler_cache=cached)
+        options = StepOptions(engine=self.engine, compiler_cache=compiler_cache)
+        return execute(step.key, local, home, self.lines.append, options=options, jobs=2)
 
 
 @pytest.fixture

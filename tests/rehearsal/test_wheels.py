@@ -10,7 +10,7 @@ from rocbase.files.atomic import sha256_file
 from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.catalog.load import builtin_catalog
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
@@ -55,7 +55,7 @@ def of_row(home: Home, gpu: str, monkeypatch: pytest.MonkeyPatch, **told: object
         return lock.model_copy(update={"components": components, "request": asked})
 
     monkeypatch.setattr(run, "shipped_lock", shipped)
-    return Rehearser(catalog, home, Options(), How(), PlainProgress()).row(asked)
+    return Rehearser(catalog, home, BuildOptions(), How(), PlainProgress()).row(asked)
 
 
 def parts_of(told: RowRehearsed) -> list[TrialTally]:

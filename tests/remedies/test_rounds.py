@@ -12,7 +12,7 @@ from rocbase.errors import CompileError, ConflictError, ExplainedError, InputErr
 from rocwright.catalog import issue as issues
 from rocwright.catalog.issue import ErrorLines, Issue
 from rocwright.catalog.load import builtin_catalog
-from rocwright.execution.options import Built
+from rocwright.execution.outcome import Built
 from rocwright.plan.make import make_plan
 from rocwright.records.model import Run, StepRun
 from rocwright.remedies.aside import LockSnapshots, Unshared

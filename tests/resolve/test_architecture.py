@@ -8,7 +8,7 @@ import pytest
 
 from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.flow import build
 from rocwright.home import Home
@@ -222,7 +222,7 @@ def test_what_is_for_another_machine_is_not_built_here(
     here(monkeypatch, "x86_64")
     project = project_of(LLAMA_ARM, tmp_path, home)
     with pytest.raises(InputError, match=r"this machine cannot build for aarch64 \(it is x86_64\)") as caught:
-        build(project, lock(LLAMA_ARM), Options(jobs=1), PlainProgress())
+        build(project, lock(LLAMA_ARM), BuildOptions(jobs=1), PlainProgress())
     assert "x86_64" in caught.value.cause
     assert caught.value.next_step.endswith("--arch x86_64")
 

@@ -39,8 +39,10 @@ from rocwright.api.serving import (
 )
 from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
 from rocwright.api.wheels import audit_override, inspect, reproduce_wheel, runs_on, slim, wheel_sbom
+from rocwright.execution.options import BuildOptions
 
 __all__ = [
+    "BuildOptions",
     "apply_remedies",
     "ask_server",
     "attend_server",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 from rocwright.api.gpus import chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
-    from rocwright.execution.options import Built
+    from rocwright.execution.options import BuildOptions
+    from rocwright.execution.outcome import Built
     from rocwright.execution.progress import Progress
     from rocwright.plan.decide import Decision
     from rocwright.project import Project
@@ -155,16 +155,7 @@ def build(
     project: Project,
     locked: Lock | None = None,
     *,
-    jobs: int | None = None,
-    memory: int | None = None,
-    engine: str | None = None,
-    executor: str = "local",
-    shards: int | None = None,
-    sharing: bool = True,
-    compiler_cache: bool = True,
-    resume: bool = True,
-    discard: bool = False,
-    keep_stopped: bool = False,
+    options: BuildOptions | None = None,
     heal: bool = False,
     verify: bool = False,
     run_id: str = "",
@@ -175,12 +166,7 @@ def build(
 ) -> Built:
     """Run what is not in the store yet, and lay the artifacts out in the project's output folder.
 
-    `jobs` is the most processes at once (all cores), `memory` the most bytes that the whole may take (what
-    the machine has), `engine` a sandbox engine by name (the first that works here), `executor` what runs the
-    steps, `shards` into how many parts it splits large ones (as many as it has machines; on this one alone,
-    none). Without `sharing` each step has a fixed number of jobs, without `compiler_cache` all is compiled
-    anew, without `resume` a step that was cut short begins anew. `discard` gives up changes in trees that
-    were opened, `keep_stopped` keeps the folder of a step that a full disk stopped. With `heal` known
+    `options` says with how many jobs, in how much memory, by which executor, and so on. With `heal` known
     failures are mended on the way, and what helped is written into the lock; with `verify` what is built is
     checked, as by `verify`. `run_id` and `origin` are the id under which the run goes on record, and who
     asked for it.
@@ -193,25 +179,14 @@ def build(
     something open, SandboxError where no engine works, OutOfDiskError before anything starts.
     """
     from rocwright import flow
-    from rocwright.execution.options import Options
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import PlainProgress
     from rocwright.resolve.validate import check_runs_here
 
     check_runs_here(project.request)
     told = progress or PlainProgress()
     say = say or told.say
-    options = Options(
-        jobs=jobs or os.cpu_count() or 1,
-        memory=memory,
-        sharing=sharing,
-        compiler_cache=compiler_cache,
-        resume=resume,
-        engine=engine,
-        discard=discard,
-        keep_stopped=keep_stopped,
-        executor=executor,
-        shards=shards,
-    )
+    options = options or BuildOptions()
     locked = locked or lock(project, shipped=False, say=say)
     if planned is not None:
         planned(locked, plan(project, locked))
@@ -227,7 +202,7 @@ def build(
 
         add_offers(project, built.lock, built)
     elif verify:
-        return _verified(project, built, engine, say)
+        return _verified(project, built, options.engine, say)
     return built
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import Progress
     from rocwright.rehearsal.result import RowRehearsed
 
@@ -15,8 +15,7 @@ def rehearse(
     every: bool = False,
     seed: str = "1",
     anew: bool = False,
-    jobs: int | None = None,
-    engine: str | None = None,
+    options: BuildOptions | None = None,
     progress: Progress | None = None,
 ) -> list[RowRehearsed]:
     """Try rows, by name or by stack, on bases that can be had; all rows where none is named.
@@ -25,7 +24,7 @@ def rehearse(
     is told in the result, and not an error. Raises InputError for a row that is not there.
     """
     from rocwright.catalog.load import the_catalog
-    from rocwright.execution.options import Options
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import PlainProgress
     from rocwright.home import Home
     from rocwright.rehearsal.rows import asked_rows
@@ -33,8 +32,7 @@ def rehearse(
 
     catalog = the_catalog()
     wanted = asked_rows(catalog, rows)
-    options = Options(jobs=jobs or os.cpu_count() or 1, engine=engine)
     how = How(every=every, seed=seed, anew=anew)
     with progress or PlainProgress() as shown:
-        rehearser = Rehearser(catalog, Home.default(), options, how, shown)
+        rehearser = Rehearser(catalog, Home.default(), options or BuildOptions(), how, shown)
         return [rehearser.row(one) for one in wanted]

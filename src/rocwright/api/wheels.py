@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import SlimReport
-    from rocwright.execution.options import Options
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import Progress
     from rocwright.model.steps import Step
     from rocwright.reproduce.from_lock import FromLock
@@ -91,7 +91,11 @@ def wheel_sbom(path: str | Path) -> bytes:
 
 
 def reproduce_wheel(
-    path: str | Path, lock: str | Path, *, options: Options | None = None, progress: Progress | None = None
+    path: str | Path,
+    lock: str | Path,
+    *,
+    options: BuildOptions | None = None,
+    progress: Progress | None = None,
 ) -> FromLock:
     """A wheel that somebody else built against what its lock gives here: its component is built, unless it is
     in the store, and nothing of the wheel is run.
@@ -100,7 +104,7 @@ def reproduce_wheel(
     lock has no such component, or another version of it, CheckError where the wheel is damaged, and what
     building raises.
     """
-    from rocwright.execution.options import Options
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import PlainProgress
     from rocwright.flow import build
     from rocwright.project import project_of
@@ -111,7 +115,7 @@ def reproduce_wheel(
     project = project_of(locked.request, Path.cwd())
 
     def made(step: Step) -> bool:
-        built = build(project, locked, options or Options(), shown, lay=False, wanted=(step.name,))
+        built = build(project, locked, options or BuildOptions(), shown, lay=False, wanted=(step.name,))
         if built.failures:
             raise built.failures[0][1]
         return any(one.name == step.name for one in built.run.steps)

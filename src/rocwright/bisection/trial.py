@@ -11,7 +11,7 @@ from rocwright.bisection.model import MACHINE, Failure, Try
 from rocwright.bisection.search import TrialAnswer
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
@@ -41,7 +41,7 @@ class LockTrials:
     """
 
     project: Project
-    options: Options
+    options: BuildOptions
     progress: Progress
     say: Callable[[str], None]
     checks: bool = True

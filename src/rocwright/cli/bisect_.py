@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, engine_option, jobs_option, project_options, the_project
+from rocwright.cli.common import Asked, build_options, project_options, the_project
 from rocwright.cli.place import say
+from rocwright.execution.options import BuildOptions
 
 _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -25,8 +25,7 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--no-checks", is_flag=True, help="Only build; do not run checks.")
 @click.option("--report", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write a page for "
               "an upstream bug, and the locks to repeat it, into this folder.")  # fmt: skip
-@jobs_option
-@engine_option
+@build_options("jobs", "engine")
 @json_option
 def command(
     asked: Asked,
@@ -35,8 +34,7 @@ def command(
     no_commits: bool,
     no_checks: bool,
     folder: Path | None,
-    jobs: int | None,
-    engine: str | None,
+    options: BuildOptions,
     as_json: bool,
 ) -> None:
     """Find the upstream change that broke a build, between a lock that builds and one that fails.
@@ -50,7 +48,6 @@ def command(
     from rocwright.bisection.run import bisect
     from rocwright.bisection.trial import LockTrials
     from rocwright.cycle.row import FollowedRow
-    from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
     from rocwright.resolve.files import read_lock
     from rocwright.watch.projects import candidate_path
@@ -62,7 +59,7 @@ def command(
     with choose_progress() as progress:
         trials = LockTrials(
             project=project,
-            options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
+            options=options,
             progress=progress,
             say=progress.say,
             checks=not no_checks,

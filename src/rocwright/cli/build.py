@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import (
-    Asked,
-    complete_executor,
-    engine_option,
-    jobs_option,
-    memory_option,
-    no_compiler_cache_option,
-    no_resume_option,
-    project_options,
-    tells_changes,
-    the_project,
-)
+from rocwright.cli.common import Asked, build_options, project_options, tells_changes, the_project
 from rocwright.cli.place import say
+from rocwright.execution.options import BuildOptions
 
 if TYPE_CHECKING:
     from rocwright.plan.decide import Decision
@@ -29,45 +19,8 @@ if TYPE_CHECKING:
 
 @click.command("build")
 @project_options
-@jobs_option
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=memory_option,
-    help="Memory limit of the whole build, such as 12GiB. [default: what the machine has]",
-)
-@click.option(
-    "--no-job-server",
-    "sharing",
-    flag_value=False,
-    default=True,
-    help="Give each step a fixed number of jobs, and never pause a process.",
-)
-@no_compiler_cache_option
-@no_resume_option
-@engine_option
-@click.option(
-    "--executor",
-    metavar="NAME",
-    default="local",
-    shell_complete=complete_executor,
-    help="What runs the steps: local, dask or slurm (see rocwright farm), or one of another package.",
-)
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1),
-    help="Compile large steps in so many parts, each a step of its own; 1 for none.  [default: as many as "
-    "dask or slurm has machines]",
-)
+@build_options()
 @click.option("--verify", "verify_too", is_flag=True, help="Run the checks and smoke tests afterwards.")
-@click.option(
-    "--keep-stopped",
-    is_flag=True,
-    help="Keep the build folder of a step that was stopped because the disk was full.",
-)
-@click.option(
-    "--discard", is_flag=True, help="Discard unsaved changes in trees that were opened with rocwright shell."
-)
 @click.option(
     "--heal",
     is_flag=True,
@@ -79,17 +32,8 @@ if TYPE_CHECKING:
 @tells_changes
 def command(
     asked: Asked,
-    jobs: int | None,
-    memory: int | None,
-    sharing: bool,
-    compiler_cache: bool,
-    resume: bool,
-    engine: str | None,
-    executor: str,
-    shards: int | None,
+    options: BuildOptions,
     verify_too: bool,
-    discard: bool,
-    keep_stopped: bool,
     heal: bool,
     run_id: str,
     origin: str,
@@ -110,20 +54,11 @@ def command(
 
     def show(locked: Lock, decisions: list[Decision]) -> None:
         show_plan_line(locked, decisions)
-        show_needs(project, decisions, jobs, memory)
+        show_needs(project, decisions, options.jobs, options.memory)
 
     built = api.build(
         project,
-        jobs=jobs,
-        memory=memory,
-        engine=engine,
-        executor=executor,
-        shards=shards,
-        sharing=sharing,
-        compiler_cache=compiler_cache,
-        resume=resume,
-        discard=discard,
-        keep_stopped=keep_stopped,
+        options=options,
         heal=heal,
         verify=verify_too,
         run_id=run_id,

@@ -1,11 +1,11 @@
-"""Options that several verbs share, and the project that they stand for."""
+"""BuildOptions that several verbs share, and the project that they stand for."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -15,6 +15,7 @@ import click
 from rocwheel.cli.common import completions
 from rocwright.cli import place
 from rocwright.cli.place import say
+from rocwright.execution.options import CLICK, BuildOptions, StepOptions
 from rocwright.model.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -239,45 +240,44 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     return memory
 
 
-def jobs_option(function: F) -> F:
-    """--jobs on every verb that builds with all cores unless told otherwise."""
-    return click.option(
-        "--jobs",
-        "-j",
-        type=click.IntRange(min=1),
-        help="Maximum number of parallel processes. [default: all cores]",
-    )(function)
+_COMPLETIONS = {"engine": complete_engine, "executor": complete_executor}
 
 
-def no_compiler_cache_option(function: F) -> F:
-    """--no-compiler-cache on every verb that compiles."""
-    return click.option(
-        "--no-compiler-cache",
-        "compiler_cache",
-        flag_value=False,
-        default=True,
-        help="Compile everything again, without the compiler caches of earlier builds.",
-    )(function)
+def _option_of(option: Field[Any]) -> Callable[[F], F]:
+    """Return the decorator of click for an option of the table."""
+    settings: dict[str, Any] = dict(option.metadata[CLICK])
+    words = settings.pop("words")
+    if "least" in settings:
+        settings["type"] = click.IntRange(min=settings.pop("least"))
+    if option.name == "memory":
+        settings["callback"] = memory_option
+    return click.option(*words, option.name, shell_complete=_COMPLETIONS.get(option.name), **settings)
 
 
-def no_resume_option(function: F) -> F:
-    """--no-resume on every verb that runs steps."""
-    return click.option(
-        "--no-resume",
-        "resume",
-        flag_value=False,
-        default=True,
-        help="Start steps clean that were cut short, instead of going on where they were.",
-    )(function)
+def build_options(*names: str, table: type[StepOptions] = BuildOptions) -> Callable[[F], F]:
+    """Return a decorator that adds the options of those names, else all, and passes them as `options`."""
+    steps = {option.name for option in fields(StepOptions)}
+    own = sorted(fields(table), key=lambda option: option.name in steps)
+    chosen = [option for option in own if not names or option.name in names]
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def with_options(**values: Any) -> Any:
+            given = {option.name: values.pop(option.name) for option in chosen}
+            return function(options=table.given(given), **values)
+
+        # the last decorator is the first option that --help shows
+        for option in reversed(chosen):
+            _option_of(option)(with_options)
+        return cast("F", with_options)
+
+    return decorate
 
 
 def engine_option(function: F) -> F:
     """--engine on every verb that runs sandboxes."""
-    return click.option(
-        "--engine",
-        shell_complete=complete_engine,
-        help="The sandbox engine. [default: the first that works here]",
-    )(function)
+    [engine] = (option for option in fields(BuildOptions) if option.name == "engine")
+    return _option_of(engine)(function)
 
 
 def here(*, quiet: bool = False) -> Path:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import engine_option, here, jobs_option, tells_changes
+from rocwright.cli.common import build_options, here, tells_changes
 from rocwright.cli.watch import settings_options
+from rocwright.execution.options import BuildOptions
 
 if TYPE_CHECKING:
     from rocwright.project import Project
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run", is_flag=True, help="Only show what would be tried and why; build and promote nothing."
 )
-@jobs_option
-@engine_option
+@build_options("jobs", "engine")
 @json_option
 @tells_changes
 def command(
@@ -33,8 +32,7 @@ def command(
     seconds: float | None,
     bisect: bool,
     dry_run: bool,
-    jobs: int | None,
-    engine: str | None,
+    options: BuildOptions,
     as_json: bool,
 ) -> None:
     """Follow upstream once: for every row of [[matrix]] a candidate, its build, its checks, its channels.
@@ -46,7 +44,6 @@ def command(
     from rocwright.cycle.channels import channels
     from rocwright.cycle.run import CycleConfig, cycle, look
     from rocwright.cycle.tell import tell
-    from rocwright.execution.options import Options
     from rocwright.execution.progress import choose_progress
     from rocwright.notify.tell import tell_now
     from rocwright.project import project_in
@@ -70,7 +67,7 @@ def command(
         wheel = CycleConfig(
             follow=follow,
             channels=channels(asked.channel),
-            options=Options(jobs=jobs or os.cpu_count() or 1, engine=engine),
+            options=options,
             progress=progress,
             bisect=bisect,
             row_ended=lambda: tell_now(like.home, progress.say),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import engine_option, no_compiler_cache_option, no_resume_option
+from rocwright.cli.common import build_options
+from rocwright.execution.options import StepOptions
 
 
 @click.command("exec-step")
@@ -14,15 +15,13 @@ from rocwright.cli.common import engine_option, no_compiler_cache_option, no_res
 @click.option("--store", "url", required=True, help="The store's URL: file:///...")
 @click.option("--jobs", default=1, type=click.IntRange(min=1), help="Processes at once.")
 @click.option("--memory", type=click.IntRange(min=1), help="Most memory in bytes.")
-@engine_option
+@build_options(table=StepOptions)
 @click.option(
     "--job-server",
     "server",
     type=click.Path(path_type=Path),
     help="The folder of a build's job server, which limits the number of processes.",
 )
-@no_compiler_cache_option
-@no_resume_option
 @click.option(
     "--shard", "shards", multiple=True, help="The key of a shard of it; one that is missing is done without."
 )
@@ -34,10 +33,8 @@ def command(
     url: str,
     jobs: int,
     memory: int | None,
-    engine: str | None,
+    options: StepOptions,
     server: Path | None,
-    compiler_cache: bool,
-    resume: bool,
     shards: tuple[str, ...],
     report: Path | None,
 ) -> None:
@@ -49,10 +46,8 @@ def command(
         store=url,
         jobs=jobs,
         memory=memory,
-        engine=engine,
+        options=options,
         server=str(server) if server else None,
-        compiler_cache=compiler_cache,
-        resume=resume,
         shards=shards,
         report=str(report) if report else None,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import engine_option, jobs_option
+from rocwright.cli.common import build_options
+from rocwright.execution.options import BuildOptions
 
 
 def _rows(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -20,16 +21,14 @@ def _rows(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option("--all", "every", is_flag=True, help="Try every file, instead of a sample.")
 @click.option("--seed", default="1", show_default=True, help="Of the samples: the same seed, the same files.")
 @click.option("--anew", is_flag=True, help="Ask archives and indexes again for stand-ins and sources.")
-@jobs_option
-@engine_option
+@build_options("jobs", "engine")
 @json_option
 def command(
     row: tuple[str, ...],
     every: bool,
     seed: str,
     anew: bool,
-    jobs: int | None,
-    engine: str | None,
+    options: BuildOptions,
     as_json: bool,
 ) -> None:
     """Try ROWs on bases that can be had here: edits, configuring, compilers, imports. Without ROW: all rows.
@@ -44,9 +43,7 @@ def command(
     from rocwright.execution.progress import choose_progress
     from rocwright.rehearsal.text import lines
 
-    told = api.rehearse(
-        *row, every=every, seed=seed, anew=anew, jobs=jobs, engine=engine, progress=choose_progress()
-    )
+    told = api.rehearse(*row, every=every, seed=seed, anew=anew, options=options, progress=choose_progress())
     if as_json:
         print_json(
             [

@@ -15,7 +15,7 @@ from rocwright.cli.tell import tell
 from rocwright.diagnosis.explain import for_step
 from rocwright.diagnosis.novel import Novelty
 from rocwright.execution.estimate import expected
-from rocwright.execution.options import Built
+from rocwright.execution.outcome import Built
 from rocwright.plan.decide import Decision, State
 from rocwright.project import Project
 from rocwright.records.model import Finding

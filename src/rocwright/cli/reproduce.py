@@ -85,7 +85,7 @@ def _wheel_of_another(
     from rocbase.cli.tell import print_json
     from rocbase.errors import InputError
     from rocwright import api
-    from rocwright.execution.options import Options
+    from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import choose_progress
     from rocwright.reproduce.text import wheel_lines
 
@@ -97,7 +97,7 @@ def _wheel_of_another(
             next_step=f"rocwright reproduce FILE.whl --lock {lock_file}",
         )
     _alone(asked, path)
-    options = Options(engine=engine) if jobs is None else Options(jobs=jobs, engine=engine)
+    options = BuildOptions.given({"jobs": jobs, "engine": engine})
     found = api.reproduce_wheel(path, lock_file, options=options, progress=choose_progress())
     if as_json:
         print_json(found.model_dump(mode="json") | {"same": found.same})

@@ -21,7 +21,7 @@ from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import FollowedRow
 from rocwright.cycle.shown import failed_here, held, shown
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.flow import build, known_lock, planned
 from rocwright.home import Home
@@ -54,14 +54,14 @@ class CycleConfig:
 
     follow: Follow
     channels: Sequence[Channel]
-    options: Options
+    options: BuildOptions
     progress: Progress
     bisect: bool = False
     only_look: bool = False
     row_ended: Callable[[], None] = lambda: None
 
     @property
-    def options_of_builds(self) -> Options:
+    def options_of_builds(self) -> BuildOptions:
         """Those of its builds: clean and without shards where a channel wants all compiled anew."""
         clean = any(ANEW in one.checks for one in self.channels)
         return replace(self.options, resume=False, shards=1) if clean else self.options

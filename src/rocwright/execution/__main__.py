@@ -6,7 +6,6 @@ part of a small step.
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 
@@ -24,7 +23,7 @@ def main(words: list[str]) -> int:
         from rocwright.execution.step_process import Asked, run
 
         _, key, options = words
-        return run(Asked(key=key, **json.loads(options)))
+        return run(Asked.read(key, options))
     except KeyboardInterrupt:
         return 130
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,12 +18,16 @@ class Asked:
     store: str
     jobs: int = 1
     memory: int | None = None
-    engine: str | None = None
     server: str | None = None
-    compiler_cache: bool = True
-    resume: bool = True
+    options: StepOptions = STEP_DEFAULTS
     shards: tuple[str, ...] = ()
     report: str | None = None
+
+    @classmethod
+    def read(cls, key: str, text: str) -> Self:
+        """Return the step of that key, with what `words` wrote of it."""
+        given: dict[str, Any] = json.loads(text)
+        return cls(key=key, **given | {"options": StepOptions(**given["options"])})
 
     def words(self) -> list[str]:
         """For `python -m rocwright.execution`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.execution.kept_tree import TreeNote
+from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
@@ -15,7 +16,7 @@ from rocwright.store.model import CacheUse, Output, Record, Shard, Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """`inputs` maps each input's name to the outputs behind it; `engine` is asked for by name or chosen;
+    """`inputs` maps each input's name to the outputs behind it; `options` are those of every step;
     `parent` is the git commit that the tree of this step stands on, "" for none; `step` is the one
     that runs; `server` is the folder of the job server that the step shares with others, None for
     none; `compiler_cache` says whether it may have one; `kept` is what is noted of the tree that it goes on
@@ -30,11 +31,10 @@ class Context:
     jobs: int = 1
     memory: int | None = None
     limit: float | None = None
-    engine: str | None = None
+    options: StepOptions = STEP_DEFAULTS
     parent: str = ""
     step: Step | None = None
     server: Path | None = None
-    compiler_cache: bool = True
     kept: TreeNote | None = None
     content_key: str = ""
     shards: Sequence[Record] = ()

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rocbase.errors import ExplainedError, InputError, InternalError
 from rocwright.execution import kept_tree
 from rocwright.execution.context import ActionResult, Context
+from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.model.architecture import cannot_build
@@ -27,17 +28,15 @@ def execute(
     *,
     jobs: int = 1,
     memory: int | None = None,
-    engine: str | None = None,
+    options: StepOptions = STEP_DEFAULTS,
     server: Path | None = None,
-    compiler_cache: bool = True,
-    resume: bool = True,
     shards: Sequence[str] = (),
 ) -> Record:
     """Make sure that the store has what `key` stands for, and give its record.
 
     Two processes that want the same key wait for each other; the second finds the first one's outputs. With
-    `resume`, a step that was cut short goes on in its kept tree, where its recipe says that it can. `shards`
-    are the keys of its shards; those that are not in the store are done without.
+    `options.resume`, a step that was cut short goes on in its kept tree, where its recipe says that it can.
+    `shards` are the keys of its shards; those that are not in the store are done without.
     Raises whatever the step's action raises; InputError where the store has not what the step needs.
     """
     step = load_step(store, key)
@@ -66,10 +65,8 @@ def execute(
             on_line,
             jobs,
             memory,
-            engine,
+            options,
             server,
-            compiler_cache,
-            resume,
             shards,
         )
 
@@ -144,17 +141,15 @@ def _make(
     on_line: Callable[[str], None],
     jobs: int,
     memory: int | None,
-    engine: str | None,
+    options: StepOptions,
     server: Path | None,
-    compiler_cache: bool,
-    resume: bool,
     shards: Sequence[str],
 ) -> Record:
     spare_the_users_work([step], home)
     workspace = Workspace.of(home, key)
     tree = None
-    if resume and isinstance(step.action, RunAction):
-        tree = kept_tree.find(step, content_key, workspace, on_line, compiler_cache=compiler_cache)
+    if options.resume and isinstance(step.action, RunAction):
+        tree = kept_tree.find(step, content_key, workspace, on_line, compiler_cache=options.compiler_cache)
     if tree is None:
         workspace.create()
     else:
@@ -168,11 +163,10 @@ def _make(
         jobs=jobs,
         memory=memory,
         limit=step.resources.limit,
-        engine=engine,
+        options=options,
         parent=_parent(step, store),
         step=step,
         server=server,
-        compiler_cache=compiler_cache,
         kept=tree,
         content_key=content_key,
         shards=[found for one in shards if (found := finished(store, one)) is not None],

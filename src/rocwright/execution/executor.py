@@ -11,6 +11,7 @@ from typing import Protocol, Self
 from rocbase.errors import ExplainedError, SandboxError, from_dict
 from rocbase.model import Frozen
 from rocwright.execution.asked import Asked
+from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 from rocwright.model.steps import Step
 from rocwright.store.model import Record
 from rocwright.untrusted import Untrusted
@@ -44,9 +45,7 @@ class Task:
     memory: int = 0
     attempt: int = 1
     priority: int = 0
-    engine: str | None = None
-    compiler_cache: bool = True
-    resume: bool = True
+    options: StepOptions = STEP_DEFAULTS
     shards: tuple[str, ...] = ()
 
     @property
@@ -64,10 +63,8 @@ class Task:
             store=self.store,
             jobs=jobs,
             memory=memory,
-            engine=self.engine,
+            options=self.options,
             server=str(server) if server else None,
-            compiler_cache=self.compiler_cache,
-            resume=self.resume,
             shards=self.shards,
             report=str(report),
         )

@@ -13,6 +13,7 @@ from rocwright.execution.changes import give_repository, remember
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
 from rocwright.execution.looked_at import Looked, give_back, look
+from rocwright.execution.options import StepOptions
 from rocwright.execution.run import install, lay_out, lent_cache, prepare
 from rocwright.execution.stages import stages_of
 from rocwright.execution.workspace import Workspace
@@ -48,7 +49,7 @@ def open_shell(
         workspace=workspace,
         inputs=resolve_inputs(store, step),
         on_line=say,
-        engine=engine,
+        options=StepOptions(engine=engine),
         step=step,
     )
     with store.lock(step.key), lent_cache(context) as cache:

@@ -100,7 +100,7 @@ def lay_out(context: Context) -> None:
 def lent_cache(context: Context) -> Iterator[Lent]:
     """The compiler cache of the step's trust domain, or none; a step without a domain has one of its own."""
     step = context.step
-    if step is None or not context.compiler_cache:
+    if step is None or not context.options.compiler_cache:
         yield NONE
     else:
         trusted = trusted_signers()
@@ -177,7 +177,7 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     shared = shared_cache.shared_mount(context, cache)
     signers = shared_cache.note_signers(context, cache, shared)
     job, kept = prepare(action, context, cache, shared), context.kept
-    engine = sandbox.pick(context.engine, context.home.probes)
+    engine = sandbox.pick(context.options.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {count(context.jobs, 'job')}")
     shard_caches.unpack(engine, job, context)
     if kept is None:

@@ -26,9 +26,8 @@ from rocwright.execution.executor import (
     Task,
 )
 from rocwright.execution.killed import interrupted
-from rocwright.execution.options import LOCAL
-from rocwright.execution.options import Options as Options
-from rocwright.execution.options import StepsOutcome as StepsOutcome
+from rocwright.execution.options import LOCAL, BuildOptions
+from rocwright.execution.outcome import StepsOutcome as StepsOutcome
 from rocwright.execution.overall import Whole
 from rocwright.execution.progress import Progress, RunningStep, load
 from rocwright.execution.retry import Tries, again_line, lost_line
@@ -62,7 +61,7 @@ def schedule(
     decisions: Sequence[Decision],
     store: Store,
     executor: Executor,
-    options: Options,
+    options: BuildOptions,
     logs: Path,
     expected: Mapping[str, Expected],
     progress: Progress,
@@ -112,7 +111,7 @@ class _Scheduler:
         shards: Mapping[str, tuple[str, ...]],
         store: Store,
         executor: Executor,
-        options: Options,
+        options: BuildOptions,
         logs: Path,
         expected: Mapping[str, Expected],
         progress: Progress,
@@ -190,9 +189,7 @@ class _Scheduler:
             memory=self.tries.memory(step),
             attempt=self.tries.count(step),
             priority=self.priority[step.key],
-            engine=self.options.engine,
-            compiler_cache=self.options.compiler_cache,
-            resume=self.options.resume,
+            options=self.options.for_steps(),
             shards=self.shards.get(step.key, ()),
         )
 
@@ -392,7 +389,7 @@ def _words(run: StepRun) -> str:
             return f"failed ({run.failure}) after {time_}"
 
 
-def _no_place(options: Options) -> InputError:
+def _no_place(options: BuildOptions) -> InputError:
     return InputError(
         f"the executor {options.executor} has no place where a step can run",
         cause="no machine of it is there, or none is ready",

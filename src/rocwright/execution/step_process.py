@@ -43,9 +43,7 @@ def made(asked: Asked) -> Record:
         lambda line: print(line, flush=True),
         jobs=asked.jobs,
         memory=asked.memory,
-        engine=asked.engine,
+        options=asked.options,
         server=Path(asked.server) if asked.server else None,
-        compiler_cache=asked.compiler_cache,
-        resume=asked.resume,
         shards=asked.shards,
     )

@@ -11,7 +11,8 @@ from typing import cast
 from rocbase.errors import InputError
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Executor
-from rocwright.execution.options import LOCAL, Options, StepsOutcome
+from rocwright.execution.options import LOCAL, BuildOptions
+from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import Progress
 from rocwright.execution.scheduler import Notes, schedule
 from rocwright.home import Home
@@ -21,7 +22,7 @@ from rocwright.store.model import Store
 GROUP = "rocwright.executors"
 """The group of entry points; each gives what is called as `Maker` is."""
 
-Maker = Callable[[Home, Options, Callable[[str], None]], Executor]
+Maker = Callable[[Home, BuildOptions, Callable[[str], None]], Executor]
 """Makes an executor for one build: from the home folder, the build's options, and who says lines to people.
 """
 
@@ -72,7 +73,7 @@ def run_steps(
     decisions: Sequence[Decision],
     store: Store,
     home: Home,
-    options: Options,
+    options: BuildOptions,
     logs: Path,
     expected: Mapping[str, Expected],
     progress: Progress,

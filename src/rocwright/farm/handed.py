@@ -13,6 +13,7 @@ from rocbase.model import Frozen
 from rocwheel.version import __version__
 from rocwright.execution.exec_step import load_step
 from rocwright.execution.executor import Alone, Ended, ExecutorOffer, Task
+from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 from rocwright.store import open_store
 from rocwright.store.model import Record
 
@@ -27,9 +28,7 @@ class Handed(Frozen):
     alone: bool = False
     attempt: int = 1
     priority: int = 0
-    engine: str | None = None
-    compiler_cache: bool = True
-    resume: bool = True
+    options: StepOptions = STEP_DEFAULTS
     shards: tuple[str, ...] = ()
 
     @classmethod
@@ -42,9 +41,7 @@ class Handed(Frozen):
             alone=task.alone,
             attempt=task.attempt,
             priority=task.priority,
-            engine=task.engine,
-            compiler_cache=task.compiler_cache,
-            resume=task.resume,
+            options=task.options,
             shards=task.shards,
         )
 
@@ -71,9 +68,7 @@ class Handed(Frozen):
             alone=self.alone,
             attempt=self.attempt,
             priority=self.priority,
-            engine=self.engine,
-            compiler_cache=self.compiler_cache,
-            resume=self.resume,
+            options=self.options,
             shards=self.shards,
         )
 

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from rocbase.errors import OutOfDiskError
 from rocwright import sandbox
 from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Sampled, Started, Task
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.failures import as_known
 from rocwright.farm.handed import Handed, Place, Reply, Runs, TaskEvent
 from rocwright.farm.local import LocalExecutor
@@ -60,7 +60,7 @@ class TaskHost:
     ) -> None:
         self.home, self.features, self.say = home, features, say
         self.name = name or platform.node()
-        self.options = Options(jobs=os.cpu_count() or 1)
+        self.options = BuildOptions(jobs=os.cpu_count() or 1)
         self.draining = False
         self._asked: deque[Callable[[LocalExecutor], None]] = deque()
         self._running: dict[str, _Has] = {}

@@ -17,7 +17,7 @@ from rocwright.execution.estimate import compiles
 from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Queued, Sampled, Started, Task
 from rocwright.execution.jobs.room import free_memory, read_room
 from rocwright.execution.jobs.server import JobServer, Seat
-from rocwright.execution.options import LOCAL, Options
+from rocwright.execution.options import LOCAL, BuildOptions
 from rocwright.execution.workspace import Workspace
 from rocwright.farm.mailbox import Mailbox
 from rocwright.farm.step import LocalStep
@@ -44,7 +44,7 @@ class LocalExecutor:
     full, all that runs is ended in order and nothing more is started.
     """
 
-    def __init__(self, home: Home, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Home, options: BuildOptions, say: Callable[[str], None]) -> None:
         self._home, self._options = home, options
         self._server = JobServer(
             home, jobs=options.jobs, memory=options.memory, sharing=options.sharing, say=say

@@ -35,7 +35,7 @@ from rocwright.config import config
 from rocwright.execution.estimate import most_jobs
 from rocwright.execution.executor import Ended, Event, ExecutorOffer, Line, Lost, Queued, Started, Task, ended
 from rocwright.execution.killed import interrupted
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fit_for, nobody_has
 from rocwright.home import Home
@@ -202,7 +202,7 @@ class SlurmExecutor:
     """Hands tasks to Slurm. Raises InputError, when it is entered, where Slurm is not installed."""
 
     home: Home
-    options: Options
+    options: BuildOptions
     say: Callable[[str], None]
     _jobs: dict[str, _Job] = field(default_factory=dict)
     _soon: deque[Event] = field(default_factory=deque)

@@ -11,8 +11,8 @@ from rocbase.errors import ExplainedError, PatchError
 from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
-from rocwright.execution.options import Options
-from rocwright.execution.options import StepsOutcome as Ran
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import StepsOutcome as Ran
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
@@ -51,7 +51,9 @@ class How:
 class Rehearser:
     """Rehearses one row after the other; stand-ins are made ready once."""
 
-    def __init__(self, catalog: Catalog, home: Home, options: Options, how: How, progress: Progress) -> None:
+    def __init__(
+        self, catalog: Catalog, home: Home, options: BuildOptions, how: How, progress: Progress
+    ) -> None:
         self.catalog, self.home, self.options = catalog, home, options
         self.how, self.progress = how, progress
         self.book: Book = read_book(catalog)

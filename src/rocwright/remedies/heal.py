@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rocwright.execution.options import Built, Options
+from rocwright.execution.options import BuildOptions
+from rocwright.execution.outcome import Built
 from rocwright.execution.progress import Progress
 from rocwright.flow import build, lock_again
 from rocwright.model.architecture import host_architecture
@@ -20,7 +21,7 @@ from rocwright.sources.file_index import index_of
 def heal(
     project: Project,
     locked: Lock,
-    options: Options,
+    options: BuildOptions,
     progress: Progress,
     *,
     run_id: str = "",

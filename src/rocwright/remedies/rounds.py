@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rocbase.errors import CompileError, ExplainedError, FailureClass
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.explain import first_line, issue_of
-from rocwright.execution.options import Built
+from rocwright.execution.outcome import Built
 from rocwright.model.steps import Plan
 from rocwright.remedies.aside import LockSnapshots
 from rocwright.remedies.bring import PackagesWith, fitted, none_known

@@ -14,7 +14,7 @@ from rocbase.model import Frozen
 from rocwright.bases.roots import remove_tree
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
@@ -116,18 +116,18 @@ def reproduce(
             remove_tree(folder)
 
 
-def _otherwise(before: Sequence[Record], how: How) -> Options:
+def _otherwise(before: Sequence[Record], how: How) -> BuildOptions:
     """Another number of jobs than before, and the same engine, unless something else is asked for."""
     most = max((one.jobs for one in before), default=1)
     engine = next((one.engine for one in before if one.engine), None)
-    return Options(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine, resume=False)
+    return BuildOptions(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine, resume=False)
 
 
 def _build(
     needed: Sequence[Step],
     again: Sequence[Step],
     other: Project,
-    options: Options,
+    options: BuildOptions,
     progress: Progress,
     under_way: UnderWay,
 ) -> None:

@@ -17,7 +17,7 @@ from rocbase.files.atomic import write_atomic
 from rocwright import flow
 from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.model import Component
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import ImageAction, Plan, Step
@@ -72,7 +72,7 @@ def product_of(
             raise not_built(project.request)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
-        built = flow.build(project, locked, Options(engine=engine), progress, wanted=(needed,))
+        built = flow.build(project, locked, BuildOptions(engine=engine), progress, wanted=(needed,))
     if built.failures:
         raise built.failures[0][1]
     version = next(one.version for one in locked.components if one.name == component.name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rocbase.errors import InputError
 from rocwright import flow
 from rocwright.catalog.load import Catalog
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.plan.decide import State
 from rocwright.project import Project
@@ -62,7 +62,7 @@ def built_lock(
             raise not_built(project.request)
         say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
-        built = flow.build(project, locked, Options(engine=engine), progress, lay=False)
+        built = flow.build(project, locked, BuildOptions(engine=engine), progress, lay=False)
     if built.failures:
         raise built.failures[0][1]
     return locked

@@ -11,7 +11,7 @@ from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.execution.runs import UnderWay
 from rocwright.farm.executors import run_steps
@@ -100,7 +100,7 @@ def made_steps(
                 decisions,
                 project.store,
                 project.home,
-                Options(),
+                BuildOptions(),
                 under_way.folder,
                 expected(project, decisions),
                 progress,

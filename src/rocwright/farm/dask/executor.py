@@ -29,7 +29,7 @@ from rocwright.execution.executor import (
     Started,
     Task,
 )
-from rocwright.execution.options import Options
+from rocwright.execution.options import BuildOptions
 from rocwright.farm.dask import worker as remote
 from rocwright.farm.dask.client import connect
 from rocwright.farm.dask.cluster import cluster_of, local_cluster
@@ -63,7 +63,7 @@ class DaskExecutor:
     Raises InputError where a coordinator is set without certificates and is not on this machine.
     """
 
-    def __init__(self, home: Home, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Home, options: BuildOptions, say: Callable[[str], None]) -> None:
         self._options, self._say = options, say
         self._settings = config().farm
         self._security = security_of(self._settings)
