@@ -179,8 +179,10 @@ class Bench:
         """The end of what pytest printed last."""
         return (self.folder / "log").read_text(errors="replace")[-2000:]
 
-    def try_one(self, module: Module, mutant: Mutant, runs: Sequence[Sequence[str]], seconds: float) -> str:
-        """How it ends: killed, timeout, or survived, then by all that is to be run."""
+    def try_one(
+        self, module: Module, mutant: Mutant, runs: Sequence[Sequence[str]], seconds: float, quick: bool
+    ) -> str:
+        """How it ends: killed, timeout, or survived all of `runs`, if `quick` the first that can run."""
         file, limit = self.folder / module.file, 30 + 5 * seconds
         before = file.read_text()
         file.write_text(mutant.code)
@@ -189,10 +191,12 @@ class Bench:
                 code = self.pytest(words, limit)
                 if code is None:
                     return "timeout"
-                if code in (1, 2, 3):
+                if code in (1, 2, 3) or (code == 4 and "ERROR: not found" not in self.said()):
                     return "killed"
                 if code not in (0, 4, 5):  # 4 and 5: with it, those tests are not even there
                     raise SystemExit(f"pytest ended with {code}:\n{self.said()}")
+                if quick and code == 0:
+                    break
             return "survived"
         finally:
             file.write_text(before)
@@ -237,8 +241,7 @@ def try_all(
         try:
             late = time.monotonic() > until
             close = near(tests, mutant.line)
-            runs = [close] if quick and close else [close, module.tests]
-            return "" if late else bench.try_one(module, mutant, runs, seconds)
+            return "" if late else bench.try_one(module, mutant, [close, module.tests], seconds, quick)
         finally:
             free.put(bench)
 

@@ -69,6 +69,10 @@ def test_a_carriage_return_ends_a_line_as_progress_bars_write_it() -> None:
     assert first(b"[1/2] a\r[2/2] b\ra.c:1: error: x\n") == "3 a.c:1: error: x"
 
 
+def test_a_piece_has_all_whole_lines_that_were_read() -> None:
+    assert [*pieces(io.BytesIO(b"a\nb\ncd"), 5)] == [b"a\nb\n", b"cd\n"]
+
+
 def test_bytes_that_are_no_text_are_shown_as_such_and_stop_nothing() -> None:
     assert first(b"\xff\xfe\xfa\n"[2:] + b"\xe9tude.c:1: error: \x9b31m\xff\n") == (
         "2 \N{REPLACEMENT CHARACTER}tude.c:1: error: \N{REPLACEMENT CHARACTER}31m\N{REPLACEMENT CHARACTER}"
@@ -78,6 +82,8 @@ def test_bytes_that_are_no_text_are_shown_as_such_and_stop_nothing() -> None:
 def test_two_bytes_a_character_are_known_from_eight_characters_on_and_broken_ones_stop_nothing() -> None:
     assert first("error: ü".encode("utf-16-le")) == "1 error: ü"
     assert first(b"a.c:1: error: x\0\0\0\0\0\0\n") == "1 a.c:1: error: x"
+    for encoding in ("utf-16-le", "utf-16-be"):
+        assert [*pieces(io.BytesIO(("\1" * 20).encode(encoding)))] == [b"\1" * 20 + b"\n"]
     assert first("\ufeff\ud800\nerror: x".encode("utf-16-le", "surrogatepass")) == "2 error: x"
 
 

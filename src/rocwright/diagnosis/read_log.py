@@ -136,9 +136,10 @@ def _encoding(first: bytes) -> str:
     """The encoding of a log of two bytes a character, as some shells of Windows write; "" for any other."""
     if first.startswith(_BOMS):
         return "utf-16"  # the decoder takes the mark away
-    sample = first[:1024]
-    if len(sample) >= 16 and sample.count(0, 1) > len(sample) // 3:
-        return "utf-16-le" if sample[1::2].count(0) > sample[::2].count(0) else "utf-16-be"
+    even, odd = first[::2].count(0), first[1::2].count(0)
+    # text in two bytes a character has a zero in almost every second byte
+    if len(first) >= 16 and even + odd > len(first) // 3:
+        return "utf-16-le" if odd > even else "utf-16-be"
     return ""
 
 
