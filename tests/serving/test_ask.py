@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import struct
+import time
 import wave
 import zlib
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from email import message_from_bytes
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,11 +23,30 @@ from rocwright.catalog.server import FirstRequest
 from rocwright.serving import ports
 from rocwright.serving.ask import ask
 from rocwright.serving.model import ServerState
+from rocwright.serving.ready import answers
+from tests.sources.test_pace import BODY, HEADERS, TRAILER, dripping
 
 SOUND = FirstRequest(path="/say", form={"response_format": "json"}, sound="file", answer="text")
 PICTURE = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="data.0.b64_json", picture="3x2")
 REQUEST = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="choices.0.text")
 Serve = Callable[[int, object], ServerState]
+STATE = ServerState(
+    name="small",
+    stack="small",
+    component="small",
+    version="1",
+    gpu=("gfx1151",),
+    base="debian:sid",
+    on="cpu",
+    model="",
+    place="host",
+    host="127.0.0.1",
+    port=1,
+    health="/health",
+    mark="mark",
+    boot="",
+    begun="2026-11-25T15:00:00Z",
+)
 
 
 def heard(kind: str, asked: bytes) -> bool:
@@ -78,23 +99,7 @@ def serve() -> Iterator[Serve]:
         server = HTTPServer(("127.0.0.1", 0), Answers)
         running.append(server)
         Thread(target=server.serve_forever, daemon=True).start()
-        return ServerState(
-            name="small",
-            stack="small",
-            component="small",
-            version="1",
-            gpu=("gfx1151",),
-            base="debian:sid",
-            on="cpu",
-            model="",
-            place="host",
-            host="127.0.0.1",
-            port=server.server_port,
-            health="/health",
-            mark="mark",
-            boot="",
-            begun="2026-11-25T15:00:00Z",
-        )
+        return STATE.model_copy(update={"port": server.server_port})
 
     yield start
     for one in running:
@@ -111,6 +116,25 @@ def test_an_answer_of_another_shape_is_a_failure(serve: Serve, reply: object) ->
     with pytest.raises(CheckError, match="did not answer as it should") as caught:
         ask(serve(200, reply), REQUEST, "secret")
     assert "choices.0.text" in caught.value.cause
+
+
+@pytest.mark.parametrize("begin", [HEADERS, BODY, TRAILER], ids=["headers", "body", "trailer"])
+def test_a_server_that_drips_holds_nobody(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocwright.serving.ask._SECONDS", 0.5)
+    monkeypatch.setattr("rocwright.serving.ready._ANSWER_SECONDS", 0.5)
+    began = time.monotonic()
+    with dripping(begin, None) as url:
+        state = STATE.model_copy(update={"port": urlsplit(url).port})
+        with pytest.raises(CheckError, match="did not answer as it should"):
+            ask(state, REQUEST)
+        assert answers(state.url, state.health) == (begin != HEADERS)
+    assert time.monotonic() - began < 10
+
+
+def test_an_answer_nested_without_end_is_a_failure() -> None:
+    data = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + b"[" * 100_000
+    with dripping(data, None) as url, pytest.raises(CheckError, match="did not answer"):
+        ask(STATE.model_copy(update={"port": urlsplit(url).port}), REQUEST)
 
 
 def test_a_sound_is_sent_as_the_file_of_a_form(serve: Serve) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from rocbase.errors import CheckError
+from rocbase.units import duration
 from rocwright.catalog.server import FirstRequest
 from rocwright.serving.model import ServerState
 from rocwright.serving.png import png_size
@@ -27,24 +32,59 @@ def ask(server: ServerState, request: FirstRequest, key: str = "") -> str:
     another shape."""
     kind, sent = posted(request)
     headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {key}"} if key else {})
-    where = urlsplit(server.url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_SECONDS)
     try:
-        connection.request("POST", request.path, sent, headers)
-        reply = connection.getresponse()
-        body = reply.read(_MOST)
+        status, body = exchange(server.url, "POST", request.path, _SECONDS, sent, headers)
     except (OSError, http.client.HTTPException) as error:
         raise _silent(server, f"{request.path}: {error or type(error).__name__}") from error
-    finally:
-        connection.close()
-    if reply.status != http.client.OK:
+    if status != http.client.OK:
         said = body[:200].decode(errors="replace")
-        raise _silent(server, f"{request.path} answered with status {reply.status}: {said}")
+        raise _silent(server, f"{request.path} answered with status {status}: {said}")
     try:
         found = str(_at(json.loads(body), request.answer))
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise _silent(server, f"{request.path} answered without {request.answer}") from error
     return _picture(server, request, found) if request.picture else found
+
+
+def exchange(
+    url: str,
+    method: str,
+    path: str,
+    seconds: float,
+    sent: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    most: int = _MOST,
+) -> tuple[int, bytes]:
+    """Return the status and at most so many bytes of an answer, which must be there within so many seconds.
+
+    Raises OSError and HTTPException.
+    """
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=seconds)
+    try:
+        connection.connect()
+        late = threading.Event()
+        # a timeout of a socket is one for each byte, and a server may drip them
+        clock = threading.Timer(seconds, partial(_hang_up, connection.sock, late))
+        clock.daemon = True
+        clock.start()
+        try:
+            connection.request(method, path, sent, headers or {})
+            reply = connection.getresponse()
+            answer = reply.status, reply.read(most)
+        finally:
+            clock.cancel()
+    finally:
+        connection.close()
+    if late.is_set():
+        raise TimeoutError(f"the answer was not whole after {duration(seconds)}")
+    return answer
+
+
+def _hang_up(line: socket.socket, late: threading.Event) -> None:
+    late.set()
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def posted(request: FirstRequest) -> tuple[str, bytes]:

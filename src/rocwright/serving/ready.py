@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from rocbase.errors import CheckError, ExplainedError, StepTimeoutError
 from rocbase.units import duration
+from rocwright.serving.ask import exchange
 from rocwright.serving.logs import files_of, wait_until_written
 from rocwright.serving.model import ServerState
 
@@ -25,15 +25,10 @@ TELL_SECONDS = 20.0
 
 def answers(url: str, path: str) -> bool:
     """Whether a page is there now and says that all is well (200)."""
-    where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_ANSWER_SECONDS)
     try:
-        connection.request("GET", path)
-        return connection.getresponse().status == http.client.OK
+        return exchange(url, "GET", path, _ANSWER_SECONDS, most=0)[0] == http.client.OK
     except (OSError, http.client.HTTPException):
         return False
-    finally:
-        connection.close()
 
 
 def wait_until_ready(
