@@ -53,12 +53,12 @@ def open_working(url: str) -> Store:
         )
     signer, trust = signer_of(private), read_trust(trust_file())
     own = TrustedKey(name="this-machine", pem=pem_of(signer).decode(), added=now())
-    if all(one.keyid != own.keyid for one in trust.key):
+    if all(key.keyid != own.keyid for key in trust.key):
         trust = trust.model_copy(update={"key": (*trust.key, own)})
     name = plain_name(url.rstrip("/").rpartition("/")[2])
-    known = next((one for one in trust.store if one.url == url), TrustedStore(name=name, url=url))
-    behind = [known, *(one for one in trust.store if one is not known)]
-    return WorkingStore(LocalStore(Home.default().store), _shared(trust, behind), signer, known.name)
+    target = next((store for store in trust.store if store.url == url), TrustedStore(name=name, url=url))
+    behind = [target, *(store for store in trust.store if store is not target)]
+    return WorkingStore(LocalStore(Home.default().store), _shared(trust, behind), signer, target.name)
 
 
 def _shared(
@@ -69,8 +69,8 @@ def _shared(
 
     tell = note or logging.getLogger(__name__).warning
     return [
-        SharedStore(name=one.name, bucket=Bucket(one.url), keys=trust.key, note=tell, agree=one.agree)
-        for one in stores
+        SharedStore(name=store.name, bucket=Bucket(store.url), keys=trust.key, note=tell, agree=store.agree)
+        for store in stores
     ]
 
 
@@ -89,10 +89,10 @@ def open_store(place: str | Path) -> Store:
     if not isinstance(place, str) or not scheme:
         return LocalStore(Path(place).absolute())
     if scheme not in SCHEMES:
-        known = " and ".join(f"{one}://" for one in SCHEMES)
+        schemes = " and ".join(f"{name}://" for name in SCHEMES)
         raise InputError(
             f"unsupported store URL: {scheme}://",
-            cause=f"this version of rocwright keeps stores in a folder's path or {known}",
-            next_step=f"give a folder's path, or a URL that begins with {known}",
+            cause=f"this version of rocwright keeps stores in a folder's path or {schemes}",
+            next_step=f"give a folder's path, or a URL that begins with {schemes}",
         )
     return SCHEMES[scheme](place)

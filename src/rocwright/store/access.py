@@ -34,7 +34,7 @@ def rights(role: Role, keyid: str) -> Rights:
         return Rights()
     if role == "keeper":
         return Rights(remove=("*",))
-    words = {what: f"{folder}/*/{keyid}" for what, folder in FOLDERS.items()}
+    words = {kind: f"{folder}/*/{keyid}" for kind, folder in FOLDERS.items()}
     return Rights(
         add=("blobs/*", words.pop("record"), f"keys/{keyid}", FORMAT),
         replace=(*words.values(), KEYS),
@@ -47,26 +47,26 @@ def policy(url: str, role: Role, keyid: str = "*") -> Any:
 
     Raises InputError for a place that has no such policies.
     """
-    where = checked_url(url)
-    make = _MAKERS.get(where.scheme)
+    parts = checked_url(url)
+    make = _MAKERS.get(parts.scheme)
     if make is None:
         raise InputError(
-            f"{where.scheme}:// has no policies that rocwright knows",
+            f"{parts.scheme}:// has no policies that rocwright knows",
             cause="they are written for s3://, gs:// and az://",
             next_step="a folder has the permissions of its file system; a web server gives read access",
         )
-    return make(where.netloc, where.path.strip("/"), rights(role, keyid))
+    return make(parts.netloc, parts.path.strip("/"), rights(role, keyid))
 
 
 def _below(prefix: str, patterns: Sequence[str]) -> list[str]:
-    return [f"{prefix}/{one}" if prefix else one for one in patterns]
+    return [f"{prefix}/{pattern}" if prefix else pattern for pattern in patterns]
 
 
-def _s3(bucket: str, prefix: str, given: Rights) -> Any:
+def _s3(bucket: str, prefix: str, granted: Rights) -> Any:
     arn = f"arn:aws:s3:::{bucket}"
 
     def statement(name: str, actions: list[str], patterns: Sequence[str]) -> dict[str, Any]:
-        resources = [f"{arn}/{one}" for one in _below(prefix, patterns)]
+        resources = [f"{arn}/{pattern}" for pattern in _below(prefix, patterns)]
         return {"Sid": name, "Effect": "Allow", "Action": actions, "Resource": resources}
 
     # without the right to list, what is missing is answered with 403 and not with 404; that request has no
@@ -77,21 +77,21 @@ def _s3(bucket: str, prefix: str, given: Rights) -> Any:
         listing |= {"Condition": {"StringLikeIfExists": {"s3:prefix": [f"{prefix}/*"]}}}
     put = ["s3:PutObject", "s3:AbortMultipartUpload"]
     rows = [listing, statement("Read", ["s3:GetObject"], ["*"])]
-    rows += [statement("Add", put, given.add)] if given.add else []
-    rows += [statement("Replace", put, given.replace)] if given.replace else []
-    rows += [statement("Remove", [*put, "s3:DeleteObject"], given.remove)] if given.remove else []
+    rows += [statement("Add", put, granted.add)] if granted.add else []
+    rows += [statement("Replace", put, granted.replace)] if granted.replace else []
+    rows += [statement("Remove", [*put, "s3:DeleteObject"], granted.remove)] if granted.remove else []
     return {"Version": "2012-10-17", "Statement": rows}
 
 
-def _gs(bucket: str, prefix: str, given: Rights) -> Any:
-    whole = f"projects/_/buckets/{bucket}"
+def _gs(bucket: str, prefix: str, granted: Rights) -> Any:
+    root = f"projects/_/buckets/{bucket}"
 
     def one_of(patterns: Sequence[str]) -> str:
         terms = []
-        for one in _below(prefix, patterns):
-            begin, _, end = one.partition("*")
+        for pattern in _below(prefix, patterns):
+            begin, _, end = pattern.partition("*")
             last = end.rpartition("*")[2]
-            head = f'resource.name.startsWith("{whole}/objects/{begin}")'
+            head = f'resource.name.startsWith("{root}/objects/{begin}")'
             terms.append(f'({head} && resource.name.endsWith("{last}"))' if last else head)
         return " || ".join(terms)
 
@@ -100,15 +100,15 @@ def _gs(bucket: str, prefix: str, given: Rights) -> Any:
         return {"role": f"roles/storage.{role}", "members": ["MEMBER"], "condition": condition}
 
     # a list is asked of the bucket, not of an object
-    seen = f'resource.type == "storage.googleapis.com/Bucket" || {one_of(["*"])}'
-    rows = [binding("read", "objectViewer", seen)]
-    rows += [binding("add", "objectCreator", one_of(given.add))] if given.add else []
-    written = (*given.replace, *given.remove)
+    readable = f'resource.type == "storage.googleapis.com/Bucket" || {one_of(["*"])}'
+    rows = [binding("read", "objectViewer", readable)]
+    rows += [binding("add", "objectCreator", one_of(granted.add))] if granted.add else []
+    written = (*granted.replace, *granted.remove)
     rows += [binding("replace", "objectUser", one_of(written))] if written else []
     return {"version": 3, "bindings": rows}
 
 
-def _az(container: str, prefix: str, given: Rights) -> Any:
+def _az(container: str, prefix: str, granted: Rights) -> Any:
     scope = (
         "/subscriptions/SUBSCRIPTION/resourceGroups/GROUP/providers/Microsoft.Storage/storageAccounts/ACCOUNT"
         f"/blobServices/default/containers/{container}"
@@ -116,14 +116,14 @@ def _az(container: str, prefix: str, given: Rights) -> Any:
     blobs = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 
     def only(actions: Sequence[str], patterns: Sequence[str]) -> str:
-        these = " AND ".join(f"!(ActionMatches{{'{blobs}/{one}'}})" for one in actions)
-        names = ", ".join(f"'{one}'" for one in _below(prefix, patterns))
+        these = " AND ".join(f"!(ActionMatches{{'{blobs}/{action}'}})" for action in actions)
+        names = ", ".join(f"'{pattern}'" for pattern in _below(prefix, patterns))
         return f"(({these}) OR (@Resource[{blobs}:path] ForAnyOfAnyValues:StringLike {{{names}}}))"
 
     rows: list[dict[str, Any]] = [{"role": "Storage Blob Data Reader", "scope": scope}]
-    if given.add or given.remove:
-        written = (*given.add, *given.replace, *given.remove)
-        may = f"{only(['write', 'add/action'], written)} AND {only(['delete'], given.remove)}"
+    if granted.add or granted.remove:
+        written = (*granted.add, *granted.replace, *granted.remove)
+        may = f"{only(['write', 'add/action'], written)} AND {only(['delete'], granted.remove)}"
         rows.append(
             {
                 "role": "Storage Blob Data Contributor",

@@ -32,8 +32,8 @@ def parts_of(sha256: str, size: int) -> Iterator[tuple[str, int, int]]:
     many it has. One by one, as the size may be a stranger's word."""
     count = -(-size // LARGE)
     for number in range(count):
-        at = number * LARGE
-        yield f"{blob_name(sha256)}/{number + 1:05}-of-{count:05}", at, min(LARGE, size - at)
+        offset = number * LARGE
+        yield f"{blob_name(sha256)}/{number + 1:05}-of-{count:05}", offset, min(LARGE, size - offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +50,18 @@ class Blob:
     whole: bool
 
     @classmethod
-    def of(cls, sha256: str, found: list[Listed]) -> Blob:
+    def of(cls, sha256: str, entries: list[Listed]) -> Blob:
         """The file of that name by its objects; one that is all of it counts before those that are parts."""
-        single = [one for one in found if one.name.endswith(f"/{sha256}")]
-        read = single or sorted(found, key=lambda one: one.name)
-        names, size = tuple(one.name for one in read), sum(one.size for one in read)
+        single = [entry for entry in entries if entry.name.endswith(f"/{sha256}")]
+        read = single or sorted(entries, key=lambda entry: entry.name)
+        names, size = tuple(entry.name for entry in read), sum(entry.size for entry in read)
         return cls(
             sha256=sha256,
             name=single[0].name if single else blob_name(sha256),
             size=size,
-            written=max(one.written for one in found),
+            written=max(entry.written for entry in entries),
             read=names,
-            names=tuple(one.name for one in found),
+            names=tuple(entry.name for entry in entries),
             whole=bool(single) or [*names] == [name for name, _, _ in parts_of(sha256, size)],
         )
 
@@ -74,11 +74,11 @@ class Blobs:
 
     def has(self, sha256: str, size: int) -> bool:
         """Whether a file is there, of that size; its bytes are not looked at."""
-        found = self.bucket.size(blob_name(sha256))
-        if found is not None or size <= LARGE:
-            return found == size
-        there = self._parts(sha256)
-        return all(there.get(name) == length for name, _, length in parts_of(sha256, size))
+        stored = self.bucket.size(blob_name(sha256))
+        if stored is not None or size <= LARGE:
+            return stored == size
+        parts = self._parts(sha256)
+        return all(parts.get(name) == length for name, _, length in parts_of(sha256, size))
 
     def chunks(self, sha256: str, size: int, begin: int = 0) -> Iterator[bytes]:
         """The bytes of a file of that size, from one on, unchecked. Raises KeyError where some are gone."""
@@ -87,9 +87,9 @@ class Blobs:
                 yield from self.bucket.chunks(blob_name(sha256), begin)
             except KeyError:
                 yield from _one_ahead(
-                    self.bucket.chunks(name, max(0, begin - at))
-                    for name, at, length in parts_of(sha256, size)
-                    if begin < at + length
+                    self.bucket.chunks(name, max(0, begin - offset))
+                    for name, offset, length in parts_of(sha256, size)
+                    if begin < offset + length
                 )
             return
         yield from self.bucket.chunks(blob_name(sha256), begin)
@@ -106,11 +106,11 @@ class Blobs:
                 self.bucket.replace(name, path)
             on_bytes(size)
             return size
-        sent, there = 0, {} if anew else self._parts(sha256)
+        sent, parts = 0, {} if anew else self._parts(sha256)
         with path.open("rb") as file:
-            for part, at, length in parts_of(sha256, size):
-                if there.get(part) != length:
-                    file.seek(at)
+            for part, offset, length in parts_of(sha256, size):
+                if parts.get(part) != length:
+                    file.seek(offset)
                     self.bucket.replace(part, _slice(file, length))
                     on_bytes(length)
                     sent += length
@@ -119,33 +119,33 @@ class Blobs:
     def found(self) -> dict[str, Blob]:
         """Every file by its sha256; also what was not put by us, by its name, and what is not all there."""
         objects: defaultdict[str, list[Listed]] = defaultdict(list)
-        for one in self.bucket.list(FOLDER):
-            words = one.name.split("/")
-            objects[words[2] if len(words) == 4 else words[-1]].append(one)
-        return {sha256: Blob.of(sha256, found) for sha256, found in objects.items()}
+        for entry in self.bucket.list(FOLDER):
+            words = entry.name.split("/")
+            objects[words[2] if len(words) == 4 else words[-1]].append(entry)
+        return {sha256: Blob.of(sha256, entries) for sha256, entries in objects.items()}
 
     def _parts(self, sha256: str) -> dict[str, int]:
-        return {one.name: one.size for one in self.bucket.list(blob_name(sha256))}
+        return {entry.name: entry.size for entry in self.bucket.list(blob_name(sha256))}
 
 
 def _one_ahead(streams: Iterator[Iterator[bytes]]) -> Iterator[bytes]:
     """What comes of these, one after the other; the next is asked for while one comes, as a far bucket takes
     a while to answer."""
 
-    def asked(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    def fetch_first(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
         return next(stream, b""), stream
 
     with ThreadPoolExecutor(1) as pool:
-        coming: Future[tuple[bytes, Iterator[bytes]]] | None = pool.submit(asked, next(streams))
+        coming: Future[tuple[bytes, Iterator[bytes]]] | None = pool.submit(fetch_first, next(streams))
         while coming is not None:
-            first, rest = coming.result()
+            first, stream = coming.result()
             following = next(streams, None)
-            coming = pool.submit(asked, following) if following is not None else None
+            coming = pool.submit(fetch_first, following) if following is not None else None
             yield first
-            yield from rest
+            yield from stream
 
 
-def _slice(file: BinaryIO, left: int) -> Iterator[bytes]:
-    while left and (chunk := file.read(min(CHUNK, left))):
-        left -= len(chunk)
+def _slice(file: BinaryIO, remaining: int) -> Iterator[bytes]:
+    while remaining and (chunk := file.read(min(CHUNK, remaining))):
+        remaining -= len(chunk)
         yield chunk

@@ -50,7 +50,7 @@ def checked_url(url: str) -> SplitResult:
     if parts.scheme not in SCHEMES:
         raise InputError(
             f"unsupported store URL: {parts.scheme or url}",
-            cause=f"a shared store is at {', '.join(f'{one}://' for one in SCHEMES)}",
+            cause=f"a shared store is at {', '.join(f'{scheme}://' for scheme in SCHEMES)}",
             next_step="give one of these" if parts.scheme else f"a folder is {Path(url).absolute().as_uri()}",
         )
     if parts.username or parts.password or parts.query:
@@ -127,21 +127,21 @@ class Bucket:
 
     # reading
 
-    def get(self, name: str, most: int) -> bytes | None:
-        """The bytes of an object, None where there is none. Raises InputError for more than `most`."""
-        found = bytearray()
+    def get(self, name: str, limit: int) -> bytes | None:
+        """The bytes of an object, None where there is none. Raises InputError for more than `limit`."""
+        content = bytearray()
         try:
             for chunk in self.chunks(name):
-                found += chunk
-                if len(found) > most:
+                content += chunk
+                if len(content) > limit:
                     raise InputError(
-                        f"{name} in {self} has more than {most:,} bytes",
+                        f"{name} in {self} has more than {limit:,} bytes",
                         cause="it is no object of a store of rocwright, or was made to exhaust this machine",
                         next_step="ask whoever keeps that store",
                     )
         except KeyError:
             return None
-        return bytes(found)
+        return bytes(content)
 
     def chunks(self, name: str, begin: int = 0) -> Iterator[bytes]:
         """The bytes of an object from one on, as they come. Raises KeyError where there is none.
@@ -150,15 +150,15 @@ class Bucket:
         then is asked for anew.
         """
         while True:
-            came = 0
+            received = 0
             try:
                 for chunk in self._chunks(name, begin):
-                    came += len(chunk)
+                    received += len(chunk)
                     yield chunk
             except NetworkError:
-                if not came or not self._tries:
+                if not received or not self._tries:
                     raise
-                begin += came
+                begin += received
             else:
                 return
 
@@ -172,13 +172,13 @@ class Bucket:
                 return
             options: Any = {"range": {"offset": begin}} if begin else None
             try:
-                found = obstore.get(self._objects(), name, options=options)
+                response = obstore.get(self._objects(), name, options=options)
             except NotSupportedError:
                 # a plain web server that knows no ranges: what is there already comes again
-                found = obstore.get(self._objects(), name)
+                response = obstore.get(self._objects(), name)
             else:
                 begin = 0
-            for chunk in found.stream(min_chunk_size=CHUNK):
+            for chunk in response.stream(min_chunk_size=CHUNK):
                 yield bytes(chunk)[begin:]
                 begin = max(0, begin - len(chunk))
 
@@ -215,8 +215,8 @@ class Bucket:
                 yield from self._shared.list(folder)
                 return
             for some in obstore.list(self._objects(), f"{folder}/"):
-                for one in some:
-                    yield Listed(one["path"], one["size"], one["last_modified"].timestamp())
+                for entry in some:
+                    yield Listed(entry["path"], entry["size"], entry["last_modified"].timestamp())
 
     # writing
 
@@ -310,7 +310,7 @@ class Bucket:
             ) from error
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _told(self, action: str) -> Iterator[None]:
         """Faults of the library as errors of rocwright; a missing object is a KeyError."""
         from obstore import exceptions
 
@@ -319,28 +319,28 @@ class Bucket:
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError, ExplainedError, KeyError):
             raise
         except (exceptions.NotFoundError, FileNotFoundError):
-            raise KeyError(what) from None
+            raise KeyError(action) from None
         except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-            raise self._refused(what, error) from error
+            raise self._refused(action, error) from error
         except (exceptions.NotSupportedError, exceptions.InvalidPathError, ValueError) as error:
             raise InputError(
-                f"{self} cannot {what}",
+                f"{self} cannot {action}",
                 cause=_first_line(error),
                 next_step="check the URL of the store",
             ) from error
         except (exceptions.BaseError, OSError) as error:
             # S3 tells of a removal that it refuses within an answer that is none of an error
             if "code: AccessDenied" in str(error):
-                raise self._refused(what, error) from error
+                raise self._refused(action, error) from error
             raise NetworkError(
-                f"{self} did not answer: could not {what}",
+                f"{self} did not answer: could not {action}",
                 cause=_first_line(error),
                 next_step="run the command again when it can be reached",
             ) from error
 
-    def _refused(self, what: str, error: Exception) -> InputError:
+    def _refused(self, action: str, error: Exception) -> InputError:
         return InputError(
-            f"{self} does not let us {what}",
+            f"{self} does not let us {action}",
             cause=_first_line(error),
             next_step="check the credentials in the environment, and what they may do",
         )
@@ -356,8 +356,10 @@ def _without_tls(scheme: str) -> bool:
 
 def _first_line(error: Exception) -> str:
     """What a library says of a fault, without addresses that may have credentials in them."""
-    said = "".join(one if one.isprintable() else " " for one in str(error).partition("Debug source")[0])
-    text = " ".join(said.split())[:300]
+    printable = "".join(
+        char if char.isprintable() else " " for char in str(error).partition("Debug source")[0]
+    )
+    text = " ".join(printable.split())[:300]
     return (
         " ".join(plain_url(word) if "://" in word else word for word in text.split(" ")) or "no reason given"
     )

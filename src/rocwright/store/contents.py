@@ -45,12 +45,12 @@ class Contents:
 
     def __post_init__(self) -> None:
         named = self.named()
-        nobodys = tuple(one for sha256, one in self.blobs.items() if sha256 not in named)
+        nobodys = tuple(blob for sha256, blob in self.blobs.items() if sha256 not in named)
         object.__setattr__(self, "nobodys", nobodys)
 
     def named(self, but: frozenset[str] = frozenset()) -> set[str]:
         """The files that records name, without those records whose paths are told."""
-        return {sha256 for one in self.records if one.path not in but for sha256 in one.files}
+        return {sha256 for record in self.records if record.path not in but for sha256 in record.files}
 
 
 def read_contents(bucket: Bucket) -> Contents:
@@ -61,32 +61,32 @@ def read_contents(bucket: Bucket) -> Contents:
     read_mark(bucket)
     # records before files: one that is put meanwhile comes after its files
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        read = list(pool.map(lambda one: _held(bucket, one), bucket.list(FOLDERS["record"])))
+        read = list(pool.map(lambda entry: _held(bucket, entry), bucket.list(FOLDERS["record"])))
     return Contents(
-        records=tuple(one for one in read if isinstance(one, StoredRecord)),
-        blobs={name: one for name, one in Blobs(bucket).found().items() if is_key(name)},
-        unreadable=tuple(one for one in read if isinstance(one, str)),
+        records=tuple(record for record in read if isinstance(record, StoredRecord)),
+        blobs={name: blob for name, blob in Blobs(bucket).found().items() if is_key(name)},
+        unreadable=tuple(name for name in read if isinstance(name, str)),
     )
 
 
-def _held(bucket: Bucket, found: Listed) -> StoredRecord | str:
+def _held(bucket: Bucket, entry: Listed) -> StoredRecord | str:
     """A record, or the name of what cannot be read as one."""
     try:
-        _, _, key, keyid = found.name.split("/")
-        [envelope] = parse_envelopes(unpacked(bucket.get(found.name, LARGEST) or b""), found.name)
-        said = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
-        outputs = said["outputs"]
+        _, _, key, keyid = entry.name.split("/")
+        [envelope] = parse_envelopes(unpacked(bucket.get(entry.name, LARGEST) or b""), entry.name)
+        content = parse_json(parse_json(envelope.payload, "payload")["content"].encode(), "record")
+        outputs = content["outputs"]
         return StoredRecord(
-            path=found.name,
+            path=entry.name,
             key=key,
             keyid=keyid,
-            written=found.written,
-            step="/".join(plain_name(part) for part in str(said["step"]).split("/")[:3]),
-            kind=plain_name(str(said["kind"])),
-            files={one["sha256"]: int(one["size"]) for one in outputs if is_key(one["sha256"])},
+            written=entry.written,
+            step="/".join(plain_name(part) for part in str(content["step"]).split("/")[:3]),
+            kind=plain_name(str(content["kind"])),
+            files={output["sha256"]: int(output["size"]) for output in outputs if is_key(output["sha256"])},
         )
     except (InputError, ValueError, TypeError, KeyError, AttributeError, json.JSONDecodeError):
-        return found.name
+        return entry.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,29 +101,29 @@ class Share:
 
 def by_step(contents: Contents) -> list[Share]:
     """The records by the name of their step, the largest first."""
-    return _shares(contents, [(one.step, one) for one in contents.records])
+    return _shares(contents, [(record.step, record) for record in contents.records])
 
 
 def by_signer(contents: Contents) -> list[Share]:
     """The records by the id of the key under which they lie; nobody has checked that it signed them."""
-    return _shares(contents, [(one.keyid, one) for one in contents.records])
+    return _shares(contents, [(record.keyid, record) for record in contents.records])
 
 
 def _shares(contents: Contents, records: list[tuple[str, StoredRecord]]) -> list[Share]:
     count: dict[str, list[int]] = {}
-    seen: set[str] = set()
-    for name, one in sorted(records, key=lambda each: each[1].written):
+    counted: set[str] = set()
+    for name, record in sorted(records, key=lambda pair: pair[1].written):
         row = count.setdefault(name, [0, 0, 0])
         row[0] += 1
-        for sha256 in _there(contents, one.files, seen):
+        for sha256 in _there(contents, record.files, counted):
             row[1] += 1
             row[2] += contents.blobs[sha256].size
     shares = [Share(name=name, records=row[0], files=row[1], size=row[2]) for name, row in count.items()]
-    return sorted(shares, key=lambda one: (-one.size, one.name))
+    return sorted(shares, key=lambda share: (-share.size, share.name))
 
 
-def _there(contents: Contents, files: Mapping[str, int], seen: set[str]) -> Iterator[str]:
+def _there(contents: Contents, files: Mapping[str, int], counted: set[str]) -> Iterator[str]:
     for sha256 in files:
-        if sha256 in contents.blobs and sha256 not in seen:
-            seen.add(sha256)
+        if sha256 in contents.blobs and sha256 not in counted:
+            counted.add(sha256)
             yield sha256

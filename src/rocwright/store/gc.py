@@ -42,14 +42,14 @@ class Usage(Frozen):
 def usage(store: Store) -> list[Usage]:
     """Bytes by the kind of step that needs them; a file needed by several counts once, for the first."""
     sizes = dict(store.blobs())
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    by_kind: defaultdict[str, list[int]] = defaultdict(list)
     for record in store.records():
         for output in record.outputs:
             if output.sha256 in sizes:
-                found[record.kind].append(sizes.pop(output.sha256))
+                by_kind[record.kind].append(sizes.pop(output.sha256))
     if sizes:
-        found["no step"] = list(sizes.values())
-    return [Usage(kind=kind, files=len(all_), size=sum(all_)) for kind, all_ in sorted(found.items())]
+        by_kind["no step"] = list(sizes.values())
+    return [Usage(kind=kind, files=len(all_), size=sum(all_)) for kind, all_ in sorted(by_kind.items())]
 
 
 class StoreCheck(Frozen):
@@ -109,9 +109,9 @@ def leftovers(home: Home, days: float) -> list[Path]:
     """What failures and kills left, older than `days`: build folders, second builds, half-unpacked roots,
     damaged files."""
     oldest = time.time() - days * DAY
-    found = [*home.work.glob("*"), *home.second.glob("*"), *home.roots.glob(".unpacking-*")]
-    found += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
-    return sorted(path for path in found if not path.is_symlink() and changed_at(path) < oldest)
+    paths = [*home.work.glob("*"), *home.second.glob("*"), *home.roots.glob(".unpacking-*")]
+    paths += [*(home.store / "tmp").glob("*"), *(home.store / "damaged").glob("*")]
+    return sorted(path for path in paths if not path.is_symlink() and changed_at(path) < oldest)
 
 
 def changed_at(path: Path) -> float:
@@ -155,14 +155,14 @@ def rubbish(
     one of these `names` may be about to find that its inputs are those of an earlier run.
     """
     oldest, ages = time.time() - days * DAY, store.maintenance()
-    kept: list[Record] = []
-    gone: list[Record] = []
+    retained: list[Record] = []
+    expired: list[Record] = []
     for record in store.records():
         fresh = ages.written_at(record.key) >= oldest
-        wanted = record.key in keep or record.content_key in keep or _may_be_found(record, names)
-        (kept if wanted or fresh else gone).append(record)
-    needed = {output.sha256 for record in kept for output in record.outputs}
-    named = {output.sha256 for record in gone for output in record.outputs}
+        protected = record.key in keep or record.content_key in keep or _may_be_found(record, names)
+        (retained if protected or fresh else expired).append(record)
+    needed = {output.sha256 for record in retained for output in record.outputs}
+    named = {output.sha256 for record in expired for output in record.outputs}
     if store.unknown():
         needed |= {sha256 for sha256, _ in store.blobs()}
     blobs = [
@@ -172,7 +172,7 @@ def rubbish(
     ]
     old = [path for path in folders if path.name not in needed]
     return Rubbish(
-        records=tuple(record.key for record in gone),
+        records=tuple(record.key for record in expired),
         blobs=tuple(sha256 for sha256, _ in blobs),
         folders=tuple(str(path) for path in old),
         size=sum(size for _, size in blobs) + sum(folder_size(path) for path in old),
@@ -186,7 +186,7 @@ def _may_be_found(record: Record, names: Collection[str]) -> bool:
 
 def folder_size(folder: Path) -> int:
     """Bytes of the files in a folder, or of a file; links count nothing and are not followed."""
-    return sum(one.st_size for one in file_stats(folder))
+    return sum(status.st_size for status in file_stats(folder))
 
 
 def file_stats(folder: Path) -> Iterator[os.stat_result]:
@@ -196,47 +196,47 @@ def file_stats(folder: Path) -> Iterator[os.stat_result]:
     """
     with contextlib.suppress(OSError):
         if folder.is_dir():
-            below = Untrusted(folder, "a step").walk(most=sys.maxsize, whole=False)
-            yield from (entry.stat for entry in below if entry.is_file)
-        elif stat.S_ISREG((found := folder.lstat()).st_mode):
-            yield found
+            entries = Untrusted(folder, "a step").walk(limit=sys.maxsize, strict=False)
+            yield from (entry.stat for entry in entries if entry.is_file)
+        elif stat.S_ISREG((status := folder.lstat()).st_mode):
+            yield status
 
 
 def remove(
     store: Store,
-    found: Rubbish,
+    garbage: Rubbish,
     remove_folder: Callable[[Path], None],
     on_folder: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
     with store.maintenance().cleaning():
-        _remove(store, store.maintenance(), found, remove_folder, on_folder)
+        _remove(store, store.maintenance(), garbage, remove_folder, on_folder)
 
 
 def _remove(
     store: Store,
     users: Maintenance,
-    found: Rubbish,
+    garbage: Rubbish,
     remove_folder: Callable[[Path], None],
     on_folder: Callable[[Path], None],
 ) -> None:
-    begun = time.time()
-    wanted = under_way(store)
-    names = names_of(store, wanted)
-    for key in found.records:
+    started = time.time()
+    running = under_way(store)
+    names = names_of(store, running)
+    for key in garbage.records:
         record = store.record(key)
         with users.claimed(key) as free:
-            if free and key not in wanted and record and not _may_be_found(record, names):
+            if free and key not in running and record and not _may_be_found(record, names):
                 store.forget(key)
     # somebody may have wanted one of them since
     needed = {output.sha256 for record in store.records() for output in record.outputs}
-    young = begun - (ABOUT_TO_BE_NAMED if wanted else 0)
-    for sha256 in found.blobs:
+    young = started - (ABOUT_TO_BE_NAMED if running else 0)
+    for sha256 in garbage.blobs:
         if sha256 not in needed and users.put_at(sha256) < young:
             store.remove_blob(sha256)
-    for folder in map(Path, found.folders):
+    for folder in map(Path, garbage.folders):
         with _claimed(users, folder) as free:
-            wanted_now = any(key.startswith(folder.name) for key in wanted)
+            wanted_now = any(key.startswith(folder.name) for key in running)
             if free and not wanted_now and folder.name not in needed and not folder.is_symlink():
                 on_folder(folder)
                 remove_folder(_aside(folder))

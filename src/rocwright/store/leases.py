@@ -53,11 +53,11 @@ def cleaning(layout: StoreLayout, on_wait: Callable[[], None]) -> Iterator[None]
 
 def held(layout: StoreLayout) -> dict[Path, dict[str, str]]:
     """The steps of each running build, by the file that has them; a build that was killed holds none."""
-    found = {}
+    steps = {}
     for lock in layout.builds.glob("*.lock"):
         if not is_free(FileLock(lock)):
-            found[lock.with_suffix(".json")] = _steps(lock.with_suffix(".json"))
-    return found
+            steps[lock.with_suffix(".json")] = _steps(lock.with_suffix(".json"))
+    return steps
 
 
 def forget_killed(layout: StoreLayout) -> None:

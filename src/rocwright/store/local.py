@@ -77,10 +77,10 @@ class LocalStore:
 
     def has(self, sha256: str, size: int | None = None) -> bool:
         try:
-            found = self._layout.blob(sha256).stat().st_size
+            actual = self._layout.blob(sha256).stat().st_size
         except FileNotFoundError:
             return False
-        return size is None or found == size
+        return size is None or actual == size
 
     def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
         with disk_errors(self.path):
@@ -139,13 +139,13 @@ class LocalStore:
         except OSError as error:
             raise self._damaged(sha256, str(error)) from error
         try:
-            found = hashes.of(file)
+            digest = hashes.of(file)
         except OSError as error:
             file.close()
             raise self._damaged(sha256, str(error)) from error
-        if found != sha256:
+        if digest != sha256:
             file.close()
-            raise self._damaged(sha256, f"its bytes give {found[:12]}")
+            raise self._damaged(sha256, f"its bytes give {digest[:12]}")
         return file
 
     def chunks(self, sha256: str) -> Iterator[bytes]:
@@ -160,12 +160,12 @@ class LocalStore:
         if hasher.hexdigest() != sha256:
             raise self._damaged(sha256, f"its bytes give {hasher.hexdigest()[:12]}")
 
-    def _damaged(self, sha256: str, why: str) -> DamagedBlobError:
+    def _damaged(self, sha256: str, reason: str) -> DamagedBlobError:
         aside = self.path / "damaged" / f"{sha256}-{time.time_ns()}"
         with contextlib.suppress(FileNotFoundError):
             self._layout.blob(sha256).rename(aside)
         return DamagedBlobError(
-            f"the stored file {sha256[:12]} is damaged ({why})",
+            f"the stored file {sha256[:12]} is damaged ({reason})",
             cause="the disk, or something that wrote into the store",
             next_step=f"run the command again: it is made anew (the damaged file lies in {aside})",
             subject=sha256,
@@ -209,9 +209,11 @@ class LocalStore:
 
     def put_record(self, record: Record) -> Record:
         with self.lock(f"record-{record.key}"):
-            kept = self.record(record.key)
-            if kept is not None and all(self.has(output.sha256, output.size) for output in kept.outputs):
-                return kept
+            existing = self.record(record.key)
+            if existing is not None and all(
+                self.has(output.sha256, output.size) for output in existing.outputs
+            ):
+                return existing
             self.write_record(record)
         return record
 
@@ -252,13 +254,13 @@ class LocalStore:
         return [record for key in self.record_keys() if (record := self._known(key)) is not None]
 
     def unknown(self) -> list[str]:
-        found = []
+        unreadable = []
         for key in self.record_keys():
             try:
                 self.record(key)
             except InputError:
-                found.append(key)
-        return found
+                unreadable.append(key)
+        return unreadable
 
     def _known(self, key: str) -> Record | None:
         with contextlib.suppress(InputError):

@@ -59,45 +59,45 @@ class Mirror:
         was copied until then is whole.
         """
         make_store(self.target, name)
-        for one in self.source.keys:
-            publish_key(self.target, one.keyid, one.pem.encode())
-        done = Copied()
-        with turn(self.target, "push") as held:
+        for signer in self.source.keys:
+            publish_key(self.target, signer.keyid, signer.pem.encode())
+        copied = Copied()
+        with turn(self.target, "push") as lease:
             for key in self.source.names("record"):
-                held.renew()
-                for one, data, word in self.source.envelopes("record", key):
+                lease.renew()
+                for signer, data, word in self.source.envelopes("record", key):
                     try:
-                        self._record(key, word_name("record", key, one.keyid), data, word, held, done)
+                        self._record(key, word_name("record", key, signer.keyid), data, word, lease, copied)
                     except _LeftOutError as reason:
-                        done.left_out.append(f"{key[:12]} by {one.name}: {reason}")
+                        copied.left_out.append(f"{key[:12]} by {signer.name}: {reason}")
             for lock in self.source.names("lock"):
-                for one, data, word in self.source.envelopes("lock", lock):
-                    done.locks += self._lock(lock, one, data, word)
-        return done
+                for signer, data, word in self.source.envelopes("lock", lock):
+                    copied.locks += self._lock(lock, signer, data, word)
+        return copied
 
-    def _record(self, key: str, name: str, data: bytes, word: Word, held: Turn, done: Copied) -> None:
+    def _record(self, key: str, name: str, data: bytes, word: Word, lease: Turn, copied: Copied) -> None:
         try:
             record = unseal(word.content.encode(), key)
         except (DamagedRecordError, UnknownRecordError) as error:
             raise _LeftOutError(str(error)) from error
-        if not all(is_key(one.sha256) for one in record.outputs):
+        if not all(is_key(output.sha256) for output in record.outputs):
             raise _LeftOutError("it names no files")
-        before = self.target.get(name, LARGEST)
-        if before is not None and before != data:
+        existing = self.target.get(name, LARGEST)
+        if existing is not None and existing != data:
             raise _LeftOutError("another record of that signer lies there already")
-        self._files(record, held, done)
-        for one, definition, said in self.source.envelopes("step", key):
-            if defines(said, key):
-                self.target.add(word_name("step", key, one.keyid), definition)
-        if before is not None:
-            done.there += 1
+        self._files(record, lease, copied)
+        for signer, definition, step_word in self.source.envelopes("step", key):
+            if defines(step_word, key):
+                self.target.add(word_name("step", key, signer.keyid), definition)
+        if existing is not None:
+            copied.there += 1
             return
         self.target.add(name, data)
         # a clean-up may have taken a file that was there before the record that names it was
-        self._files(record, held, done)
-        done.records += 1
+        self._files(record, lease, copied)
+        copied.records += 1
 
-    def _files(self, record: Record, held: Turn, done: Copied) -> None:
+    def _files(self, record: Record, lease: Turn, copied: Copied) -> None:
         for output in record.outputs:
             if Blobs(self.target).has(output.sha256, output.size):
                 continue
@@ -107,23 +107,23 @@ class Mirror:
                     hasher.update(chunk)
                     file.write(chunk)
                     self.on_bytes(len(chunk))
-                    held.renew()
+                    lease.renew()
                 if hasher.hexdigest() != output.sha256:
                     raise _LeftOutError(f"{output.filename} has other bytes than its record says")
                 file.flush()
                 Blobs(self.target).put(
-                    Path(file.name), output.sha256, output.size, on_bytes=lambda _: held.renew()
+                    Path(file.name), output.sha256, output.size, on_bytes=lambda _: lease.renew()
                 )
-            done.files += 1
-            done.size += output.size
+            copied.files += 1
+            copied.size += output.size
 
     def _chunks(self, output: Output) -> Iterator[bytes]:
         """The bytes of a file, no more than its record says."""
-        left = output.size
+        remaining = output.size
         try:
             for chunk in self.source.fetch(output, 0):
-                left -= len(chunk)
-                if left < 0:
+                remaining -= len(chunk)
+                if remaining < 0:
                     raise _LeftOutError(f"{output.filename} has more bytes than its record says")
                 yield chunk
         except KeyError as error:
@@ -132,10 +132,10 @@ class Mirror:
     def _lock(self, name: str, signer: TrustedKey, data: bytes, word: Word) -> int:
         """Copy a lock, instead of an older one or of what that signer has not signed; how many are new."""
         path = word_name("lock", name, signer.keyid)
-        before = self.target.get(path, LARGEST)
-        if before is not None:
+        existing = self.target.get(path, LARGEST)
+        if existing is not None:
             with contextlib.suppress(RefusedError):
-                if word_of(before, "lock", name, [signer.key]).signed >= word.signed:
+                if word_of(existing, "lock", name, [signer.key]).signed >= word.signed:
                     return 0
         self.target.replace(path, data)
         return 1

@@ -55,13 +55,13 @@ class Output(Frozen):
         """The file name, which says how to read it, and the digest of its content or else its bytes."""
         return f"{self.filename} {self.content or self.sha256}"
 
-    def is_same(self, other: Output) -> bool:
+    def is_same(self, output: Output) -> bool:
         """Whether both are the same, name included: by content if both say it, else by their bytes."""
-        if self.filename != other.filename:
+        if self.filename != output.filename:
             return False
-        if self.content and other.content:
-            return self.content == other.content
-        return self.sha256 == other.sha256
+        if self.content and output.content:
+            return self.content == output.content
+        return self.sha256 == output.sha256
 
 
 class CacheUse(Frozen):
@@ -133,7 +133,7 @@ class Record(Frozen):
         """The ids of keys that signed shards or cached objects that may have a part in this, other than that
         of the machine that ran it. With the id of a key, those other than this one: what an equal step gave
         on another machine is that one's."""
-        signers = {one.keyid for one in self.shards} | set(self.cache_signers)
+        signers = {shard.keyid for shard in self.shards} | set(self.cache_signers)
         own = {"", keyid}
         if keyid:
             signers.add(self.ran_by)
@@ -141,11 +141,11 @@ class Record(Frozen):
             own |= {self.ran_by, self.origin.keyid if self.origin is not None else ""}
         return tuple(sorted(signers - own))
 
-    def gave_same(self, other: Record) -> bool:
+    def gave_same(self, peer: Record) -> bool:
         """Whether both have the same outputs under the same names."""
-        mine, others = (sorted(record.outputs, key=lambda one: one.name) for record in (self, other))
-        return [one.name for one in mine] == [one.name for one in others] and all(
-            one.is_same(two) for one, two in zip(mine, others, strict=True)
+        mine, theirs = (sorted(record.outputs, key=lambda output: output.name) for record in (self, peer))
+        return [output.name for output in mine] == [output.name for output in theirs] and all(
+            output.is_same(counterpart) for output, counterpart in zip(mine, theirs, strict=True)
         )
 
     def output(self, name: str) -> Output:
@@ -338,4 +338,4 @@ class Store(Protocol):
 
 def in_store(store: Store, record: Record | None) -> bool:
     """Whether there is a record, and all its outputs are in the store."""
-    return record is not None and all(store.has(one.sha256, one.size) for one in record.outputs)
+    return record is not None and all(store.has(output.sha256, output.size) for output in record.outputs)

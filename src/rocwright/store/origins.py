@@ -10,15 +10,15 @@ from rocwright.store.trust import Trust
 
 def untrusted(store: Store, trust: Trust) -> dict[str, str]:
     """Records, by key, that came from a key that is not trusted now, or that were made of what such gave."""
-    found = {one.key: why for one in store.records() if (why := _doubt(one, trust))}
-    named = {one.key: one.step for one in store.records()}
-    while more := {
-        key: f"{step}: made of {named[of]}, which came from a key that is not trusted"
+    doubtful = {record.key: reason for record in store.records() if (reason := _doubt(record, trust))}
+    named = {record.key: record.step for record in store.records()}
+    while derived := {
+        key: f"{step}: made of {named[source]}, which came from a key that is not trusted"
         for key, step in named.items()
-        if key not in found and (of := _made_of(store, key, found))
+        if key not in doubtful and (source := _made_of(store, key, doubtful))
     }:
-        found |= more
-    return found
+        doubtful |= derived
+    return doubtful
 
 
 def _doubt(record: Record, trust: Trust) -> str:
@@ -26,7 +26,7 @@ def _doubt(record: Record, trust: Trust) -> str:
     origin = record.origin
     if origin is None:
         return ""
-    key = next((one for one in trust.key if one.keyid == origin.keyid), None)
+    key = next((trusted for trusted in trust.key if trusted.keyid == origin.keyid), None)
     if key is None:
         return f"{record.step}: {origin}: that key is not trusted any more"
     if key.revoked and origin.signed >= key.revoked:
@@ -38,6 +38,6 @@ def _made_of(store: Store, key: str, doubtful: dict[str, str]) -> str:
     """The first input of a step that is doubtful."""
     try:
         inputs = json.loads(store.step(key) or b"{}").get("inputs", [])
-        return next((one["key"] for one in inputs if one["key"] in doubtful), "")
+        return next((entry["key"] for entry in inputs if entry["key"] in doubtful), "")
     except (ValueError, TypeError, KeyError, AttributeError):
         return ""

@@ -84,11 +84,11 @@ def content_of(path: Path) -> str:
 
     Memory is bounded.
     """
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     try:
         with path.open("rb") as file, unpacked(file) as plain:
             while chunk := plain.read(CHUNK):
-                found.update(chunk)
+                hasher.update(chunk)
     except (zstandard.ZstdError, OverBoundError):
         return ""
-    return found.hexdigest()
+    return hasher.hexdigest()

@@ -63,47 +63,53 @@ class Pusher:
 
         Raises InputError where somebody cleans up there.
         """
-        with turn(self.bucket, "push") as held:
-            return self._records(dict.fromkeys(keys), held)
+        with turn(self.bucket, "push") as lease:
+            return self._records(dict.fromkeys(keys), lease)
 
-    def _records(self, keys: Iterable[str], held: Turn) -> Pushed:
-        done, left_out = Pushed(), []
+    def _records(self, keys: Iterable[str], lease: Turn) -> Pushed:
+        pushed, left_out = Pushed(), []
         for key in keys:
-            held.renew()
+            lease.renew()
             record = self.store.record(key)
-            if record is None or not all(self.store.has(one.sha256, one.size) for one in record.outputs):
+            if record is None or not all(
+                self.store.has(output.sha256, output.size) for output in record.outputs
+            ):
                 continue
             if record.origin is not None:
                 left_out.append(f"{record.step}: built by {record.origin.by}, who signs it")
                 continue
-            reason = self._record(record, held, done)
+            reason = self._record(record, lease, pushed)
             left_out += [f"{record.step}: {reason}"] if reason else []
-        done.left_out = tuple(left_out)
-        return done
+        pushed.left_out = tuple(left_out)
+        return pushed
 
-    def _record(self, record: Record, held: Turn, done: Pushed) -> str:
+    def _record(self, record: Record, lease: Turn, pushed: Pushed) -> str:
         """Push one; why it was not, "" where it was or is there."""
         name = word_name("record", record.key, self.signer.public_key.keyid)
-        before = self.bucket.get(name, LARGEST)
-        if before is not None:
-            kept = self._kept(before, record.key)
-            if kept is None:
+        existing = self.bucket.get(name, LARGEST)
+        if existing is not None:
+            stored = self._kept(existing, record.key)
+            if stored is None:
                 return f"a record that is not ours lies there under our name: {name}"
-            if not kept.gave_same(record):
+            if not stored.gave_same(record):
                 return "other bytes were pushed before: it is not reproducible here, and the first stand"
             # of those that were packed otherwise before, nothing is here
-            self._files([one for one in kept.outputs if self.store.has(one.sha256, one.size)], held, done)
-            done.there += 1
+            self._files(
+                [output for output in stored.outputs if self.store.has(output.sha256, output.size)],
+                lease,
+                pushed,
+            )
+            pushed.there += 1
             return ""
-        self._files(record.outputs, held, done)
+        self._files(record.outputs, lease, pushed)
         definition = self.store.step(record.key)
         if definition is not None:
-            said = envelope_of("step", record.key, definition.decode(), self.signer)
-            self.bucket.add(word_name("step", record.key, self.signer.public_key.keyid), said)
+            envelope = envelope_of("step", record.key, definition.decode(), self.signer)
+            self.bucket.add(word_name("step", record.key, self.signer.public_key.keyid), envelope)
         self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
         # a clean-up may have taken a file that was there before the record that names it was
-        self._files(record.outputs, held, done)
-        done.records += 1
+        self._files(record.outputs, lease, pushed)
+        pushed.records += 1
         return ""
 
     def _kept(self, data: bytes, key: str) -> Record | None:
@@ -112,9 +118,9 @@ class Pusher:
         except (RefusedError, DamagedRecordError, UnknownRecordError):
             return None
 
-    def _files(self, outputs: Iterable[Output], held: Turn, done: Pushed) -> None:
+    def _files(self, outputs: Iterable[Output], lease: Turn, pushed: Pushed) -> None:
         def sent(size: int) -> None:
-            held.renew()
+            lease.renew()
             self.on_bytes(size)
 
         for output in outputs:
@@ -122,18 +128,20 @@ class Pusher:
             if not damaged and Blobs(self.bucket).has(output.sha256, output.size):
                 continue
             path = self.store.verified(output.sha256)
-            done.size += Blobs(self.bucket).put(path, output.sha256, output.size, anew=damaged, on_bytes=sent)
-            done.files += 1
+            pushed.size += Blobs(self.bucket).put(
+                path, output.sha256, output.size, anew=damaged, on_bytes=sent
+            )
+            pushed.files += 1
             if self.damage is not None and damaged:
                 self.damage.mended(self.bucket, output.sha256)
 
     def lock(self, digest: str, text: str) -> bool:
         """Publish a lock for a request by its digest, instead of an older one of ours. Whether it is new."""
         name = word_name("lock", digest, self.signer.public_key.keyid)
-        before = self.bucket.get(name, LARGEST)
-        if before is not None:
+        existing = self.bucket.get(name, LARGEST)
+        if existing is not None:
             try:
-                if word_of(before, "lock", digest, [self.signer.public_key]).content == text:
+                if word_of(existing, "lock", digest, [self.signer.public_key]).content == text:
                     return False
             except RefusedError:
                 pass
@@ -155,8 +163,8 @@ def make_store(bucket: Bucket, name: str) -> None:
 def publish_key(bucket: Bucket, keyid: str, pem: bytes) -> None:
     """Add a public key to the list of those who sign there, if it is not in it."""
     bucket.add(f"keys/{keyid}", pem)
-    pems = [bucket.get(one.name, LARGEST) for one in bucket.list("keys")]
-    listed = sorted({one.decode() for one in pems if one is not None})
+    pems = [bucket.get(entry.name, LARGEST) for entry in bucket.list("keys")]
+    listed = sorted({pem.decode() for pem in pems if pem is not None})
     bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
 
 
@@ -173,8 +181,8 @@ def read_mark(bucket: Bucket) -> str:
     """What the store in a bucket calls itself. Raises InputError for what is none, or a newer rocwright's."""
     data = bucket.get(FORMAT, MOST_KEYS)
     try:
-        found = json.loads(data or b"")
-        schema, name = int(found["schema"]), plain_name(str(found["name"]))
+        mark = json.loads(data or b"")
+        schema, name = int(mark["schema"]), plain_name(str(mark["name"]))
     except _UNREADABLE as error:
         raise InputError(
             f"there is no store of rocwright at {bucket}",
@@ -194,7 +202,7 @@ def listed_keys(bucket: Bucket) -> list[tuple[str, SSlibKey]]:
     """The public keys that a store says sign in it, PEM and key. Raises InputError for no list."""
     data = bucket.get(KEYS, MOST_KEYS)
     try:
-        pems = [str(one) for one in json.loads(data or b"")["keys"]]
+        pems = [str(pem) for pem in json.loads(data or b"")["keys"]]
     except _UNREADABLE as error:
         raise InputError(
             f"the store at {bucket} lists no keys",

@@ -40,23 +40,23 @@ def unseal(data: bytes, key: str) -> Record:
 
     Raises DamagedRecordError, UnknownRecordError for what a newer rocwright wrote.
     """
-    found = _object(data)
-    signatures, schema = found.pop(SIGNATURES, []), found.get("schema_version")
-    if isinstance(schema, int) and schema > RECORD_SCHEMA and not _is_ours(found):
+    document = _object(data)
+    signatures, schema = document.pop(SIGNATURES, []), document.get("schema_version")
+    if isinstance(schema, int) and schema > RECORD_SCHEMA and not _is_ours(document):
         raise UnknownRecordError(schema)
     if not isinstance(signatures, list):
         raise DamagedRecordError("its signatures cannot be read")
     try:
-        said = opened(found)
+        content = opened(document)
     except ValueError as error:
         raise DamagedRecordError(str(error)) from error
-    return _record(said, key)
+    return _record(content, key)
 
 
-def _is_ours(found: dict[str, Any]) -> bool:
+def _is_ours(document: dict[str, Any]) -> bool:
     """Whether nothing but the number of its schema is damaged."""
     try:
-        opened(found | {"schema_version": RECORD_SCHEMA})
+        opened(document | {"schema_version": RECORD_SCHEMA})
     except ValueError:
         return False
     return True
@@ -64,17 +64,17 @@ def _is_ours(found: dict[str, Any]) -> bool:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise DamagedRecordError("it is no JSON") from error
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise DamagedRecordError("it is no JSON object")
-    return said
+    return document
 
 
-def _record(said: dict[str, Any], key: str) -> Record:
+def _record(content: dict[str, Any], key: str) -> Record:
     try:
-        record = Record.model_validate(said)
+        record = Record.model_validate(content)
     except ValidationError as error:
         raise DamagedRecordError(error.errors()[0]["msg"]) from error
     if record.key != key:

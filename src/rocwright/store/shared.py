@@ -43,9 +43,9 @@ Signed = tuple[Word, Record]
 """A record, and the word of its signer that it is from."""
 
 
-def word_name(what: What, name: str, keyid: str) -> str:
+def word_name(kind: What, name: str, keyid: str) -> str:
     """Where the word of a signer lies."""
-    return f"{FOLDERS[what]}/{name[:2]}/{name}/{keyid}"
+    return f"{FOLDERS[kind]}/{name[:2]}/{name}/{keyid}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,22 +67,22 @@ class SharedStore:
 
     def record(self, key: str) -> Record | None:
         """The record of a key that enough trusted signers agree on, with where it is from; else None."""
-        found: list[Signed] = []
-        for one, word, record in self._records(key):
-            if self.agree > 1 and (others := record.compiled_by_others(word.keyid)):
-                whose = ", ".join(other[:12] for other in others[:4])
+        accepted: list[Signed] = []
+        for signer, word, record in self._records(key):
+            if self.agree > 1 and (compilers := record.compiled_by_others(word.keyid)):
+                whose = ", ".join(compiler[:12] for compiler in compilers[:4])
                 self.say(
-                    f"{self.name}: the record of {key[:12]} by {one.name} does not count for {self.agree} "
+                    f"{self.name}: the record of {key[:12]} by {signer.name} does not count for {self.agree} "
                     f"that agree: a part of it was compiled by another signer ({whose})"
                 )
                 continue
-            found.append((word, record))
-        groups = _alike(found)
+            accepted.append((word, record))
+        groups = _alike(accepted)
         if len(groups) > 1:
             self.say(f"{self.name}: {key[:12]} is not reproducible: {len(groups)} different outputs")
         enough = [best for group in groups if (best := _agreed(group, self.agree)) is not None]
         if len(enough) != 1:
-            if found and not enough:
+            if accepted and not enough:
                 self.say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
             return None
         word, record = enough[0]
@@ -93,29 +93,29 @@ class SharedStore:
         """The ids of the trusted keys that say the same of that step, each without what another compiled."""
         return frozenset(
             word.keyid
-            for _, word, one in self._records(record.key)
-            if one.gave_same(record) and not one.compiled_by_others(word.keyid)
+            for _, word, peer in self._records(record.key)
+            if peer.gave_same(record) and not peer.compiled_by_others(word.keyid)
         )
 
     def _records(self, key: str) -> Iterator[tuple[TrustedKey, Word, Record]]:
         """What trusted signers say that a key gave; what cannot be read is told."""
-        for one, word in self.words("record", key):
+        for signer, word in self.words("record", key):
             try:
                 record = unseal(word.content.encode(), key)
             except (DamagedRecordError, UnknownRecordError) as error:
-                self.say(f"{self.name}: the record of {key[:12]} by {one.name} was refused: {error}")
+                self.say(f"{self.name}: the record of {key[:12]} by {signer.name} was refused: {error}")
                 continue
-            if all(is_key(each.sha256) and each.size >= 0 for each in record.outputs):
-                yield one, word, record
+            if all(is_key(output.sha256) and output.size >= 0 for output in record.outputs):
+                yield signer, word, record
             else:
                 self.say(
-                    f"{self.name}: the record of {key[:12]} by {one.name} was refused: it names no files"
+                    f"{self.name}: the record of {key[:12]} by {signer.name} was refused: it names no files"
                 )
 
     def lock(self, name: str) -> Word | None:
         """The newest lock of that name that a trusted key signed."""
-        found = [word for _, word in self.words("lock", name)]
-        return max(found, key=lambda word: word.signed, default=None)
+        words = [word for _, word in self.words("lock", name)]
+        return max(words, key=lambda word: word.signed, default=None)
 
     def fetch(self, output: Output, begin: int) -> Iterator[bytes]:
         """The bytes of a file from one on, unchecked. Raises KeyError, NetworkError, InputError."""
@@ -126,7 +126,7 @@ class SharedStore:
         try:
             with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
                 blobs = Blobs(self.bucket)
-                return all(pool.map(lambda one: blobs.has(one.sha256, one.size), record.outputs))
+                return all(pool.map(lambda output: blobs.has(output.sha256, output.size), record.outputs))
         except ExplainedError:
             return True
 
@@ -135,42 +135,42 @@ class SharedStore:
 
         It says what a step's key does not cover, such as its trust domain, hence the signature.
         """
-        found = (word.content for _, word in self.words("step", key) if defines(word, key))
-        return next((content.encode() for content in found), None)
+        definitions = (word.content for _, word in self.words("step", key) if defines(word, key))
+        return next((content.encode() for content in definitions), None)
 
-    def words(self, what: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
+    def words(self, kind: What, name: str) -> Iterator[tuple[TrustedKey, Word]]:
         """The words of all trusted signers that count."""
-        for one, _, word in self.envelopes(what, name):
-            yield one, word
+        for signer, _, word in self.envelopes(kind, name):
+            yield signer, word
 
-    def envelopes(self, what: What, name: str) -> Iterator[tuple[TrustedKey, bytes, Word]]:
+    def envelopes(self, kind: What, name: str) -> Iterator[tuple[TrustedKey, bytes, Word]]:
         """The same with the envelope of each, as it lies there."""
-        for one in self.keys:
-            path = word_name(what, name, one.keyid)
+        for signer in self.keys:
+            path = word_name(kind, name, signer.keyid)
             data = self._asked(partial(self.bucket.get, path, LARGEST))
             if data is None:
                 continue
             try:
-                word = word_of(data, what, name, [one.key])
+                word = word_of(data, kind, name, [signer.key])
             except NewerError as error:
-                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} is passed over: {error}")
+                self.say(f"{self.name}: the {kind} {name[:12]} by {signer.name} is passed over: {error}")
                 continue
             except RefusedError as error:
-                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {error}")
+                self.say(f"{self.name}: the {kind} {name[:12]} by {signer.name} was refused: {error}")
                 continue
-            if one.revoked and word.signed >= one.revoked:
-                since = f"signed {word.signed}, and the key is revoked since {one.revoked}"
-                self.say(f"{self.name}: the {what} {name[:12]} by {one.name} was refused: {since}")
+            if signer.revoked and word.signed >= signer.revoked:
+                since = f"signed {word.signed}, and the key is revoked since {signer.revoked}"
+                self.say(f"{self.name}: the {kind} {name[:12]} by {signer.name} was refused: {since}")
                 continue
-            yield one, data, word
+            yield signer, data, word
 
-    def names(self, what: What) -> list[str]:
+    def names(self, kind: What) -> list[str]:
         """The names of which somebody said this, whoever it was. Raises NetworkError, InputError."""
-        found = (one.name.split("/") for one in self.bucket.list(FOLDERS[what]))
-        return sorted({parts[2] for parts in found if len(parts) == 4 and is_key(parts[2])})
+        paths = (entry.name.split("/") for entry in self.bucket.list(FOLDERS[kind]))
+        return sorted({parts[2] for parts in paths if len(parts) == 4 and is_key(parts[2])})
 
     def _called(self, keyid: str) -> str:
-        return next((one.name for one in self.keys if one.keyid == keyid), keyid[:12])
+        return next((key.name for key in self.keys if key.keyid == keyid), keyid[:12])
 
     def _asked(self, ask: Callable[[], bytes | None]) -> bytes | None:
         """What the bucket answers; nothing where it does not, which is said once."""
@@ -180,14 +180,14 @@ class SharedStore:
             return ask()
         except ExplainedError as error:
             # of several that were asked for at once, the first tells
-            told, self.silent = self.silent, self.silent or isinstance(error, NetworkError)
-            if not told:
+            silent, self.silent = self.silent, self.silent or isinstance(error, NetworkError)
+            if not silent:
                 self.say(f"{self.name}: {error.message} ({error.cause})")
             return None
 
     def say(self, text: str) -> None:
         """Note something once, on one line: some of its words may be a stranger's."""
-        text = "".join(one for one in text if one.isprintable())
+        text = "".join(char for char in text if char.isprintable())
         if text not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(text)
             self.note(text)
@@ -201,18 +201,18 @@ def defines(word: Word, key: str) -> bool:
         return False
 
 
-def _alike(found: Sequence[Signed]) -> list[list[Signed]]:
+def _alike(signed: Sequence[Signed]) -> list[list[Signed]]:
     """Those that gave the same, together, also where only a third, which says its content, is like both."""
     groups: list[list[Signed]] = []
-    for one in found:
-        like = [group for group in groups if any(one[1].gave_same(record) for _, record in group)]
+    for pair in signed:
+        like = [group for group in groups if any(pair[1].gave_same(record) for _, record in group)]
         groups = [group for group in groups if group not in like]
-        groups.append([*chain.from_iterable(like), one])
+        groups.append([*chain.from_iterable(like), pair])
     return groups
 
 
-def _agreed(group: Sequence[Signed], least: int) -> Signed | None:
+def _agreed(group: Sequence[Signed], quorum: int) -> Signed | None:
     """The one of a group that most of it gave, and so many at least."""
-    said = [(sum(one[1].gave_same(record) for _, record in group), one) for one in group]
-    count, best = max(said, key=lambda each: each[0])
-    return best if count >= least else None
+    votes = [(sum(pair[1].gave_same(record) for _, record in group), pair) for pair in group]
+    count, best = max(votes, key=lambda vote: vote[0])
+    return best if count >= quorum else None

@@ -51,28 +51,34 @@ def check(
     """
     read_mark(bucket)
     keys, wrong = _keys(bucket)
-    said: list[tuple[What, Listed]] = [
-        (what, one) for what, folder in FOLDERS.items() for one in bucket.list(folder)
+    words: list[tuple[What, Listed]] = [
+        (kind, entry) for kind, folder in FOLDERS.items() for entry in bucket.list(folder)
     ]
     # of an upload that was cut, nothing is said: it goes on, or a clean-up takes it
-    blobs = {sha256: one for sha256, one in Blobs(bucket).found().items() if one.whole}
+    blobs = {sha256: blob for sha256, blob in Blobs(bucket).found().items() if blob.whole}
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        found = list(pool.map(partial(_word, bucket, keys, blobs), said))
-    wrong += [(one.name, why) for (_, one), why in zip(said, found, strict=True) if why and why != _NEWER]
+        reasons = list(pool.map(partial(_word, bucket, keys, blobs), words))
+    wrong += [
+        (entry.name, reason)
+        for (_, entry), reason in zip(words, reasons, strict=True)
+        if reason and reason != _NEWER
+    ]
     size, damaged = 0, []
     for sha256, blob in blobs.items():
         size += blob.size
-        if read and (why := _file(bucket, blob, on_bytes)):
-            wrong.append((blob.name, why))
+        if read and (reason := _file(bucket, blob, on_bytes)):
+            wrong.append((blob.name, reason))
             damaged.append(sha256)
     return SharedCheck(
-        words=len(said),
+        words=len(words),
         files=len(blobs),
         size=size,
         wrong=tuple(sorted(wrong)),
-        newer=tuple(one.name for (_, one), why in zip(said, found, strict=True) if why == _NEWER),
+        newer=tuple(
+            entry.name for (_, entry), reason in zip(words, reasons, strict=True) if reason == _NEWER
+        ),
         damaged=tuple(damaged),
-        signers=tuple(sorted({one.name.rpartition("/")[2] for _, one in said} & keys.keys())),
+        signers=tuple(sorted({entry.name.rpartition("/")[2] for _, entry in words} & keys.keys())),
     )
 
 
@@ -83,34 +89,34 @@ def _keys(bucket: Bucket) -> tuple[dict[str, SSlibKey], list[tuple[str, str]]]:
     """The public keys that lie there by their ids, and those that are no such keys."""
     keys: dict[str, SSlibKey] = {}
     wrong: list[tuple[str, str]] = []
-    for one in bucket.list("keys"):
-        keyid = one.name.rpartition("/")[2]
+    for entry in bucket.list("keys"):
+        keyid = entry.name.rpartition("/")[2]
         try:
-            key = key_of(bucket.get(one.name, LARGEST_KEY) or b"", one.name)
+            key = key_of(bucket.get(entry.name, LARGEST_KEY) or b"", entry.name)
         except InputError as error:
-            wrong.append((one.name, error.message))
+            wrong.append((entry.name, error.message))
             continue
         if key.keyid == keyid:
             keys[keyid] = key
         else:
-            wrong.append((one.name, "it is the key of another id"))
+            wrong.append((entry.name, "it is the key of another id"))
     return keys, wrong
 
 
 def _word(
-    bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], said: tuple[What, Listed]
+    bucket: Bucket, keys: dict[str, SSlibKey], blobs: dict[str, Blob], listed: tuple[What, Listed]
 ) -> str:
     """What is wrong with a word of a signer, "" for nothing."""
-    what, found = said
-    parts = found.name.split("/")
+    kind, entry = listed
+    parts = entry.name.split("/")
     if len(parts) != 4 or not is_key(parts[2]) or parts[1] != parts[2][:2]:
         return "nothing of a store has such a name"
     if parts[3] not in keys:
         return f"the key {plain_name(parts[3])[:12]} does not lie in keys/: nobody can check it"
     try:
-        word = word_of(bucket.get(found.name, LARGEST) or b"", what, parts[2], [keys[parts[3]]])
-        record = unseal(word.content.encode(), parts[2]) if what == "record" else None
-        if what == "step" and not defines(word, parts[2]):
+        word = word_of(bucket.get(entry.name, LARGEST) or b"", kind, parts[2], [keys[parts[3]]])
+        record = unseal(word.content.encode(), parts[2]) if kind == "record" else None
+        if kind == "step" and not defines(word, parts[2]):
             return "it is not the definition of that step, or a newer rocwright's"
     except (NewerError, UnknownRecordError):
         return _NEWER
@@ -118,11 +124,11 @@ def _word(
         return str(error)
     except InputError as error:
         return error.message
-    for one in record.outputs if record is not None else ():
-        if one.sha256 not in blobs:
-            return f"its file {plain_name(one.filename)} is not there"
-        if blobs[one.sha256].size != one.size:
-            return f"its file {plain_name(one.filename)} has another size"
+    for output in record.outputs if record is not None else ():
+        if output.sha256 not in blobs:
+            return f"its file {plain_name(output.filename)} is not there"
+        if blobs[output.sha256].size != output.size:
+            return f"its file {plain_name(output.filename)} has another size"
     return ""
 
 
@@ -143,22 +149,22 @@ def _chunks(bucket: Bucket, blob: Blob) -> Iterator[bytes]:
         yield from bucket.chunks(name)
 
 
-def _bounded(chunks: Iterator[bytes], most: int) -> Iterator[bytes]:
+def _bounded(chunks: Iterator[bytes], remaining: int) -> Iterator[bytes]:
     for chunk in chunks:
-        most -= len(chunk)
+        remaining -= len(chunk)
         yield chunk
-        if most < 0:
+        if remaining < 0:
             return
 
 
-def told(found: SharedCheck) -> list[str]:
+def told(checked: SharedCheck) -> list[str]:
     """What a check found, in lines."""
     head = (
-        f"{units.count(found.words, 'signed object')} by {units.count(len(found.signers), 'key')}, "
-        f"{units.count(found.files, 'file')}, {units.size(found.size)}: {len(found.wrong)} wrong"
+        f"{units.count(checked.words, 'signed object')} by {units.count(len(checked.signers), 'key')}, "
+        f"{units.count(checked.files, 'file')}, {units.size(checked.size)}: {len(checked.wrong)} wrong"
     )
     return [
         head,
-        *(f"  {name}: {why}" for name, why in found.wrong),
-        *(f"  {name}: {_NEWER}, left alone" for name in found.newer),
+        *(f"  {name}: {reason}" for name, reason in checked.wrong),
+        *(f"  {name}: {_NEWER}, left alone" for name in checked.newer),
     ]

@@ -60,10 +60,10 @@ class SharedFolder:
             for path, _, files, descriptor in os.fwalk(dir_fd=top):
                 for name in files:
                     with contextlib.suppress(FileNotFoundError):
-                        found = os.lstat(name, dir_fd=descriptor)
-                        if stat.S_ISREG(found.st_mode) and UNFINISHED not in name:
-                            whole = os.path.normpath(f"{folder}/{path}/{name}")
-                            yield Listed(whole, found.st_size, found.st_mtime)
+                        status = os.lstat(name, dir_fd=descriptor)
+                        if stat.S_ISREG(status.st_mode) and UNFINISHED not in name:
+                            full_name = os.path.normpath(f"{folder}/{path}/{name}")
+                            yield Listed(full_name, status.st_size, status.st_mtime)
 
     def put(self, name: str, data: bytes | Path | Iterable[bytes], *, replace: bool) -> bool:
         """Write an object whole or not at all; return whether it was written, without `replace` only once."""
@@ -103,9 +103,9 @@ class SharedFolder:
             raise KeyError(name) from None
         try:
             for number, part in enumerate(folders, 1):
-                below = self._below(descriptor, part, "/".join(folders[:number]), make=make)
+                child = self._below(descriptor, part, "/".join(folders[:number]), make=make)
                 os.close(descriptor)
-                descriptor = below
+                descriptor = child
             try:
                 yield descriptor, last
             except FileNotFoundError:
@@ -135,12 +135,12 @@ class SharedFolder:
             raise
         return descriptor
 
-    def _checked(self, found: os.stat_result, name: str) -> os.stat_result:
-        if stat.S_ISDIR(found.st_mode):
+    def _checked(self, status: os.stat_result, name: str) -> os.stat_result:
+        if stat.S_ISDIR(status.st_mode):
             raise KeyError(name)  # parts of a file lie in a folder with its name
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise self._odd(name, "file")
-        return found
+        return status
 
     def _odd(self, name: str, kind: str) -> InputError:
         return InputError(

@@ -59,65 +59,67 @@ def clean(
 
     Raises InputError where somebody pushes or builds there, or where there is no store; NetworkError.
     """
-    with turn(bucket, "clean") as held:
+    with turn(bucket, "clean") as lease:
         contents = read_contents(bucket)
         if contents.unreadable:
             return Cleaned(files=0, size=0, unreadable=contents.unreadable)
-        now = max((one.written for one in bucket.list("leases")), default=0.0)
-        own = [one for one in contents.records if keep is not None and one.keyid == keep.keyid]
-        gone = not_kept(own, keep, _meant(bucket, own), now) if keep is not None else []
-        definitions = _definitions(bucket, contents, gone)
-        named = contents.named(but=frozenset(one.path for one in gone))
+        clock = max((entry.written for entry in bucket.list("leases")), default=0.0)
+        own = [record for record in contents.records if keep is not None and record.keyid == keep.keyid]
+        expired = not_kept(own, keep, _meant(bucket, own), clock) if keep is not None else []
+        definitions = _definitions(bucket, contents, expired)
+        named = contents.named(but=frozenset(record.path for record in expired))
         blobs = [
-            one for sha256, one in contents.blobs.items() if sha256 not in named and now - one.written > YOUNG
+            blob
+            for sha256, blob in contents.blobs.items()
+            if sha256 not in named and clock - blob.written > YOUNG
         ]
         if not dry_run:
             # a record goes before its files: nobody is told of a file that is not there
-            for name in [*(one.path for one in gone), *definitions]:
-                held.renew()
+            for name in [*(record.path for record in expired), *definitions]:
+                lease.renew()
                 bucket.remove(name)
             for blob in blobs:
                 for name in blob.names:
-                    held.renew()
+                    lease.renew()
                     bucket.remove(name)
                 on_file(blob.size)
-    return Cleaned(files=len(blobs), size=sum(blob.size for blob in blobs), records=len(gone))
+    return Cleaned(files=len(blobs), size=sum(blob.size for blob in blobs), records=len(expired))
 
 
 def not_kept(
-    own: Iterable[StoredRecord], keep: Keep, meant: dict[str, str], now: float
+    own: Iterable[StoredRecord], keep: Keep, variants: dict[str, str], clock: float
 ) -> list[StoredRecord]:
-    """The records that do not stay; `meant` tells by key for which GPUs and base a step is."""
+    """The records that do not stay; `variants` tells by key for which GPUs and base a step is."""
     alike: defaultdict[tuple[str, str], list[StoredRecord]] = defaultdict(list)
-    for one in sorted(own, key=lambda each: -each.written):
-        alike[one.step, meant.get(one.key, "")].append(one)
+    for record in sorted(own, key=lambda record: -record.written):
+        alike[record.step, variants.get(record.key, "")].append(record)
     return [
-        one
+        record
         for several in alike.values()
-        for one in several[keep.last :]
-        if one.key not in keep.keys and now - one.written > keep.days * DAY
+        for record in several[keep.last :]
+        if record.key not in keep.keys and clock - record.written > keep.days * DAY
     ]
 
 
 def _meant(bucket: Bucket, records: Iterable[StoredRecord]) -> dict[str, str]:
     """Return for which GPUs and base the step of each record is, by its signer's definition there."""
 
-    def ask(held: StoredRecord) -> tuple[str, str]:
+    def ask(record: StoredRecord) -> tuple[str, str]:
         try:
-            key = key_of(bucket.get(f"keys/{held.keyid}", LARGEST_KEY) or b"", held.keyid)
-            data = bucket.get(word_name("step", held.key, held.keyid), LARGEST) or b""
-            step = Step.model_validate_json(word_of(data, "step", held.key, [key]).content)
+            key = key_of(bucket.get(f"keys/{record.keyid}", LARGEST_KEY) or b"", record.keyid)
+            data = bucket.get(word_name("step", record.key, record.keyid), LARGEST) or b""
+            step = Step.model_validate_json(word_of(data, "step", record.key, [key]).content)
         except (RefusedError, ValidationError, InputError):
-            return held.key, ""
-        return held.key, f"{step.about.base} {' '.join(step.about.targets)}"
+            return record.key, ""
+        return record.key, f"{step.about.base} {' '.join(step.about.targets)}"
 
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
         return dict(pool.map(ask, records))
 
 
-def _definitions(bucket: Bucket, contents: Contents, gone: list[StoredRecord]) -> list[str]:
+def _definitions(bucket: Bucket, contents: Contents, expired: list[StoredRecord]) -> list[str]:
     """Return the names of the definitions of steps of which no record stays."""
-    paths = {one.path for one in gone}
-    stay = {one.key for one in contents.records if one.path not in paths}
-    left = sorted({one.key for one in gone} - stay)
-    return [one.name for key in left for one in bucket.list(f"{FOLDERS['step']}/{key[:2]}/{key}")]
+    paths = {record.path for record in expired}
+    stay = {record.key for record in contents.records if record.path not in paths}
+    orphaned = sorted({record.key for record in expired} - stay)
+    return [entry.name for key in orphaned for entry in bucket.list(f"{FOLDERS['step']}/{key[:2]}/{key}")]

@@ -72,11 +72,13 @@ class SharingStore:
     # what the shared ones have
 
     def record(self, key: str) -> Record | None:
-        kept = self.local.record(key)
-        if kept is not None and all(self.local.has(one.sha256, one.size) for one in kept.outputs):
-            return kept
+        existing = self.local.record(key)
+        if existing is not None and all(
+            self.local.has(output.sha256, output.size) for output in existing.outputs
+        ):
+            return existing
         offered = self._offer(key)
-        return offered[1] if offered is not None else kept
+        return offered[1] if offered is not None else existing
 
     def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
         with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
@@ -84,22 +86,22 @@ class SharingStore:
 
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         if key not in self._offered:
-            found = ((one, one.record(key)) for one in self.shared)
-            offers = ((one, record) for one, record in found if record is not None)
-            self._offered[key] = next((one for one in offers if self._noted(*one)), None)
+            records = ((store, store.record(key)) for store in self.shared)
+            offers = ((store, record) for store, record in records if record is not None)
+            self._offered[key] = next((offer for offer in offers if self._noted(*offer)), None)
         return self._offered[key]
 
     def _noted(self, shared: SharedStore, record: Record) -> bool:
         """Note the files of a record, but of one that says something else of a file than another does."""
         for output in record.outputs:
-            one = Offered(shared, output, record)
-            known = self._files.setdefault(output.sha256, one)
-            if not known.output.content:
-                self._files[output.sha256] = one
-            elif output.content and output.content != known.output.content:
+            offered = Offered(shared, output, record)
+            first = self._files.setdefault(output.sha256, offered)
+            if not first.output.content:
+                self._files[output.sha256] = offered
+            elif output.content and output.content != first.output.content:
                 shared.say(
-                    f"{shared.name}: {one} was refused: {one.signer} signed that its content is "
-                    f"{output.content[:12]}, {known.signer} that it is {known.output.content[:12]}"
+                    f"{shared.name}: {offered} was refused: {offered.signer} signed that its content is "
+                    f"{output.content[:12]}, {first.signer} that it is {first.output.content[:12]}"
                 )
                 return False
         return True
@@ -128,7 +130,7 @@ class SharingStore:
         return True
 
     def signers(self, record: Record) -> frozenset[str]:
-        return self.local.signers(record).union(*(one.signers(record) for one in self.shared))
+        return self.local.signers(record).union(*(store.signers(record) for store in self.shared))
 
     def lend(self, key: str) -> bool:
         return self.bring(key)
@@ -140,24 +142,25 @@ class SharingStore:
             self._files.pop(output.sha256, None)
 
     def offered_lock(self, name: str) -> tuple[str, Word] | None:
-        found = ((one.name, one.lock(name)) for one in self.shared)
-        return next(((store, word) for store, word in found if word is not None), None)
+        locks = ((store.name, store.lock(name)) for store in self.shared)
+        return next(((store, word) for store, word in locks if word is not None), None)
 
-    def _bring_file(self, one: Offered, on_bytes: Callable[[int], None] = lambda count: None) -> None:
+    def _bring_file(self, offered: Offered, on_bytes: Callable[[int], None] = lambda count: None) -> None:
         """Have a file here that is what its record says. Raises as `_fetch` does."""
-        sha256, said = one.output.sha256, one.output.content
-        if not self.local.has(sha256, one.output.size):
-            self._fetch(one.shared, one.output, on_bytes)
-        if not said:
+        sha256, content = offered.output.sha256, offered.output.content
+        if not self.local.has(sha256, offered.output.size):
+            self._fetch(offered.shared, offered.output, on_bytes)
+        if not content:
             return
         if sha256 not in self._contents:
             self._contents[sha256] = content_of(self.local.verified(sha256))
-        if (found := self._contents[sha256]) != said:
+        if (actual := self._contents[sha256]) != content:
             raise InputError(
-                f"{one.signer} signed a false digest of the content of {one}",
-                cause=f"the record in {one.shared.name} says {said[:12]}, and it is "
-                f"{found[:12] or 'no tar that can be unpacked'}",
-                next_step=f"tell {one.signer}; rocwright trust remove {one.signer}, if it was no mistake",
+                f"{offered.signer} signed a false digest of the content of {offered}",
+                cause=f"the record in {offered.shared.name} says {content[:12]}, and it is "
+                f"{actual[:12] or 'no tar that can be unpacked'}",
+                next_step=f"tell {offered.signer}; rocwright trust remove {offered.signer}, "
+                "if it was no mistake",
             )
 
     def _fetch(self, shared: SharedStore, output: Output, on_bytes: Callable[[int], None]) -> None:
@@ -196,13 +199,13 @@ class SharingStore:
                 raise self._other_bytes(shared, part, sha256, f"{hasher.hexdigest()[:12]} for {sha256[:12]}")
             self.local.take_hashed(part, sha256)
 
-    def _other_bytes(self, shared: SharedStore, part: Path, sha256: str, found: str) -> InputError:
+    def _other_bytes(self, shared: SharedStore, part: Path, sha256: str, cause: str) -> InputError:
         with contextlib.suppress(OSError):
             part.unlink()
         Damage(self.local.path).note(shared.bucket, sha256)
         return InputError(
             f"{shared.name} has other bytes than its record says",
-            cause=found,
+            cause=cause,
             next_step="tell whoever keeps that store: the file was damaged or replaced",
         )
 

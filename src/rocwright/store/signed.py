@@ -74,10 +74,10 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def envelope_of(what: What, name: str, content: str, signer: CryptoSigner, signed: str = "") -> bytes:
+def envelope_of(kind: What, name: str, content: str, signer: CryptoSigner, signed: str = "") -> bytes:
     """The signed envelope of a content, packed where it is large: a lock is mostly text."""
-    said = Said(what=what, name=name, content=content, signed=signed or now(), rocwright=__version__)
-    line = as_line(sign(canonical_json(said.model_dump(mode="json")), signer, PAYLOAD_TYPE))
+    payload = Said(what=kind, name=name, content=content, signed=signed or now(), rocwright=__version__)
+    line = as_line(sign(canonical_json(payload.model_dump(mode="json")), signer, PAYLOAD_TYPE))
     return gzip.compress(line, mtime=0) if len(line) > LARGE else line
 
 
@@ -88,44 +88,44 @@ def unpacked(data: bytes) -> bytes:
         return data
     try:
         reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        found = reader.decompress(data, LARGEST + 1)
+        content = reader.decompress(data, LARGEST + 1)
     except zlib.error as error:
         raise RefusedError(f"it is damaged: {error}") from error
-    if len(found) > LARGEST or not reader.eof or reader.unused_data:
+    if len(content) > LARGEST or not reader.eof or reader.unused_data:
         raise RefusedError("it is damaged: it is no whole packed envelope")
-    return found
+    return content
 
 
-def word_of(data: bytes, what: What, name: str, keys: Iterable[SSlibKey]) -> Word:
+def word_of(data: bytes, kind: What, name: str, keys: Iterable[SSlibKey]) -> Word:
     """What an envelope says under that name, where one of the keys signed it.
 
     Raises RefusedError with the reason.
     """
     try:
-        found = parse_envelopes(unpacked(data), name)
+        envelopes = parse_envelopes(unpacked(data), name)
     except InputError as error:
         raise RefusedError(f"it is damaged: {error.cause}") from error
-    if len(found) != 1:
-        raise RefusedError(f"it has {len(found)} envelopes")
-    [one] = found
-    keyid = signed_by(one, keys)
+    if len(envelopes) != 1:
+        raise RefusedError(f"it has {len(envelopes)} envelopes")
+    [envelope] = envelopes
+    keyid = signed_by(envelope, keys)
     if not keyid:
         raise RefusedError("the signature is not by that key: it was forged, or damaged")
-    if one.payload_type != PAYLOAD_TYPE:
-        raise RefusedError(f"it is of the type {one.payload_type[:80]!r}")
+    if envelope.payload_type != PAYLOAD_TYPE:
+        raise RefusedError(f"it is of the type {envelope.payload_type[:80]!r}")
     try:
-        told = parse_json(one.payload, "signed payload")
+        parsed = parse_json(envelope.payload, "signed payload")
         if (
-            isinstance(told, dict)
-            and isinstance(told.get("schema_version"), int)
-            and told["schema_version"] > SCHEMA
+            isinstance(parsed, dict)
+            and isinstance(parsed.get("schema_version"), int)
+            and parsed["schema_version"] > SCHEMA
         ):
             raise NewerError("a newer rocwright signed it")
-        said = Said.model_validate(told)
+        payload = Said.model_validate(parsed)
     except InputError as error:
         raise RefusedError(f"what is signed is not JSON: {error.cause}") from error
     except ValidationError as error:
         raise RefusedError(f"what is signed has another form: {error.errors()[0]['msg']}") from error
-    if (said.what, said.name) != (what, name):
-        raise RefusedError(f"it is the {said.what} {said.name[:12]}, in the place of another")
-    return Word(keyid=keyid, signed=said.signed, content=said.content)
+    if (payload.what, payload.name) != (kind, name):
+        raise RefusedError(f"it is the {payload.what} {payload.name[:12]}, in the place of another")
+    return Word(keyid=keyid, signed=payload.signed, content=payload.content)

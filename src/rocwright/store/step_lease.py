@@ -53,17 +53,17 @@ class _Held:
 
     def take(self, on_wait: Callable[[], None]) -> None:
         """Wait until it is ours. Raises NetworkError, InputError."""
-        seen, since, told = "", self.times.clock(), False
+        last_tag, since, notified = "", self.times.clock(), False
         while not self.bucket.add(self.name, self.token):
             tag = self.bucket.tag(self.name)
             if tag is None:
                 continue
-            if tag != seen:
-                seen, since = tag, self.times.clock()
+            if tag != last_tag:
+                last_tag, since = tag, self.times.clock()
             elif self.times.clock() - since >= VOID and self._renew(tag):
                 return
-            if not told:
-                told = True
+            if not notified:
+                notified = True
                 on_wait()
             self.times.wait(self.ended, LOOK)
         self.tag, self.renewed = self.bucket.tag(self.name), self.times.clock()
@@ -109,22 +109,22 @@ def step_lease(
 
     Raises NetworkError where the lease was lost, whatever ended the work.
     """
-    held = _Held(bucket, lease_name(key), times or Times(), on_lost)
-    held.take(on_wait)
-    keeper = threading.Thread(target=held.keep, name=f"lease-{key[:8]}", daemon=True)
+    lease = _Held(bucket, lease_name(key), times or Times(), on_lost)
+    lease.take(on_wait)
+    keeper = threading.Thread(target=lease.keep, name=f"lease-{key[:8]}", daemon=True)
     keeper.start()
     try:
         yield
     except (ExplainedError, KeyboardInterrupt) as error:
-        if held.lost:
+        if lease.lost:
             raise NetworkError(
                 f"the lease of the step {key[:12]} was lost",
-                cause=held.lost,
+                cause=lease.lost,
                 next_step=f"nothing, if another machine runs it; else look at {bucket}",
             ) from error
         raise
     finally:
-        held.ended.set()
+        lease.ended.set()
         keeper.join()
-        if not held.lost:
-            held.give_back()
+        if not lease.lost:
+            lease.give_back()

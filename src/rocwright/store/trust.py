@@ -76,13 +76,13 @@ class Trust(Frozen):
     @property
     def keyids(self) -> frozenset[str]:
         """The ids of the keys that are not revoked."""
-        return frozenset(one.keyid for one in self.key if not one.revoked)
+        return frozenset(key.keyid for key in self.key if not key.revoked)
 
     def with_key(self, key: TrustedKey) -> Trust:
         """With a key more. Raises InputError for a name that another key has; a known key keeps its place."""
-        if any(one.keyid == key.keyid and not one.revoked for one in self.key):
+        if any(existing.keyid == key.keyid and not existing.revoked for existing in self.key):
             return self
-        if any(one.name == key.name for one in self.key):
+        if any(existing.name == key.name for existing in self.key):
             raise InputError(
                 f"another key is called {key.name} already",
                 cause="each name stands for one key",
@@ -92,25 +92,25 @@ class Trust(Frozen):
 
     def with_store(self, store: TrustedStore) -> Trust:
         """With a store; one of the same name is replaced."""
-        rest = (one for one in self.store if one.name != store.name)
-        return self.model_copy(update={"store": (*rest, store)})
+        stores = (existing for existing in self.store if existing.name != store.name)
+        return self.model_copy(update={"store": (*stores, store)})
 
     def without(self, name: str) -> Trust:
         """Without the key or store of that name. Raises InputError for a name that is not there."""
         self._known(name)
         return Trust(
-            key=tuple(one for one in self.key if one.name != name),
-            store=tuple(one for one in self.store if one.name != name),
+            key=tuple(key for key in self.key if key.name != name),
+            store=tuple(store for store in self.store if store.name != name),
         )
 
     def revoked(self, name: str, since: str) -> Trust:
         """With a key refused for what it signed at a time or later. Raises InputError."""
         self._known(name, keys_only=True)
-        keys = (one.model_copy(update={"revoked": since}) if one.name == name else one for one in self.key)
+        keys = (key.model_copy(update={"revoked": since}) if key.name == name else key for key in self.key)
         return self.model_copy(update={"key": tuple(keys)})
 
     def _known(self, name: str, *, keys_only: bool = False) -> None:
-        names = [one.name for one in self.key] + ([] if keys_only else [one.name for one in self.store])
+        names = [key.name for key in self.key] + ([] if keys_only else [store.name for store in self.store])
         if name not in names:
             names = list(dict.fromkeys(names))
             raise InputError(

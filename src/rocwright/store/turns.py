@@ -32,11 +32,11 @@ class Turn:
     name: str
     renewed: float = field(default_factory=time.monotonic)
 
-    def renew(self, now: Callable[[], float] = time.monotonic) -> None:
+    def renew(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Put the lease again, where its last time is a while ago."""
-        if now() - self.renewed > RENEW:
+        if clock() - self.renewed > RENEW:
             self.bucket.replace(self.name, b"")
-            self.renewed = now()
+            self.renewed = clock()
 
 
 @contextlib.contextmanager
@@ -45,11 +45,11 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
     name = f"{FOLDER}/{role}-{secrets.token_hex(8)}"
     bucket.add(name, b"")
     try:
-        others = [one for one in bucket.list(FOLDER) if one.name != name]
-        now = next((one.written for one in bucket.list(FOLDER) if one.name == name), 0.0)
-        live = [one for one in others if now - one.written < LIFE]
+        leases = [entry for entry in bucket.list(FOLDER) if entry.name != name]
+        clock = next((entry.written for entry in bucket.list(FOLDER) if entry.name == name), 0.0)
+        live = [entry for entry in leases if clock - entry.written < LIFE]
         # those who push do not get in each other's way
-        against = [one for one in live if role == "clean" or one.name.startswith(f"{FOLDER}/clean-")]
+        against = [entry for entry in live if role == "clean" or entry.name.startswith(f"{FOLDER}/clean-")]
         if against:
             raise InputError(
                 f"{bucket} is in use: {_told(against[0].name)}",

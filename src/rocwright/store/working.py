@@ -64,19 +64,19 @@ class WorkingStore(SharingStore):
     def put_record(self, record: Record) -> Record:
         if record.origin is not None:
             # its outputs are those of an equal step that another machine ran: signed here, not compiled
-            said = f"the outputs of {record.reused[:12]}, {record.origin}"
+            note = f"the outputs of {record.reused[:12]}, {record.origin}"
             record = record.model_copy(
                 update={
                     "origin": None,
-                    "notes": (*record.notes, said),
+                    "notes": (*record.notes, note),
                     "ran_by": record.ran_by or record.origin.keyid,
                 }
             )
             for output in record.outputs:
                 self._have(output.sha256)
-        kept = self.local.put_record(record)
-        self._push(kept)
-        return kept
+        stored = self.local.put_record(record)
+        self._push(stored)
+        return stored
 
     def lend(self, key: str) -> bool:
         offered, record = self._offer(key), self.local.record(key)
@@ -87,11 +87,11 @@ class WorkingStore(SharingStore):
             self._push(record)
             return True
         if offered is not None:
-            shared, there = offered
+            shared, broken = offered
             shared.say(
-                f"{shared.name}: a file of {there.step} {key[:12]} is damaged, cut short or gone: made again"
+                f"{shared.name}: a file of {broken.step} {key[:12]} is damaged, cut short or gone: made again"
             )
-            self._withdraw(key, there)
+            self._withdraw(key, broken)
         elif record is None:
             return True
         # what others cannot have any more is made again
@@ -99,11 +99,11 @@ class WorkingStore(SharingStore):
         return False
 
     def _is_whole(self, shared: SharedStore, record: Record) -> bool:
-        damaged = (self._damage.has(shared.bucket, one.sha256) for one in record.outputs)
+        damaged = (self._damage.has(shared.bucket, output.sha256) for output in record.outputs)
         return not any(damaged) and shared.is_whole(record)
 
     def signers(self, record: Record) -> frozenset[str]:
-        return frozenset(one or self.keyid for one in super().signers(record))
+        return frozenset(keyid or self.keyid for keyid in super().signers(record))
 
     def _push(self, record: Record) -> None:
         left_out = self._pusher.records([record.key]).left_out
@@ -119,10 +119,10 @@ class WorkingStore(SharingStore):
         """The id of the key that signs here."""
         return str(self._signer.public_key.keyid)
 
-    def say_word(self, what: What, name: str, content: str) -> None:
+    def say_word(self, kind: What, name: str, content: str) -> None:
         """Say something of a name, signed, instead of what was said of it before. Raises NetworkError."""
-        said = envelope_of(what, name, content, self._signer)
-        self._pusher.bucket.replace(word_name(what, name, self.keyid), said)
+        envelope = envelope_of(kind, name, content, self._signer)
+        self._pusher.bucket.replace(word_name(kind, name, self.keyid), envelope)
 
     def leased(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
         """While nobody else runs what has this key; `on_wait`, which may raise, is called where somebody
