@@ -150,7 +150,7 @@ def test_an_output_that_is_no_plain_file_is_refused(
 ) -> None:
     make(left.folder / "a.whl")
     with pytest.raises(SandboxError, match=r"torch left .*a\.whl"):
-        collect(left, [OutputSpec(name="wheel", pattern="*.whl")], tmp_path / "taken", most=2**40)
+        collect(left, [OutputSpec(name="wheel", pattern="*.whl")], tmp_path / "taken", limit=2**40)
 
 
 def test_a_link_beside_the_one_output_is_left_alone(left: Untrusted, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_what_came_from_a_cache_at_first_is_no_pace_for_the_rest() -> None:
     assert early is not None
     assert marks.each(0) == pytest.approx(6)
     assert early == pytest.approx(6, rel=0.3)
-    assert seconds_left(1406, 1906, 330, 200, 0, each=6) == pytest.approx(3000, rel=0.25)
+    assert seconds_left(1406, 1906, 330, 200, 0, unit_time=6) == pytest.approx(3000, rel=0.25)
 
 
 def test_one_long_thing_alone_is_no_pace() -> None:

@@ -73,7 +73,7 @@ def test_only_the_way_to_what_is_missing_runs(store: LocalStore, tmp_path: Path)
 
 
 def test_only_what_leads_to_a_step_asked_for_runs(store: LocalStore) -> None:
-    found = states(small_plan(), store, wanted=("root/build",))
+    found = states(small_plan(), store, required=("root/build",))
     assert [name for name, state in found.items() if state == "run"] == ["packages/build", "root/build"]
 
 

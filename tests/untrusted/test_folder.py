@@ -67,7 +67,7 @@ def test_what_is_no_plain_file_is_not_taken_out(
 ) -> None:
     make(left.folder / "a.whl")
     with pytest.raises(SandboxError):
-        left.take("a.whl", tmp_path / "taken", most=2**40)
+        left.take("a.whl", tmp_path / "taken", limit=2**40)
     assert not (tmp_path / "taken").exists()
 
 
@@ -151,7 +151,7 @@ def test_a_shown_name_is_printable_and_short(name: str) -> None:
 def test_a_file_that_grows_while_it_is_read_is_bounded(left: Untrusted) -> None:
     path = left.folder / "log"
     path.write_bytes(b"x" * 1000)
-    with left.open("log", most=1000) as file:
+    with left.open("log", limit=1000) as file:
         with path.open("ab") as more:
             more.write(b"x" * 2_000_000)
         with pytest.raises(SandboxError, match="a file as log"):
@@ -160,10 +160,10 @@ def test_a_file_that_grows_while_it_is_read_is_bounded(left: Untrusted) -> None:
 
 def test_a_file_of_just_the_bound_is_read_whole(left: Untrusted) -> None:
     (left.folder / "log").write_bytes(b"x" * 1000)
-    assert len(left.read_bytes("log", most=1000)) == 1000
+    assert len(left.read_bytes("log", limit=1000)) == 1000
     for read in (left.read_bytes, left.read_text):
         with pytest.raises(SandboxError, match="torch left a file as log"):
-            read("log", most=999)
+            read("log", limit=999)
 
 
 def test_an_open_file_can_be_searched_in(left: Untrusted) -> None:
@@ -203,7 +203,7 @@ def test_a_link_put_in_place_of_a_folder_while_it_is_read_leads_nowhere(
                 seen.add(left.read_text("a/f"))
             except (SandboxError, FileNotFoundError):
                 seen.add("refused")
-            seen |= {entry.path for entry in left.walk(whole=False) if "outside" in entry.path}
+            seen |= {entry.path for entry in left.walk(strict=False) if "outside" in entry.path}
     finally:
         done.set()
         thread.join()
@@ -233,14 +233,14 @@ def test_a_walk_can_begin_in_a_folder_of_it_but_not_through_a_link(left: Untrust
     (left.folder / "a" / "b" / "f").write_text("four")
     (left.folder / "other").touch()
     (left.folder / "link").symlink_to(tmp_path)
-    assert [entry.path for entry in left.walk(below="a")] == ["a/b", "a/b/f"]
-    assert [entry.path for entry in left.walk(below="a/b")] == ["a/b/f"]
+    assert [entry.path for entry in left.walk(start="a")] == ["a/b", "a/b/f"]
+    assert [entry.path for entry in left.walk(start="a/b")] == ["a/b/f"]
     with pytest.raises(SandboxError, match="torch left a symbolic link as link"):
-        list(left.walk(below="link", whole=False))
+        list(left.walk(start="link", strict=False))
     with pytest.raises(SandboxError, match="torch left a file as other"):
-        list(left.walk(below="other"))
+        list(left.walk(start="other"))
     with pytest.raises(FileNotFoundError):
-        list(left.walk(below="none"))
+        list(left.walk(start="none"))
 
 
 def test_a_walk_has_an_end_in_depth(left: Untrusted) -> None:
@@ -248,7 +248,7 @@ def test_a_walk_has_an_end_in_depth(left: Untrusted) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(SandboxError, match="torch left a folder as d/d/d"):
         list(left.walk())
-    assert len(list(left.walk(whole=False))) == 129
+    assert len(list(left.walk(strict=False))) == 129
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert remove_tree(left.folder)
 
@@ -256,9 +256,9 @@ def test_a_walk_has_an_end_in_depth(left: Untrusted) -> None:
 def test_a_walk_has_an_end_in_number(left: Untrusted) -> None:
     for number in range(11):
         (left.folder / str(number)).touch()
-    assert len(list(left.walk(most=11))) == 11
+    assert len(list(left.walk(limit=11))) == 11
     with pytest.raises(SandboxError, match="more than 10 files"):
-        list(left.walk(most=10))
+        list(left.walk(limit=10))
 
 
 def test_a_glob_matches_within_the_folder(left: Untrusted, tmp_path: Path) -> None:
@@ -283,9 +283,9 @@ def test_a_glob_has_an_end(left: Untrusted) -> None:
     for number in range(20):
         (left.folder / str(number)).touch()
     with pytest.raises(SandboxError, match="more than 10 files"):
-        left.matches("*", most=10)
+        left.matches("*", limit=10)
     with pytest.raises(SandboxError, match="more than 10 files"):
-        left.matches("*", found=10)
+        left.matches("*", maximum=10)
 
 
 def test_what_lies_there_is_told_whatever_it_is(left: Untrusted, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_no_descriptor_stays_open_after_a_refusal(left: Untrusted) -> None:
         with pytest.raises((SandboxError, FileNotFoundError)):
             left.open(name)
     with pytest.raises(SandboxError):
-        left.matches("*", most=1)
+        left.matches("*", limit=1)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
@@ -347,7 +347,7 @@ def refused(act):
         return f"{error.message}; {error.cause}"
 
 print(refused(lambda: list(left.walk())))
-print(sorted(entry.path for entry in left.walk(whole=False)))
+print(sorted(entry.path for entry in left.walk(strict=False)))
 print(refused(lambda: left.open("shut/f")))
 print(refused(lambda: left.open("unreadable")))
 print(refused(lambda: left.matches("listed/*")))
@@ -426,7 +426,7 @@ def test_a_folder_that_cannot_be_listed_is_told_or_left_out(
         return real(level)
 
     monkeypatch.setattr(Level, "next", fails_once)
-    walk = left.walk(whole=whole)
+    walk = left.walk(strict=whole)
     if told:
         with pytest.raises(SandboxError, match=r"torch left something as [ab]") as refused:
             list(walk)
@@ -462,7 +462,7 @@ def test_a_file_is_read_in_pieces_of_any_size(left: Untrusted) -> None:
 
 def test_a_file_that_grew_is_not_read_far_past_its_bound(left: Untrusted) -> None:
     (left.folder / "log").write_bytes(b"x")
-    with left.open("log", most=10) as file:
+    with left.open("log", limit=10) as file:
         with (left.folder / "log").open("r+b") as grown:
             grown.truncate(50 * CHUNK)
         with pytest.raises(SandboxError, match="torch left a file as log"):

@@ -114,9 +114,9 @@ def test_a_file_that_is_copied_has_an_end(left: Untrusted, tmp_path: Path) -> No
     made.write_bytes(b"x" * 3_000_000)
     made.with_name("other").hardlink_to(made)
     with pytest.raises(SandboxError, match=r"torch left a file as a\.whl"):
-        left.take("a.whl", tmp_path / "taken", most=2_999_999)
+        left.take("a.whl", tmp_path / "taken", limit=2_999_999)
     assert not (tmp_path / "taken").exists()
-    assert left.take("a.whl", tmp_path / "taken", most=3_000_000).stat().st_size == 3_000_000
+    assert left.take("a.whl", tmp_path / "taken", limit=3_000_000).stat().st_size == 3_000_000
 
 
 @pytest.mark.parametrize("name", ["a\nb.whl", "\x1b[31m.whl", "\udcff.whl"])

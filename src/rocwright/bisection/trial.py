@@ -62,7 +62,7 @@ class LockTrials:
         project = replace(self.project, request=lock.request)
         plan = make_plan(lock, project.catalog)
         wanted = () if step.startswith(VERIFY) else tuple(filter(None, (step,)))
-        decisions = decide(plan, project.store, wanted=wanted)
+        decisions = decide(plan, project.store, required=wanted)
         ran = any(one.state is State.RUN for one in decisions)
         if ran:
             check_room(decisions, project.home)

@@ -52,17 +52,17 @@ def give_repository(
     It is made beside what any sandbox sees, and is the shell's from then on. Raises SandboxError where the
     step left no folder.
     """
-    made = Path(tempfile.mkdtemp(prefix="git-", dir=workspace.path)) / "made"
-    made.mkdir()
-    repository = make_repository(made, stages, store, say)
+    folder = Path(tempfile.mkdtemp(prefix="git-", dir=workspace.path)) / "made"
+    folder.mkdir()
+    repository = make_repository(folder, stages, store, say)
     with _tree(workspace, step.name) as (build, tree):
         for name in os.listdir(tree):  # noqa: PTH208 - an open folder
             if is_git(name):
                 aside = f"{secrets.token_hex(4)}.git"
                 os.rename(name, aside, src_dir_fd=tree, dst_dir_fd=build)
                 say(f"the {name} that {step.name} left is now {BUILD}/{aside}")
-        os.rename(made, ".git", dst_dir_fd=tree)
-    made.parent.rmdir()
+        os.rename(folder, ".git", dst_dir_fd=tree)
+    folder.parent.rmdir()
     return repository
 
 
@@ -94,8 +94,8 @@ def remember(step: Step, workspace: Workspace, repository: Repository) -> None:
     """Note what the tree holds: what is otherwise later is the user's."""
     files = opened.look(workspace.build, step.name)
     source = set(map(os.fsdecode, repository.files))
-    left = sorted(files.keys() - source)
-    note = opened.Opened(step=step.name, base=repository.head, files=files, left=left)
+    untracked = sorted(files.keys() - source)
+    note = opened.Opened(step=step.name, base=repository.head, files=files, left=untracked)
     opened.write(workspace.path, note)
 
 
@@ -114,26 +114,26 @@ def changes(step: Step, store: Store, home: Home, message: str, say: Callable[[s
         remove_tree(out)
 
 
-def mark_saved(step: Step, store: Store, home: Home, found: Changes, say: Callable[[str], None]) -> None:
+def mark_saved(step: Step, store: Store, home: Home, changes: Changes, say: Callable[[str], None]) -> None:
     """What was found is saved: the user's next change comes on top of it."""
     workspace = Workspace.of(home, step.key)
-    names = {part.name for one in found.commits for part in parse_diff(one.diff, one.subject)}
-    opened.note_saved(workspace.path, workspace.build, found.head, names - set(found.uncommitted))
-    words = ('git update-ref "$1" "$2"', "sh", BASE, found.head)
+    names = {part.name for commit in changes.commits for part in parse_diff(commit.diff, commit.subject)}
+    opened.note_saved(workspace.path, workspace.build, changes.head, names - set(changes.uncommitted))
+    words = ('git update-ref "$1" "$2"', "sh", BASE, changes.head)
     _git(words, step, workspace, store, home, say)
 
 
 def _opened(workspace: Workspace) -> opened.Opened:
     try:
-        found = opened.read(workspace.path)
+        note = opened.read(workspace.path)
     except ValueError as error:
         raise InputError(
             f"the notes about the tree {workspace.source} are damaged",
             cause=f"{workspace.path / opened.NOTE}: {error}",
             next_step="copy your changes to another folder, then run rocwright build --discard",
         ) from error
-    assert found is not None
-    return found
+    assert note is not None
+    return note
 
 
 def _git(
@@ -152,13 +152,13 @@ def _git(
     for mount in mounts:
         sandbox.make_writable(mount.source)
     last: deque[str] = deque(maxlen=20)
-    with _root_with_git(root) as (place, more):
+    with _root_with_git(root) as (place, root_mounts):
         job = SandboxJob(
             root=place,
             argv=("/bin/sh", "-c", *words),
             env=FIXED | ENVIRONMENT,
             workdir=SOURCE,
-            mounts=(*more, *mounts),
+            mounts=(*root_mounts, *mounts),
             seconds=SECONDS,
         )
         outcome = sandbox.run(engine, job, last.append)
@@ -189,12 +189,12 @@ def _root_with_git(root: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
             next_step="install git (on Debian and Ubuntu: apt-get install git), then try again",
         )
     with temporary_folder("root") as folder:
-        made = Path(folder) / "root"
-        (made / "etc").mkdir(parents=True)
+        host_root = Path(folder) / "root"
+        (host_root / "etc").mkdir(parents=True)
         mounts = [Mount(source=Path("/usr"), target="/usr")]
         for place in (Path("/", name) for name in _HOST_ROOT):
             if place.is_symlink():
-                (made / place.name).symlink_to(place.readlink())
+                (host_root / place.name).symlink_to(place.readlink())
             elif place.is_dir():
                 mounts.append(Mount(source=place, target=str(place)))
-        yield made, tuple(mounts)
+        yield host_root, tuple(mounts)

@@ -25,35 +25,35 @@ _CACHE_OUTCOMES = {
 
 
 def collect(
-    out: Untrusted, specs: Iterable[OutputSpec], into: Path, most: int = MOST_OUTPUT
+    out: Untrusted, specs: Iterable[OutputSpec], into: Path, limit: int = MOST_OUTPUT
 ) -> dict[str, Path]:
-    """The one file of at most `most` bytes that each output's pattern matches, moved below `into`, by name.
+    """The one file of at most `limit` bytes that each output's pattern matches, moved below `into`, by name.
 
     Raises CheckError where there is none or more than one, SandboxError for what is no plain file.
     """
-    return {spec.name: _take(out, spec, into / str(number), most) for number, spec in enumerate(specs)}
+    return {spec.name: _take(out, spec, into / str(number), limit) for number, spec in enumerate(specs)}
 
 
-def _take(out: Untrusted, spec: OutputSpec, into: Path, most: int) -> Path:
-    found = out.matches(spec.pattern)
-    files = [one for one in found if one.is_file]
+def _take(out: Untrusted, spec: OutputSpec, into: Path, limit: int) -> Path:
+    matches = out.matches(spec.pattern)
+    files = [entry for entry in matches if entry.is_file]
     if len(files) != 1:
-        _refuse_odd(out, found)
+        _refuse_odd(out, matches)
         raise CheckError(
             f"the build made {len(files)} files that match {spec.pattern}, one expected",
             cause=f"in the output folder: {_names(out)}",
             next_step="correct the recipe's commands or its output pattern",
         )
     into.mkdir(parents=True)
-    return out.take(files[0].path, into / files[0].name, most)
+    return out.take(files[0].path, into / files[0].name, limit)
 
 
-def _refuse_odd(out: Untrusted, found: Iterable[FolderEntry]) -> None:
+def _refuse_odd(out: Untrusted, matches: Iterable[FolderEntry]) -> None:
     """Where something else than a file has an output's name, that is what is wrong."""
-    for one in found:
-        if not one.is_file:
+    for entry in matches:
+        if not entry.is_file:
             raise SandboxError(
-                f"{out.by} left {one.kind} as its output {shown(one.path)}",
+                f"{out.by} left {entry.kind} as its output {shown(entry.path)}",
                 cause="only regular files are copied out of a sandbox",
                 next_step="correct the recipe's commands; if the source does this on purpose, do not "
                 "trust it",
@@ -62,9 +62,9 @@ def _refuse_odd(out: Untrusted, found: Iterable[FolderEntry]) -> None:
 
 
 def _names(out: Untrusted) -> str:
-    found = out.matches("*")
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(shown(one.name) for one in found[:_NAMED]) + more if found else "nothing"
+    entries = out.matches("*")
+    suffix = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+    return ", ".join(shown(entry.name) for entry in entries[:_NAMED]) + suffix if entries else "nothing"
 
 
 def cache_statistics(build: Untrusted) -> dict[str, int]:

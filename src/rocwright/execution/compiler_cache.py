@@ -106,8 +106,8 @@ def _is_filled(folder: Path) -> bool:
 
 def domains(home: Home) -> tuple[Path, ...]:
     """The folders of all domains, the one used longest ago first."""
-    found = [one for one in home.compiler_caches.glob("*") if _DOMAIN.fullmatch(one.name)]
-    return tuple(sorted(found, key=last_used))
+    folders = [folder for folder in home.compiler_caches.glob("*") if _DOMAIN.fullmatch(folder.name)]
+    return tuple(sorted(folders, key=last_used))
 
 
 def last_used(folder: Path) -> float:
@@ -126,8 +126,8 @@ def drop(home: Home, folder: Path) -> bool:
         folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}{_GONE}"))
         _used(folder).unlink(missing_ok=True)
         _others(folder).unlink(missing_ok=True)
-    for gone in home.compiler_caches.glob(f"*{_GONE}"):
-        remove_tree(gone)
+    for discarded in home.compiler_caches.glob(f"*{_GONE}"):
+        remove_tree(discarded)
     return True
 
 
@@ -142,7 +142,7 @@ def add_others(home: Home, folder: Path, keyids: Set[str]) -> None:
     """Note whose objects are about to come into a domain, before they do."""
     with _administration(home):
         if new := keyids - others(folder):
-            write_atomic(_others(folder), "".join(f"{one}\n" for one in sorted(new | others(folder))))
+            write_atomic(_others(folder), "".join(f"{keyid}\n" for keyid in sorted(new | others(folder))))
 
 
 def _claim(folder: Path) -> bool:
@@ -165,11 +165,11 @@ def _claim(folder: Path) -> bool:
 def _trim(home: Home) -> None:
     """Remove domains, the one used longest ago first, until all take no more than the settings say that they
     may together; one that alone takes more goes before any other."""
-    most = config().compiler_cache_size
+    limit = config().compiler_cache_size
     sizes = {folder: _size(folder) for folder in domains(home)}
     total = sum(sizes.values())
-    for folder, size in sorted(sizes.items(), key=lambda one: one[1] <= most):
-        if total <= most:
+    for folder, size in sorted(sizes.items(), key=lambda pair: pair[1] <= limit):
+        if total <= limit:
             return
         total -= size if drop(home, folder) else 0
 
@@ -178,8 +178,8 @@ def _measured(folder: Path) -> int:
     """The size of a domain in bytes; the most there can be, where it has too many files to count, or a step
     has shut it."""
     try:
-        below = Untrusted(folder, "a step").walk(MOST_FILES, whole=False)
-        return sum(entry.stat.st_size for entry in below if entry.is_file)
+        entries = Untrusted(folder, "a step").walk(MOST_FILES, strict=False)
+        return sum(entry.stat.st_size for entry in entries if entry.is_file)
     except (OSError, SandboxError):
         return sys.maxsize
 

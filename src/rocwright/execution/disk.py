@@ -98,34 +98,34 @@ def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
 
     with contextlib.suppress(ExplainedError), Tree() as tree:
         name = pick(engine, home.probes).name
-        found = storages(tree, host_facts(), os.geteuid(), str(Path.home()))
-        return {what: Path(path) for what, path in found if name in what.split()}
+        locations = storages(tree, host_facts(), os.geteuid(), str(Path.home()))
+        return {label: Path(path) for label, path in locations if name in label.split()}
     return {}
 
 
-def volumes(where: Mapping[str, Path]) -> tuple[Volume, ...]:
+def volumes(paths: Mapping[str, Path]) -> tuple[Volume, ...]:
     """Each file system once, with all that lies on it; folders that are not there yet lie where they will."""
-    found: dict[int, Volume] = {}
-    for what, path in where.items():
-        there = path if path.exists() else next(one for one in path.parents if one.exists())
-        told, device = os.statvfs(there), there.stat().st_dev
-        before = found.get(device)
-        found[device] = Volume(
-            what=(*(before.what if before else ()), what),
-            path=before.path if before else there,
+    by_device: dict[int, Volume] = {}
+    for label, path in paths.items():
+        existing = path if path.exists() else next(folder for folder in path.parents if folder.exists())
+        stats, device = os.statvfs(existing), existing.stat().st_dev
+        previous = by_device.get(device)
+        by_device[device] = Volume(
+            what=(*(previous.what if previous else ()), label),
+            path=previous.path if previous else existing,
             device=device,
-            total=told.f_blocks * told.f_frsize,
-            free=told.f_bavail * told.f_frsize,
-            inodes=told.f_files,
-            inodes_free=told.f_favail,
+            total=stats.f_blocks * stats.f_frsize,
+            free=stats.f_bavail * stats.f_frsize,
+            inodes=stats.f_files,
+            inodes_free=stats.f_favail,
         )
-    return tuple(found.values())
+    return tuple(by_device.values())
 
 
 def check_room(decisions: Sequence[Decision], home: Home) -> int:
     """The bytes that the steps to run are known to need. Raises OutOfDiskError where they are not free, or
     where a file system that a build writes to is full but for its reserve."""
-    to_run = [one.step for one in decisions if one.state is State.RUN]
+    to_run = [decision.step for decision in decisions if decision.state is State.RUN]
     needed = sum(step.resources.disk for step in to_run)
     home.path.mkdir(parents=True, exist_ok=True)
     work, *_ = volumes({"build folders": home.work})
@@ -182,7 +182,7 @@ class DiskWatch:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Look until left."""
-        self._free = {one.device: one.free for one in volumes(self.where)}
+        self._free = {volume.device: volume.free for volume in volumes(self.where)}
         stop = Event()
         thread = Thread(target=self._watch, args=(stop,), daemon=True)
         thread.start()
@@ -196,9 +196,9 @@ class DiskWatch:
         """The file system that is nearly full, if one is or was."""
         if self.full is None:
             with contextlib.suppress(OSError):
-                found = volumes(self.where)
-                self._period = SELDOM if all(one.far_from_full for one in found) else PERIOD
-                full = next((one for one in found if one.nearly_full), None)
+                current = volumes(self.where)
+                self._period = SELDOM if all(volume.far_from_full for volume in current) else PERIOD
+                full = next((volume for volume in current if volume.nearly_full), None)
                 if full is not None:
                     self.gone = self._free.get(full.device, full.free) - full.free
                     self.written = {step.name: written(step, self.home) for step in self.running()}
@@ -224,12 +224,12 @@ class DiskWatch:
         # looking into the folders takes time: only where it may matter
         if sum(step.resources.disk for step in steps) <= free:
             return
-        wanted = sum(still_needed(step, self.home) for step in steps)
-        if wanted > free:
+        needed = sum(still_needed(step, self.home) for step in steps)
+        if needed > free:
             self._said.add(volume.device)
             self.say(
                 f"  disk: {size(volume.free)} are free in {volume.path}, and the running steps may need "
-                f"{size(wanted)} more; the build stops cleanly before the disk is full"
+                f"{size(needed)} more; the build stops cleanly before the disk is full"
             )
 
 
@@ -243,12 +243,12 @@ def still_needed(step: Step, home: Home) -> int:
     return max(0, step.resources.disk - written(step, home))
 
 
-def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) -> OutOfDiskError:
+def stopped(watch: DiskWatch, volume: Volume, step: Step, *, folder: Path | None) -> OutOfDiskError:
     """The error of a step that was ended before the disk was full."""
-    where = f"its folder is kept: {kept}" if kept else "its folder is removed"
+    remains = f"its folder is kept: {folder}" if folder else "its folder is removed"
     return OutOfDiskError(
         f"stopped before {volume} was full: {volume.nearly_full}",
-        cause=f"{_culprit(watch, volume, step)}; {where}",
+        cause=f"{_culprit(watch, volume, step)}; {remains}",
         next_step=f"{how_to_free(volume, watch.home)}; then run again: finished steps are kept",
         subject=str(volume.path),
     )
@@ -257,14 +257,14 @@ def stopped(watch: DiskWatch, volume: Volume, step: Step, *, kept: Path | None) 
 def _culprit(watch: DiskWatch, volume: Volume, step: Step) -> str:
     """Who wrote most of what filled the disk: this step, another that ran beside it, or something else."""
     mine = watch.written.get(step.name, 0)
-    known = f", and was known to need {size(step.resources.disk)}" if step.resources.disk else ""
-    own = f"this step had written {size(mine)}{known}"
+    estimate = f", and was known to need {size(step.resources.disk)}" if step.resources.disk else ""
+    own = f"this step had written {size(mine)}{estimate}"
     if "build folders" not in volume.what:
         return f"build folders are on another disk ({own}): temporary files or other programs filled this one"
-    most, most_bytes = max(watch.written.items(), key=lambda one: one[1], default=(step.name, mine))
+    largest, most_bytes = max(watch.written.items(), key=lambda pair: pair[1], default=(step.name, mine))
     if sum(watch.written.values()) < watch.gone // 2:
         return (
             f"{size(watch.gone)} went since the build began, most of it not to its steps "
             f"({own}): another program fills the disk"
         )
-    return own if most == step.name else f"{most} had written {size(most_bytes)} of it ({own})"
+    return own if largest == step.name else f"{largest} had written {size(most_bytes)} of it ({own})"

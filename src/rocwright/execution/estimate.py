@@ -54,10 +54,10 @@ def expect(
 
 
 def _expect(step: Step, history: Sequence[Took], pace: float | None, stack: str) -> Expected:
-    same = [one for one in history if one.name == step.name]
-    if same:
+    matching = [entry for entry in history if entry.name == step.name]
+    if matching:
         # each next one only decides where the ones before are equal; the newest comes first
-        best = min(same, key=lambda one: (one.cached > WARM, one.stack != stack))
+        best = min(matching, key=lambda entry: (entry.cached > WARM, entry.stack != stack))
         return Expected(work=best.seconds * best.jobs, source="built here", counted=best.counted)
     if not step.resources.seconds:
         return Expected()
@@ -69,12 +69,12 @@ def _expect(step: Step, history: Sequence[Took], pace: float | None, stack: str)
 
 def machine_pace(history: Iterable[Took], recipes: Mapping[str, float]) -> float | None:
     """How many times what its recipe says a step takes here: the median over what was built, else None."""
-    found = [
-        one.seconds * one.jobs / (recipes[one.name] * RECIPE_JOBS)
-        for one in history
-        if recipes.get(one.name, 0) >= LEAST and one.cached <= WARM
+    ratios = [
+        entry.seconds * entry.jobs / (recipes[entry.name] * RECIPE_JOBS)
+        for entry in history
+        if recipes.get(entry.name, 0) >= LEAST and entry.cached <= WARM
     ]
-    return median(found) if found else None
+    return median(ratios) if ratios else None
 
 
 def compiles(step: Step) -> bool:
@@ -100,12 +100,12 @@ def longest_first(
     by its key, begin before it.
     """
     ways: dict[str, float] = {}
-    after: defaultdict[str, float] = defaultdict(float)
+    downstream: defaultdict[str, float] = defaultdict(float)
     for step in reversed([*steps.values()]):
         took = expected.get(step.name, Expected()).seconds(most_jobs(step, jobs))
-        ways[step.key] = way = after[step.key] + took
+        ways[step.key] = length = downstream[step.key] + took
         for key in (*(item.key for item in step.inputs), *(shards or {}).get(step.key, ())):
-            after[key] = max(after[key], way)
+            downstream[key] = max(downstream[key], length)
     return {key: steps[key] for key in sorted(steps, key=lambda key: -ways[key])}
 
 
@@ -116,26 +116,27 @@ class Left(Frozen):
     unknown: tuple[str, ...] = ()
 
 
-def whole(steps: Sequence[Step], left: Mapping[str, float | None], jobs: int) -> Left:
-    """How long these steps take together: `left` are the seconds of each by key, None where nothing tells.
+def whole(steps: Sequence[Step], remaining: Mapping[str, float | None], jobs: int) -> Left:
+    """How long these steps take together: `remaining` are the seconds of each by key, None where
+    nothing tells.
 
     No less than the longest way through what needs what, and no less than all the work on `jobs` cores.
     `steps` come in an order in which each follows what it needs.
     """
     ways: dict[str, float] = {}
     for step in steps:
-        before = max((ways.get(item.key, 0) for item in step.inputs), default=0)
-        ways[step.key] = before + (left.get(step.key) or 0)
-    work = sum((left.get(step.key) or 0) * most_jobs(step, jobs) for step in steps if compiles(step))
+        upstream = max((ways.get(item.key, 0) for item in step.inputs), default=0)
+        ways[step.key] = upstream + (remaining.get(step.key) or 0)
+    work = sum((remaining.get(step.key) or 0) * most_jobs(step, jobs) for step in steps if compiles(step))
     return Left(
         seconds=max(max(ways.values(), default=0), work / max(jobs, 1)),
-        unknown=tuple(step.name for step in steps if left.get(step.key) is None),
+        unknown=tuple(step.name for step in steps if remaining.get(step.key) is None),
     )
 
 
 def expected(project: Project, decisions: Sequence[Decision]) -> dict[str, Expected]:
     """How long each step of a plan should take, by this machine's history and the recipes."""
 
-    recipes = {name: one.resources.seconds for name, one in project.catalog.components.items()}
-    steps = [one.step for one in decisions]
+    recipes = {name: component.resources.seconds for name, component in project.catalog.components.items()}
+    steps = [decision.step for decision in decisions]
     return expect(steps, took(project.home), recipes, project.request.stack)

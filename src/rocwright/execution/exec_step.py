@@ -41,19 +41,19 @@ def execute(
     """
     step = load_step(store, key)
     with store.lock(key):
-        kept = finished(store, key)
+        existing = finished(store, key)
         # whoever made it may have been killed before others could find it
-        if kept is not None and store.lend(key):
+        if existing is not None and store.lend(key):
             on_line(f"{step.name}: already in the store")
-            return kept
+            return existing
         inputs = resolve_inputs(store, step)
         content_key = step.content_key(
-            {name: [one.known_by for one in found] for name, found in inputs.items()}
+            {name: [output.known_by for output in outputs] for name, outputs in inputs.items()}
         )
-        same = finished(store, content_key)
-        if same is not None:
+        equivalent = finished(store, content_key)
+        if equivalent is not None:
             on_line(f"{step.name}: its inputs are bit for bit those of an earlier run, nothing to do")
-            return store.put_record(same.model_copy(update={"key": key, "reused": content_key}))
+            return store.put_record(equivalent.model_copy(update={"key": key, "reused": content_key}))
         check_architecture(step)
         return _make(
             step,
@@ -73,9 +73,9 @@ def execute(
 
 def check_architecture(step: Step) -> None:
     """Raise InputError where the programs of a step are for machines of another architecture than this."""
-    if step.runs_on and (why := cannot_build(step.runs_on)):
+    if step.runs_on and (reason := cannot_build(step.runs_on)):
         raise InputError(
-            f"{step.name}: this machine {why}",
+            f"{step.name}: this machine {reason}",
             cause=f"the step runs programs for {step.runs_on}",
             next_step=f"run it on a machine that is {step.runs_on}, with the same store: "
             f"rocwright exec-step {step.key} --store URL",
@@ -116,7 +116,7 @@ def finished(store: Store, key: str) -> Record | None:
 
 def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
     """The outputs behind each input's name. Raises InputError where a step before it is not done."""
-    found: dict[str, list[Output]] = {}
+    inputs: dict[str, list[Output]] = {}
     for item in step.inputs:
         record = finished(store, item.key)
         if record is None:
@@ -127,8 +127,8 @@ def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:
                 subject=item.key,
             )
         outputs = list(record.outputs) if item.output == "*" else [record.output(item.output)]
-        found.setdefault(item.name, []).extend(outputs)
-    return found
+        inputs.setdefault(item.name, []).extend(outputs)
+    return inputs
 
 
 def _make(
@@ -169,17 +169,17 @@ def _make(
         server=server,
         kept=tree,
         content_key=content_key,
-        shards=[found for one in shards if (found := finished(store, one)) is not None],
+        shards=[shard for shard_key in shards if (shard := finished(store, shard_key)) is not None],
     )
-    started, begun = datetime.now(UTC), time.monotonic()
+    started, clock = datetime.now(UTC), time.monotonic()
     try:
-        made = _perform(step, context)
+        produced = _perform(step, context)
     except ExplainedError as error:
         from rocwright.diagnosis.explain import explain, where_of
 
         explain(error, where_of(step))
         raise
-    outputs = _keep(step, made, store)
+    outputs = _keep(step, produced, store)
     record = Record(
         key=key,
         content_key=content_key,
@@ -187,23 +187,23 @@ def _make(
         kind=step.kind,
         outputs=outputs,
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        seconds=round(time.monotonic() - begun, 3),
-        engine=made.engine,
-        peak_memory=made.peak_memory,
+        seconds=round(time.monotonic() - clock, 3),
+        engine=produced.engine,
+        peak_memory=produced.peak_memory,
         jobs=jobs,
-        compiler_cache=dict(made.compiler_cache or {}),
-        cache=made.cache,
-        notes=made.notes,
-        commits=dict(made.commits or {}),
-        resumed=made.resumed,
-        shards=made.shards,
-        cache_signers=made.cache_signers,
+        compiler_cache=dict(produced.compiler_cache or {}),
+        cache=produced.cache,
+        notes=produced.notes,
+        commits=dict(produced.commits or {}),
+        resumed=produced.resumed,
+        shards=produced.shards,
+        cache_signers=produced.cache_signers,
     )
     if content_key != key:
         store.put_record(record.model_copy(update={"key": content_key}))
-    kept = store.put_record(record)
+    stored = store.put_record(record)
     workspace.remove()
-    return kept
+    return stored
 
 
 def _parent(step: Step, store: Store) -> str:
@@ -211,9 +211,9 @@ def _parent(step: Step, store: Store) -> str:
     if not isinstance(step.action, TreeAction):
         return ""
     for item in step.inputs:
-        before = load_step(store, item.key) if store.step(item.key) else None
-        if before is not None and isinstance(before.action, RunAction):
-            trees = (store.record(one.key) for one in before.inputs if one.name == "src")
+        producer = load_step(store, item.key) if store.step(item.key) else None
+        if producer is not None and isinstance(producer.action, RunAction):
+            trees = (store.record(source.key) for source in producer.inputs if source.name == "src")
             commits = [commit for record in trees if record for commit in record.commits.values()]
             return commits[-1] if commits else ""
     return ""
@@ -254,14 +254,14 @@ def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult
     from rocwright.sources.signed_packages import require_signed
 
     packages = [
-        (one.filename, context.store.verified(one.sha256))
-        for one in context.inputs["packages"]
-        if action.family == "debian" or one.sha256 != action.image
+        (package.filename, context.store.verified(package.sha256))
+        for package in context.inputs["packages"]
+        if action.family == "debian" or package.sha256 != action.image
     ]
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
     match action.family:
         case "debian":
-            files = {one.sha256: one.filename for one in context.inputs["packages"]}
+            files = {package.sha256: package.filename for package in context.inputs["packages"]}
             require_signed(files, _pins(step, context.store), context.home.apt)
             content = make_root(action, packages, target, scratch, context.on_line)
         case "image":
@@ -276,7 +276,7 @@ def _pins(step: Step, store: Store) -> list[FilePin]:
     return [pin for action in fetches if isinstance(action, FetchAction) for pin in action.files]
 
 
-def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
+def _keep(step: Step, produced: ActionResult, store: Store) -> tuple[Output, ...]:
     if isinstance(step.action, FetchAction):
         # in the order of the key: a tree may depend on which archive is unpacked last
         return tuple(
@@ -284,9 +284,9 @@ def _keep(step: Step, made: ActionResult, store: Store) -> tuple[Output, ...]:
             for pin in sorted(step.action.files, key=lambda pin: (pin.filename, pin.sha256))
         )
     outputs = []
-    for name, path in made.outputs.items():
+    for name, path in produced.outputs.items():
         filename = path.name
         digest, size = store.put_file(path, move=True)
-        content = made.contents.get(name, "")
+        content = produced.contents.get(name, "")
         outputs.append(Output(name=name, filename=filename, sha256=digest, size=size, content=content))
     return tuple(outputs)

@@ -58,7 +58,7 @@ class Task:
     ) -> list[str]:
         """The words for `python -m rocwright.execution` where it runs: with so many jobs, at most so many
         bytes of memory, its report in that file, and that folder of a job server."""
-        asked = Asked(
+        request = Asked(
             key=self.step.key,
             store=self.store,
             jobs=jobs,
@@ -68,7 +68,7 @@ class Task:
             shards=self.shards,
             report=str(report),
         )
-        return asked.words()
+        return request.words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ def ended(
 ) -> Ended:
     """How a task ended, by the report that its process left and whether its exit status was `ok`; `silent`
     makes the error of one that told nothing."""
-    told = StepReport.read(report)
-    if ok and told.record is not None and told.record.key == task.step.key:
-        return Ended(task=task, seconds=seconds, record=told.record)
-    error = from_dict(told.error) if told.error is not None else silent()
-    return Ended(task=task, seconds=seconds, error=error, peak_memory=told.peak_memory)
+    outcome = StepReport.read(report)
+    if ok and outcome.record is not None and outcome.record.key == task.step.key:
+        return Ended(task=task, seconds=seconds, record=outcome.record)
+    error = from_dict(outcome.error) if outcome.error is not None else silent()
+    return Ended(task=task, seconds=seconds, error=error, peak_memory=outcome.peak_memory)

@@ -68,8 +68,8 @@ def fetch(
                 of_images.append(pin)
                 continue
         on_line(f"fetch: {pin.filename}")
-    for (suite, architecture), wanted in packages.items():
-        DebianArchive(apt, suite, architecture).download(wanted, scratch)
+    for (suite, architecture), suite_pins in packages.items():
+        DebianArchive(apt, suite, architecture).download(suite_pins, scratch)
     _keep(
         [pin for pin in missing if not isinstance(pin.origin, BuiltinOrigin | PackageOrigin)], scratch, store
     )

@@ -21,7 +21,9 @@ MOST_RUNS = 50
 def new_lines(records: Records, runs: Path, run: Run, step: str) -> Novelty | None:
     """What the log of a step that failed in `run` has and that of its last good run had not; None where there
     is no good one, or either cannot be read. `runs` is the folder with the runs' logs."""
-    failed = next((one.log for one in reversed(run.steps) if one.name == step and one.log), "")
+    failed = next(
+        (attempt.log for attempt in reversed(run.steps) if attempt.name == step and attempt.log), ""
+    )
     good = last_good(records, runs, run, step)
     if not failed or good is None:
         return None
@@ -36,10 +38,12 @@ def last_good(records: Records, runs: Path, run: Run, step: str) -> Path | None:
     from rocwright.records.model import Which
 
     which = Which(stack=run.stack, base=run.base, step=step, before=run.number)
-    found = [
-        (at.gpu == run.gpu, runs / at.run / Path(at.step.log).name)
-        for at in records.steps(which, limit=MOST_RUNS)
-        if at.step.name == step and at.step.outcome == "built" and at.step.log
+    candidates = [
+        (entry.gpu == run.gpu, runs / entry.run / Path(entry.step.log).name)
+        for entry in records.steps(which, limit=MOST_RUNS)
+        if entry.step.name == step and entry.step.outcome == "built" and entry.step.log
     ]
-    there = [one for one in found if one[1].is_file() and not one[1].is_symlink()]
-    return max(there, key=lambda one: one[0], default=(False, None))[1]
+    readable = [
+        candidate for candidate in candidates if candidate[1].is_file() and not candidate[1].is_symlink()
+    ]
+    return max(readable, key=lambda candidate: candidate[0], default=(False, None))[1]

@@ -78,9 +78,9 @@ def write_image(action: ImageAction, layers: Sequence[LayerFile], target: Path, 
     layout = scratch / "layout"
     blobs = layout / "blobs" / "sha256"
     blobs.mkdir(parents=True)
-    for one in layers:
-        (blobs / one.sha256).symlink_to(one.path.absolute())
-    config = _write(blobs, CONFIG, _config(action, [one.content for one in layers]))
+    for layer in layers:
+        (blobs / layer.sha256).symlink_to(layer.path.absolute())
+    config = _write(blobs, CONFIG, _config(action, [layer.content for layer in layers]))
     manifest = _write(
         blobs,
         MANIFEST,
@@ -88,7 +88,7 @@ def write_image(action: ImageAction, layers: Sequence[LayerFile], target: Path, 
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": config,
-            "layers": [_layer(one.media, one.sha256, one.path.stat().st_size) for one in layers],
+            "layers": [_layer(layer.media, layer.sha256, layer.path.stat().st_size) for layer in layers],
             "annotations": action.labels,
         },
     )

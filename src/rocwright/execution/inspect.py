@@ -60,7 +60,7 @@ def open_shell(
         else:
             workspace.create()
             lay_out(context)
-        repository, there = None, _names(workspace.build)
+        repository, names = None, _names(workspace.build)
         if not workspace.is_open:
             repository = give_repository(step, workspace, stages_of(step, store), store, say)
         job = replace(prepare(step.action, context, cache), seconds=None, memory=None)
@@ -68,25 +68,27 @@ def open_shell(
             remember(step, workspace, repository)
         job = replace(job, env=dict(job.env) | GIT)
         chosen = sandbox.pick(engine, home.probes)
-        before = None
+        snapshot = None
         # a repository that the step left was put aside for the shell's
-        if note and there == _names(workspace.build):
-            before = _looked(workspace, step, note)
-        if before is None:
+        if note and names == _names(workspace.build):
+            snapshot = _looked(workspace, step, note)
+        if snapshot is None:
             install(chosen, job, step.action, context)
         if note:
-            told = "goes on where it stood, if this shell changes nothing" if before else "starts clean"
-            say(f"the next build of {step.name} {told}")
+            message = "goes on where it stood, if this shell changes nothing" if snapshot else "starts clean"
+            say(f"the next build of {step.name} {message}")
         code = _open(chosen, job, step.action, script, say)
-        if before is not None:
-            same = give_back(workspace, step.name, before)
-            told = "nothing was changed: it goes on where it stood" if same else "changed: it starts clean"
-            say(f"the next build of {step.name}: {told}")
+        if snapshot is not None:
+            unchanged = give_back(workspace, step.name, snapshot)
+            message = (
+                "nothing was changed: it goes on where it stood" if unchanged else "changed: it starts clean"
+            )
+            say(f"the next build of {step.name}: {message}")
         return code
 
 
 def _names(folder: Path) -> set[str]:
-    return {one.name for one in folder.iterdir()}
+    return {path.name for path in folder.iterdir()}
 
 
 def _looked(workspace: Workspace, step: Step, note: bytes) -> Looked | None:

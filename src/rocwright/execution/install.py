@@ -51,11 +51,11 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
     """
     python = environment_python(environment)
     plan = make_plan(locked, project.catalog)
-    components = [project.catalog.component(one.name) for one in locked.components]
-    guarded = tuple(sorted({name for one in components for name in one.guard}))
+    components = [project.catalog.component(component.name) for component in locked.components]
+    guarded = tuple(sorted({name for component in components for name in component.guard}))
     steps = {step.name: step for step in plan.steps}
     built = built_outputs(project, plan)
-    outputs = {name: one for name, one in built.items() if one.filename.endswith(".whl")}
+    outputs = {name: output for name, output in built.items() if output.filename.endswith(".whl")}
     published = first_of_each(published_wheels(project, plan).values())
     if not outputs and not published:
         raise InputError(
@@ -65,18 +65,18 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
         )
     guard = project.catalog.file(GUARD)
     with temporary_folder("install") as folder:
-        paths = [Path(folder) / one.filename for one in outputs.values()]
+        paths = [Path(folder) / output.filename for output in outputs.values()]
         for path, (name, output) in zip(paths, outputs.items(), strict=True):
             lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
-        for one in published:
-            _check_is_wheel(one.filename)
-            (Path(folder) / one.filename).symlink_to(project.store.verified(one.sha256))
-            paths.append(Path(folder) / one.filename)
+        for published_file in published:
+            _check_is_wheel(published_file.filename)
+            (Path(folder) / published_file.filename).symlink_to(project.store.verified(published_file.sha256))
+            paths.append(Path(folder) / published_file.filename)
         wheels = [read_wheel(path) for path in paths]
         check_versions(wheels, installed(python), guarded, environment)
         present = [name for name in guarded if name in installed(python)]
         _guard(guard, python, present, Path(folder), importing=False)
-        say(f"installing {', '.join(f'{one.name} {one.version}' for one in wheels)} into {environment}")
+        say(f"installing {', '.join(f'{wheel.name} {wheel.version}' for wheel in wheels)} into {environment}")
         _pip_install(python, paths)
         say(f"guard: one {', '.join(guarded)} in {environment}, and it imports")
         _guard(guard, python, guarded, Path(folder), importing=True)
@@ -85,11 +85,11 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
 
 def first_of_each(several: Iterable[Sequence[Output]]) -> list[Output]:
     """The files of published wheels, one of each project: what a component brings holds for later ones."""
-    found: dict[str, Output] = {}
+    by_name: dict[str, Output] = {}
     for outputs in several:
-        for one in outputs:
-            found.setdefault(canonicalize_name(one.filename.partition("-")[0]), one)
-    return list(found.values())
+        for output in outputs:
+            by_name.setdefault(canonicalize_name(output.filename.partition("-")[0]), output)
+    return list(by_name.values())
 
 
 def environment_python(environment: Path) -> Path:
@@ -120,30 +120,30 @@ def read_wheel(path: Path) -> Wheel:
 
 def installed(python: Path) -> dict[str, str]:
     """The distributions of an environment, by their normal name."""
-    done = process.run([python, "-I", "-c", _LIST], timeout=120)
-    if not done.ok:
+    completed = process.run([python, "-I", "-c", _LIST], timeout=120)
+    if not completed.ok:
         raise InputError(
             f"{python} does not run",
-            cause=done.stderr.strip()[-300:],
+            cause=completed.stderr.strip()[-300:],
             next_step="create the environment again: python3 -m venv --clear FOLDER",
         )
-    return {canonicalize_name(name): version for name, version in json.loads(done.stdout).items()}
+    return {canonicalize_name(name): version for name, version in json.loads(completed.stdout).items()}
 
 
 def check_versions(
-    wheels: Sequence[Wheel], there: Mapping[str, str], guarded: Sequence[str], environment: Path
+    wheels: Sequence[Wheel], present: Mapping[str, str], guarded: Sequence[str], environment: Path
 ) -> None:
     """Raise ConflictError where a guarded package will not be the one that the wheels were built for."""
-    after = dict(there) | {canonicalize_name(one.name): one.version for one in wheels}
+    versions = dict(present) | {canonicalize_name(wheel.name): wheel.version for wheel in wheels}
     wrong = []
     for wheel in wheels:
         for need in wheel.needs:
             name = canonicalize_name(need.name)
             if name not in guarded or (need.marker and not need.marker.evaluate({"extra": ""})):
                 continue
-            found = after.get(name)
-            if found is None or not need.specifier.contains(found, prereleases=True):
-                wrong.append(f"{wheel.name} {wheel.version} needs {need}; there is {found or 'none'}")
+            version = versions.get(name)
+            if version is None or not need.specifier.contains(version, prereleases=True):
+                wrong.append(f"{wheel.name} {wheel.version} needs {need}; there is {version or 'none'}")
     if wrong:
         raise ConflictError(
             f"the wheels do not fit the packages in {environment}",
@@ -165,15 +165,15 @@ def _check_is_wheel(filename: str) -> None:
 def _pip_install(python: Path, paths: Sequence[Path]) -> None:
     words = python_module("pip", "--python", str(python), "install", "--no-index", "--no-deps")
     words += ["--only-binary", ":all:", "--force-reinstall", "--disable-pip-version-check"]
-    done = process.run([*words, *paths], timeout=1800)
-    if not done.ok:
+    completed = process.run([*words, *paths], timeout=1800)
+    if not completed.ok:
         raise CheckError(
             "the wheels cannot be installed there",
             cause=next(
-                (one for one in done.stderr.splitlines() if one.startswith("ERROR")),
-                f"pip ended with status {done.returncode}",
+                (line for line in completed.stderr.splitlines() if line.startswith("ERROR")),
+                f"pip ended with status {completed.returncode}",
             ),
-            detail=done.stderr[-2000:],
+            detail=completed.stderr[-2000:],
             next_step="use an environment with the Python version that the wheels are for",
         )
 
@@ -185,13 +185,13 @@ def _guard(guard: Path, python: Path, names: Iterable[str], folder: Path, *, imp
     work = folder / "empty"
     work.mkdir(exist_ok=True)
     how = [] if importing else ["--no-import"]
-    done = process.run([python, guard, *chosen, "--workdir", work, *how], timeout=900)
-    if not done.ok:
-        lines = done.stdout.splitlines()
-        told = next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
+    completed = process.run([python, guard, *chosen, "--workdir", work, *how], timeout=900)
+    if not completed.ok:
+        lines = completed.stdout.splitlines()
+        message = next((line.partition("] ")[2] for line in lines if line.startswith("error[")), "")
         raise CheckError(
-            told or f"{', '.join(chosen)} is not one working package there",
+            message or f"{', '.join(chosen)} is not one working package there",
             cause="nothing was installed yet" if not importing else "seen after the installation",
-            detail="\n".join(lines[:60]) or done.stderr[-2000:],
+            detail="\n".join(lines[:60]) or completed.stderr[-2000:],
             next_step="read the guard's messages above",
         )

@@ -46,14 +46,14 @@ class TreeNote(Frozen):
 class Noting:
     """The note of a tree in which commands run. It is written where the step may go on in it."""
 
-    def __init__(self, workspace: Workspace, kept: TreeNote, *, writes: bool) -> None:
+    def __init__(self, workspace: Workspace, note: TreeNote, *, writes: bool) -> None:
         self._workspace, self._writes = workspace, writes
-        self.kept = kept
+        self.kept = note
         self.note()
 
-    def note(self, **found: object) -> None:
+    def note(self, **fields: object) -> None:
         """Note what is known of it now."""
-        self.kept = self.kept.model_copy(update=found)
+        self.kept = self.kept.model_copy(update=fields)
         if self._writes:
             write(self._workspace, self.kept)
 
@@ -66,9 +66,9 @@ def begin(key: str, content_key: str) -> TreeNote:
     return TreeNote(key=key, content_key=content_key, rocwright=__version__, boot=boot)
 
 
-def write(workspace: Workspace, kept: TreeNote) -> None:
+def write(workspace: Workspace, note: TreeNote) -> None:
     """Note how far the commands are."""
-    write_atomic(workspace.path / NOTE, kept.model_dump_json())
+    write_atomic(workspace.path / NOTE, note.model_dump_json())
 
 
 def drop(workspace: Workspace) -> bytes:
@@ -94,37 +94,37 @@ def find(
     is a tree. Nothing of an attempt that was killed runs in it any more."""
     assert isinstance(step.action, RunAction)
     try:
-        kept = TreeNote.model_validate(json.loads((workspace.path / NOTE).read_bytes()))
+        note = TreeNote.model_validate(json.loads((workspace.path / NOTE).read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ValidationError):
         say("starts clean: the note about the kept tree is damaged")
         return None
-    why = _why_not(kept, begin(step.key, content_key), step.action.resume)
-    if not why and kept.cached and not compiler_cache:
-        why = "a compiler cache had a part in the kept tree"
-    if not why and not set(kept.others) <= trusted_signers():
-        why = "a key that is not trusted any more had signed some of the kept tree"
-    if not why and os.path.lexists(workspace.path / OPENED):
-        why = "a shell was opened in the kept tree"
-    if why:
-        say(f"starts clean: {why}")
+    reason = _why_not(note, begin(step.key, content_key), step.action.resume)
+    if not reason and note.cached and not compiler_cache:
+        reason = "a compiler cache had a part in the kept tree"
+    if not reason and not set(note.others) <= trusted_signers():
+        reason = "a key that is not trusted any more had signed some of the kept tree"
+    if not reason and os.path.lexists(workspace.path / OPENED):
+        reason = "a shell was opened in the kept tree"
+    if reason:
+        say(f"starts clean: {reason}")
         return None
     sandbox.sweep()
-    return kept.model_copy(update={"resumed": kept.resumed + 1})
+    return note.model_copy(update={"resumed": note.resumed + 1})
 
 
-def _why_not(kept: TreeNote, now: TreeNote, resume: int) -> str:
-    if kept.key != now.key:
+def _why_not(note: TreeNote, current: TreeNote, resume: int) -> str:
+    if note.key != current.key:
         return "the kept tree is of another step"
-    if kept.content_key != now.content_key:
+    if note.content_key != current.content_key:
         return "what the kept tree was made of is not the same any more"
-    if kept.rocwright != now.rocwright:
-        return f"the kept tree was made by rocwright {kept.rocwright}"
-    if not now.boot or kept.boot != now.boot:
+    if note.rocwright != current.rocwright:
+        return f"the kept tree was made by rocwright {note.rocwright}"
+    if not current.boot or note.boot != current.boot:
         return "the machine was restarted since; files of the kept tree may be cut off"
     if not resume:
         return "its recipe does not say from which command on it can go on"
-    if kept.ended < resume - 1:
+    if note.ended < resume - 1:
         return f"it was cut short before command {resume}, from which on it can go on"
     return ""

@@ -8,9 +8,9 @@ from rocbase.errors import ExplainedError, InternalError, InterruptedByUser
 from rocwright.sandbox.memory import machine_kills
 
 
-def killed(code: int, before: int | None) -> ExplainedError:
-    """The error of a step's process that told nothing; `before` is how many the kernel had killed then."""
-    after = machine_kills()
+def killed(code: int, previous: int | None) -> ExplainedError:
+    """The error of a step's process that told nothing; `previous` is how many the kernel had killed then."""
+    current = machine_kills()
     if code != -signal.SIGKILL:
         return InternalError(
             f"the step's process ended with {code} and no message",
@@ -19,7 +19,7 @@ def killed(code: int, before: int | None) -> ExplainedError:
         )
     kernel = (
         "the kernel's counters say that it did not"
-        if before is not None and before == after
+        if previous is not None and previous == current
         else "or the kernel for lack of memory: its counters are for the whole machine, so that is uncertain"
     )
     return InterruptedByUser(

@@ -27,28 +27,28 @@ class Looked:
 def look(workspace: Workspace, step: str) -> State | None:
     """Everything in the folders that a sandbox may write, but the shell's repository; None where it cannot be
     searched."""
-    found: State = {}
+    state: State = {}
     try:
         for folder in (workspace.build, workspace.out):
             for entry in Untrusted(folder, step).walk():
                 if f"{entry.path}/".startswith(f"{opened.REPOSITORY}/"):
                     continue
-                told = entry.stat
+                status = entry.stat
                 name = f"{folder.name}/{entry.path}"
-                found[name] = (told.st_mode, told.st_dev, told.st_ino)
+                state[name] = (status.st_mode, status.st_dev, status.st_ino)
                 if not entry.is_folder:
-                    found[name] += (told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+                    state[name] += (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     except (SandboxError, OSError):
         return None
-    return found
+    return state
 
 
-def give_back(workspace: Workspace, step: str, before: Looked) -> bool:
+def give_back(workspace: Workspace, step: str, snapshot: Looked) -> bool:
     """Have the next attempt go on in the tree if nothing in it was changed; whether that is so."""
-    if workspace.unsaved() or look(workspace, step) != before.state:
+    if workspace.unsaved() or look(workspace, step) != snapshot.state:
         return False
     if not remove_tree(workspace.build / opened.REPOSITORY):
         return False
     (workspace.path / opened.NOTE).unlink()
-    kept_tree.put_back(workspace, before.note)
+    kept_tree.put_back(workspace, snapshot.note)
     return True

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from rocwright.execution.context import Context
 
 
-def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
+def looked_up(diagnosis: Diagnosis, context: Context) -> Diagnosis:
     """The diagnosis with the packages of the step's base, as far as its index is here."""
     base = context.step.about.base if context.step is not None else ""
     if not base:
-        return found
+        return diagnosis
     # what a step that does not fail has no use for
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.missing import with_packages
@@ -30,4 +30,4 @@ def looked_up(found: Diagnosis, context: Context) -> Diagnosis:
         except ExplainedError:
             return ()
 
-    return with_packages(found, base, packages_with)
+    return with_packages(diagnosis, base, packages_with)

@@ -39,13 +39,13 @@ class Opened:
 
 def look(build: Path, step: str) -> dict[str, list[int]]:
     """All files of the tree below `build`, links and others too, but the repository of the shell."""
-    found: dict[str, list[int]] = {}
-    for entry in Untrusted(build, step).walk(below=TREE, whole=False):
-        told = entry.stat
+    files: dict[str, list[int]] = {}
+    for entry in Untrusted(build, step).walk(start=TREE, strict=False):
+        status = entry.stat
         if not entry.is_folder and not entry.path.startswith(f"{REPOSITORY}/"):
             name = entry.path.removeprefix(f"{TREE}/")
-            found[name] = [told.st_mode, told.st_size, told.st_mtime_ns, told.st_ctime_ns]
-    return found
+            files[name] = [status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+    return files
 
 
 def write(folder: Path, opened: Opened) -> None:
@@ -69,12 +69,12 @@ def unsaved(folder: Path, build: Path) -> list[str]:
         opened = read(folder)
         if opened is None:
             return []
-        now = look(build, opened.step)
+        current = look(build, opened.step)
     except (ValueError, SandboxError, FileNotFoundError):
         return ["what cannot be searched"]
-    changed = {name for name, state in now.items() if opened.files.get(name) != state}
-    gone = opened.files.keys() - now.keys() - set(opened.left)
-    return [*_commits(build, opened), *map(shown, sorted(changed | gone))]
+    changed = {name for name, state in current.items() if opened.files.get(name) != state}
+    removed = opened.files.keys() - current.keys() - set(opened.left)
+    return [*_commits(build, opened), *map(shown, sorted(changed | removed))]
 
 
 def _commits(build: Path, opened: Opened) -> list[str]:
@@ -88,7 +88,7 @@ def note_saved(folder: Path, build: Path, head: str, names: Collection[str]) -> 
     """What these files hold now, and the commits up to `head`, are saved."""
     opened = read(folder)
     assert opened is not None
-    now = look(build, opened.step)
+    current = look(build, opened.step)
     files = {name: state for name, state in opened.files.items() if name not in names}
-    files |= {name: now[name] for name in names if name in now}
+    files |= {name: current[name] for name in names if name in current}
     write(folder, dataclasses.replace(opened, base=head, files=files))

@@ -44,24 +44,24 @@ class Whole:
         """A step failed: what needs it will not come either."""
         with self._lock:
             self._running.pop(step.key, None)
-            gone = {step.key}
-            for one in self._steps.values():
-                if any(item.key in gone for item in one.inputs):
-                    gone.add(one.key)
-            self._steps = {key: one for key, one in self._steps.items() if key not in gone}
+            blocked = {step.key}
+            for dependent in self._steps.values():
+                if any(item.key in blocked for item in dependent.inputs):
+                    blocked.add(dependent.key)
+            self._steps = {key: dependent for key, dependent in self._steps.items() if key not in blocked}
 
     def describe(self) -> str:
         """One line: the time left as far as it is known, and the steps to go; empty for a last one."""
         with self._lock:
             steps = tuple(self._steps.values())
-            left = {step.key: self._left(step) for step in steps}
+            remaining = {step.key: self._left(step) for step in steps}
         if len(steps) < 2:
             return ""
-        found = whole(steps, left, self._jobs)
-        unknown = [step for step in steps if step.name in found.unknown and compiles(step)]
+        total = whole(steps, remaining, self._jobs)
+        unknown = [step for step in steps if step.name in total.unknown and compiles(step)]
         parts = [f"{len(steps)} of {self._count} steps to go"]
-        if found.seconds:
-            parts.insert(0, f"{'at least' if unknown else 'about'} {duration(found.seconds)} left")
+        if total.seconds:
+            parts.insert(0, f"{'at least' if unknown else 'about'} {duration(total.seconds)} left")
         if unknown:
             parts.append(f"no history of {', '.join(step.name for step in unknown[:3])}")
         return " · ".join(parts)

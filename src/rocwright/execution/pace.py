@@ -24,9 +24,9 @@ class Marks:
 
     _kept: list[tuple[float, int]] = field(default_factory=list)
 
-    def note(self, now: float, done: int) -> None:
+    def note(self, clock: float, count: int) -> None:
         """So many are done now."""
-        self._kept.append((now, done))
+        self._kept.append((clock, count))
         if len(self._kept) > MOST_KEPT:
             del self._kept[1 : MOST_KEPT // 2 : 2]
 
@@ -34,39 +34,40 @@ class Marks:
         """Seconds for a thing in the later half of the time from `since` to the last mark, and for `FEWEST`
         of them at least: the first may have come from a compiler cache, at ten times the pace. None where
         that is not known."""
-        end, done = self._kept[-1] if self._kept else (0.0, 0)
+        end, total = self._kept[-1] if self._kept else (0.0, 0)
         middle = (since + end) / 2
-        before = (one for one in reversed(self._kept) if one[0] <= middle and one[1] <= done - FEWEST)
-        at, then = next(before, (0.0, done))
-        return (end - at) / (done - then) if done > then else None
+        earlier = (mark for mark in reversed(self._kept) if mark[0] <= middle and mark[1] <= total - FEWEST)
+        start, then = next(earlier, (0.0, total))
+        return (end - start) / (total - then) if total > then else None
 
 
 def seconds_left(
-    done: int,
+    finished: int,
     all_: int,
     counting: float,
-    rest: float,
+    expected: float,
     idle: float,
     *,
     first: int = 0,
-    each: float | None = None,
+    unit_time: float | None = None,
 ) -> float:
     """Seconds left of a step that has done so many of all things; all times are in seconds.
 
-    `counting` is how long the counted ones took, without the `first` ones, of which that is not known. `rest`
-    is what was left of the expected time when the last of them was done (not above 0 where it was over, or
-    nothing was expected), `idle` how long ago that is, `each` what a thing took lately, where that is known.
+    `counting` is how long the counted ones took, without the `first` ones, of which that is not known.
+    `expected` is what was left of the expected time when the last of them was done (not above 0 where it was
+    over, or nothing was expected), `idle` how long ago that is, `unit_time` what a thing took lately, where
+    that is known.
     The more is done, the more the counter's own pace decides; and the sooner, the slower it is than was
     expected. It falls with the clock until the next thing is due. From then on it rises with the clock:
     nobody knows more than that it takes at least as long again.
     """
-    each = counting / max(done - first, 1) if each is None else each
-    pace, share = each * (all_ - done), done / all_
+    unit_time = counting / max(finished - first, 1) if unit_time is None else unit_time
+    pace, share = unit_time * (all_ - finished), finished / all_
     then = pace
-    if rest > 0:
+    if expected > 0:
         # what begins slower does not make up for it; what begins faster may have begun with what is easy
-        doubt = max(0.0, pace / rest - SLOWER) * counting / DOUBT
+        doubt = max(0.0, pace / expected - SLOWER) * counting / DOUBT
         trust = (1 - share) / (1 + doubt)
-        then = pace * (1 - trust) + rest * trust
-    due = then / (all_ - done) if done < all_ else 0.0
+        then = pace * (1 - trust) + expected * trust
+    due = then / (all_ - finished) if finished < all_ else 0.0
     return then - idle if idle <= due else then - due + (idle - due)

@@ -46,10 +46,10 @@ def parse_counter(line: str) -> tuple[int, int] | None:
         if match is None:
             continue
         if "all" in pattern.groupindex:
-            done, total = int(match["done"]), int(match["all"])
+            finished, total = int(match["done"]), int(match["all"])
         else:
-            done, total = int(match["percent"]), 100
-        return (done, total) if 0 <= done <= total and total else None
+            finished, total = int(match["percent"]), 100
+        return (finished, total) if 0 <= finished <= total and total else None
     return None
 
 
@@ -82,19 +82,19 @@ class RunningStep:
 
     def note(self, line: str) -> None:
         """Take a line of its output in."""
-        found = parse_counter(line)
-        if found is not None:
-            if self.counter is None or found[0] < self.counter[0]:
+        counter = parse_counter(line)
+        if counter is not None:
+            if self.counter is None or counter[0] < self.counter[0]:
                 self.before += self.counter[0] if self.counter else 0
                 # with a total to go by, the pace is that of all that was counted
                 if self.counter is None or not self.past:
                     self.counting_since = time.monotonic()
-                    self.first = int(found[0] == 1)
+                    self.first = int(counter[0] == 1)
                     self.marks = Marks()
-            if found != self.counter:
+            if counter != self.counter:
                 self.progressed = time.monotonic()
-                self.marks.note(self.progressed, self.before + found[0])
-            self.counter = found
+                self.marks.note(self.progressed, self.before + counter[0])
+            self.counter = counter
         if line.strip():
             self.last = line.strip()
         self.resumed = self.resumed or (self.counter is None and line.startswith(GOES_ON))
@@ -125,16 +125,18 @@ class RunningStep:
     def left(self) -> float | None:
         """Seconds left, or None where nothing tells: by the pace of the counter, and the more so the more of
         it is done; for the rest by what was expected."""
-        now = time.monotonic()
+        clock = time.monotonic()
         counting = self.progressed - self.counting_since
         if self.done is None or (self.done[0] <= FEW and (self.done[0] <= self.first or counting < LONG)):
-            rest = self.expected - (now - self.begun)
-            return rest if rest > 0 else None
+            remaining = self.expected - (clock - self.begun)
+            return remaining if remaining > 0 else None
         # of what goes on, only the part that is left is to be expected
         part = min(1.0, self.done[1] / self.past) if self.resumed and self.past else 1.0
-        rest = self.expected * part - (self.progressed - self.begun)
-        each = self.marks.each(self.counting_since)
-        return seconds_left(*self.done, counting, rest, now - self.progressed, first=self.first, each=each)
+        remaining = self.expected * part - (self.progressed - self.begun)
+        unit_time = self.marks.each(self.counting_since)
+        return seconds_left(
+            *self.done, counting, remaining, clock - self.progressed, first=self.first, unit_time=unit_time
+        )
 
     def parts(self) -> list[RowPart]:
         """Counter, share, time, time left, and how well that is known, the time left kept longest."""
@@ -143,15 +145,15 @@ class RunningStep:
             parts.append(RowPart(f"{self.counter[0]:,}/{self.counter[1]:,}", 4))
         if self.done is not None:
             parts.append(RowPart(f"{100 * self.done[0] / self.done[1]:.0f} %", 2))
-        left = self.left
-        parts.append(RowPart(duration(time.monotonic() - self.begun), 3 if left is not None else 1))
-        if left is not None:
-            parts.append(RowPart(f"{duration(left)} left", 1))
+        remaining = self.left
+        parts.append(RowPart(duration(time.monotonic() - self.begun), 3 if remaining is not None else 1))
+        if remaining is not None:
+            parts.append(RowPart(f"{duration(remaining)} left", 1))
         if not self.expected:
             parts.append(
                 RowPart("no history: counting steps" if self.counter is not None else "no history", 6)
             )
-        elif left is None:
+        elif remaining is None:
             parts.append(RowPart(f"longer than the {duration(self.expected)} expected", 6))
         return [*parts, RowPart(self.load(), 5)]
 
@@ -162,8 +164,8 @@ class RunningStep:
 
 def load(jobs: int, memory: int) -> str:
     """What a step has of the machine, in words: jobs, and bytes where they are worth telling."""
-    told = count(jobs, "job")
-    return f"{told} · {size(memory)}" if memory >= 2**20 else told
+    label = count(jobs, "job")
+    return f"{label} · {size(memory)}" if memory >= 2**20 else label
 
 
 class Progress(Protocol):
@@ -172,7 +174,7 @@ class Progress(Protocol):
     def __enter__(self) -> Progress: ...
     def __exit__(self, *_: object) -> None: ...
     def say(self, text: str) -> None: ...
-    def of(self, whole: Callable[[], str]) -> None: ...
+    def of(self, describe: Callable[[], str]) -> None: ...
     def started(self, running: RunningStep) -> None: ...
     def line(self, running: RunningStep, text: str) -> None: ...
     def ended(self, running: RunningStep, text: str) -> None: ...
@@ -197,8 +199,8 @@ class PlainProgress:
         with self._lock:
             print(text, file=sys.stderr, flush=True)
 
-    def of(self, whole: Callable[[], str]) -> None:
-        self._whole = whole
+    def of(self, describe: Callable[[], str]) -> None:
+        self._whole = describe
 
     def started(self, running: RunningStep) -> None:
         self.say(f"  {running.name}: started" + (f", {running.jobs} jobs" if running.jobs > 1 else ""))
@@ -221,15 +223,15 @@ class PlainProgress:
     def _tell(self, running: RunningStep, every: float) -> None:
         if time.monotonic() - running.told >= every:
             running.told = time.monotonic()
-            whole = self._whole()
-            self.say(f"  {running.name}: {running.describe()}" + (f"; in all {whole}" if whole else ""))
+            overall = self._whole()
+            self.say(f"  {running.name}: {running.describe()}" + (f"; in all {overall}" if overall else ""))
 
     def _break_silence(self, none_left: Event) -> None:
         while not none_left.wait(SILENCE / 4):
             with self._lock:
                 running = [*self._running.values()]
-            for one in running:
-                self._tell(one, SILENCE)
+            for step in running:
+                self._tell(step, SILENCE)
 
 
 class LiveProgress:
@@ -271,28 +273,28 @@ class LiveProgress:
 
         table = Table.grid(padding=(0, 1, 0, 0))
         with self._lock:
-            running = [(one, f"  {printable(one.name)}", one.parts()) for one in self._running.values()]
-        whole = self._whole()
-        names = [name for _, name, _ in running] + ([IN_ALL] if whole else [])
+            running = [(step, f"  {printable(step.name)}", step.parts()) for step in self._running.values()]
+        overall = self._whole()
+        names = [name for _, name, _ in running] + ([IN_ALL] if overall else [])
         needed = [len(joined([part for part in parts if part.rank <= 2])) for _, _, parts in running]
         columns = Columns.of(width, names, max(needed, default=0))
         for one_width in filter(None, (columns.name, columns.bar, columns.rest)):
             table.add_column(no_wrap=True, width=one_width)
-        for one, name, parts in running:
+        for step, name, parts in running:
             words = Text(fit(parts, columns.rest))
             room = columns.rest - len(words) - 2
-            if room >= LEAST_LAST and one.last:
-                words.append(f"  {printable(cut(one.last, room))}", style="dim")
-            share = one.share
+            if room >= LEAST_LAST and step.last:
+                words.append(f"  {printable(cut(step.last, room))}", style="dim")
+            share = step.share
             bar = ProgressBar(total=1, completed=share or 0, width=columns.bar, pulse=share is None)
             cells = ((columns.name, Text(cut(name, columns.name))), (columns.bar, bar), (columns.rest, words))
             table.add_row(*(cell for room, cell in cells if room))
-        if whole:
-            told = [RowPart(text, rank) for rank, text in enumerate(whole.split(BETWEEN))]
+        if overall:
+            overall_parts = [RowPart(text, rank) for rank, text in enumerate(overall.split(BETWEEN))]
             table.add_row(
                 *([Text(cut(IN_ALL, columns.name))] if columns.name else []),
                 *([Text("")] if columns.bar else []),
-                *([Text(fit(told, columns.rest))] if columns.rest else []),
+                *([Text(fit(overall_parts, columns.rest))] if columns.rest else []),
             )
         return table
 
@@ -300,8 +302,8 @@ class LiveProgress:
         if self._live is not None:
             self._live.console.print(plain_text(text), markup=False, highlight=False)
 
-    def of(self, whole: Callable[[], str]) -> None:
-        self._whole = whole
+    def of(self, describe: Callable[[], str]) -> None:
+        self._whole = describe
 
     def started(self, running: RunningStep) -> None:
         with self._lock:

@@ -50,39 +50,41 @@ def outlook(
 ) -> Outlook:
     """Of the steps to run, where `disk` bytes are free: with the memory that jobs were found to take here,
     else with what the recipes say."""
-    steps = [one.step for one in decisions if one.state is State.RUN]
+    steps = [decision.step for decision in decisions if decision.state is State.RUN]
     building = [step for step in steps if compiles(step)]
     reckoned = [step for step in building if step.resources.memory]
-    most = min(
-        (fitting(room, learnt, one.component, one.name, one.resources.memory, jobs) for one in reckoned),
+    job_limit = min(
+        (fitting(room, learnt, step.component, step.name, step.resources.memory, jobs) for step in reckoned),
         default=jobs,
     )
-    unlocked = [one for one in steps if isinstance(one.action, FetchAction) and one.action.pending]
+    unlocked = [step for step in steps if isinstance(step.action, FetchAction) and step.action.pending]
     seconds = {
-        step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, most)) or None for step in steps
+        step.key: expected.get(step.name, Expected()).seconds(most_jobs(step, job_limit)) or None
+        for step in steps
     } | {step.key: None for step in unlocked}
-    left = whole(steps, seconds, most)
+    remaining = whole(steps, seconds, job_limit)
     wanted_disk = sum(step.resources.disk for step in steps)
     wanted_memory = max(
         (
-            per_job(learnt, one.component, one.name, one.resources.memory) * min(most, one.resources.cores)
-            for one in reckoned
+            per_job(learnt, step.component, step.name, step.resources.memory)
+            * min(job_limit, step.resources.cores)
+            for step in reckoned
         ),
         default=0,
     )
     short = [f"{size(disk)} of disk are free"] if wanted_disk > disk else []
     short += [f"{size(room.available)} of memory are available"] if wanted_memory > room.available else []
     return Outlook(
-        left=left.model_copy(
+        left=remaining.model_copy(
             update={"unknown": tuple(step.name for step in building if seconds[step.key] is None)}
         ),
         sources=tuple(dict.fromkeys(expected[step.name].source for step in building if seconds[step.key])),
         disk=wanted_disk,
-        unlocked=tuple(one.name for one in unlocked),
+        unlocked=tuple(step.name for step in unlocked),
         memory=wanted_memory,
-        jobs=most,
+        jobs=job_limit,
         wanted=jobs,
-        bound="memory" if most < jobs else "",
+        bound="memory" if job_limit < jobs else "",
         short=tuple(short),
         cannot=next(filter(None, (cannot_build(step.runs_on) for step in steps if step.runs_on)), ""),
     )
@@ -109,38 +111,42 @@ def outlook_here(
 
 def check_installed(decisions: Sequence[Decision]) -> None:
     """Raise InputError if the host lacks programs that the steps to run start."""
-    actions = [one.step.action for one in decisions if one.state is State.RUN]
+    actions = [decision.step.action for decision in decisions if decision.state is State.RUN]
     purposes: list[str] = [action.family for action in actions if isinstance(action, BaseAction)]
     pins = [pin for action in actions if isinstance(action, FetchAction) for pin in action.files]
     purposes += ["git" for pin in pins if isinstance(pin.origin, GitOrigin)]
     check_programs(purposes)
 
 
-def outlook_line(one: Outlook) -> str:
+def outlook_line(forecast: Outlook) -> str:
     """The same for people: what it needs, what this machine can do, and how well the time is known."""
-    memory = f", {size(one.memory)} memory" if one.memory else ""
-    jobs = f"{one.jobs} jobs" if one.jobs == one.wanted else f"{one.jobs} jobs of {one.wanted} ({one.bound})"
-    can = one.cannot or "; ".join(one.short) or f"ok, {jobs}"
-    return f"{_time(one)}, {_disk(one)}{memory}      this machine: {can}"
+    memory = f", {size(forecast.memory)} memory" if forecast.memory else ""
+    jobs = (
+        f"{forecast.jobs} jobs"
+        if forecast.jobs == forecast.wanted
+        else f"{forecast.jobs} jobs of {forecast.wanted} ({forecast.bound})"
+    )
+    can = forecast.cannot or "; ".join(forecast.short) or f"ok, {jobs}"
+    return f"{_time(forecast)}, {_disk(forecast)}{memory}      this machine: {can}"
 
 
-def _disk(one: Outlook) -> str:
-    if not one.unlocked:
-        return f"{size(one.disk)} disk"
-    names = f"{', '.join(one.unlocked[:3])}{', ...' if len(one.unlocked) > 3 else ''}"
-    if not one.disk:
+def _disk(forecast: Outlook) -> str:
+    if not forecast.unlocked:
+        return f"{size(forecast.disk)} disk"
+    names = f"{', '.join(forecast.unlocked[:3])}{', ...' if len(forecast.unlocked) > 3 else ''}"
+    if not forecast.disk:
         return f"disk not known ({names} not locked)"
-    return f"at least {size(one.disk)} disk ({names} not locked)"
+    return f"at least {size(forecast.disk)} disk ({names} not locked)"
 
 
-def _time(one: Outlook) -> str:
-    unknown = one.left.unknown
+def _time(forecast: Outlook) -> str:
+    unknown = forecast.left.unknown
     names = f"no history of {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}"
-    if unknown and not one.sources:
+    if unknown and not forecast.sources:
         return names
     if unknown:
-        return f"at least {duration(one.left.seconds)} ({names})"
-    if one.unlocked:
-        return f"at least {duration(one.left.seconds)}" if one.left.seconds else "time not known"
-    told = " by the recipes (nothing was built here yet)" if one.sources == ("recipe",) else ""
-    return f"about {duration(one.left.seconds)}{told}"
+        return f"at least {duration(forecast.left.seconds)} ({names})"
+    if forecast.unlocked:
+        return f"at least {duration(forecast.left.seconds)}" if forecast.left.seconds else "time not known"
+    basis = " by the recipes (nothing was built here yet)" if forecast.sources == ("recipe",) else ""
+    return f"about {duration(forecast.left.seconds)}{basis}"

@@ -42,10 +42,12 @@ class Tries:
         """Whether a step that was lost is tried again."""
         return len(self._lost[run.key]) <= MOST_LOST
 
-    def grant(self, run: StepRun, error: ExplainedError, alone: Alone | None = None, most: int = 0) -> bool:
+    def grant(
+        self, run: StepRun, error: ExplainedError, alone: Alone | None = None, largest: int = 0
+    ) -> bool:
         """Whether a step that failed so is tried again: for want of memory, once, and not where a process of
-        it was too large `alone`, unless a machine has more, `most` of all."""
-        too_large = alone is not None and alone.limit >= most
+        it was too large `alone`, unless a machine has more, `largest` of all."""
+        too_large = alone is not None and alone.limit >= largest
         if error.failure is not FailureClass.OUT_OF_MEMORY or run.key in self._first or too_large:
             return False
         self._first[run.key] = run
@@ -60,10 +62,10 @@ class Tries:
         first = self._first.get(step.key)
         return 2 * (first.memory or first.peak_memory or 0) if first else 0
 
-    def jobs(self, step: Step, most: int) -> int:
-        """How many jobs of `most` a step may have: after a first try, half of what that had."""
+    def jobs(self, step: Step, limit: int) -> int:
+        """How many jobs of `limit` a step may have: after a first try, half of what that had."""
         first = self._first.get(step.key)
-        return max(1, min(most, first.jobs // 2)) if first else most
+        return max(1, min(limit, first.jobs // 2)) if first else limit
 
     def told(self, run: StepRun, error: ExplainedError, alone: Alone | None = None) -> ExplainedError:
         """The error of a step that failed; for want of memory, with what both tries had, or with what a
@@ -95,7 +97,7 @@ class Tries:
 
 def _too_large(error: ExplainedError, alone: Alone) -> OutOfMemoryError:
     """No number of jobs gives one process more than there is for all: what it had, and what would help."""
-    found = OutOfMemoryError(
+    memory_error = OutOfMemoryError(
         "a single process needs more memory than the whole build may use",
         cause=f"a single process ({alone.kind}) had taken {size(alone.memory)} of at most "
         f"{size(alone.limit)} when it was killed; fewer jobs do not give it more, so it is not retried",
@@ -106,10 +108,10 @@ def _too_large(error: ExplainedError, alone: Alone) -> OutOfMemoryError:
         "files are kept",
         subject=error.subject,
     )
-    found.peak_memory = error.peak_memory
-    found.issue, found.known_issue = error.issue, error.known_issue
-    found.remedy_unavailable = "fewer jobs do not give a single process more memory"
-    return found
+    memory_error.peak_memory = error.peak_memory
+    memory_error.issue, memory_error.known_issue = error.issue, error.known_issue
+    memory_error.remedy_unavailable = "fewer jobs do not give a single process more memory"
+    return memory_error
 
 
 def again_line(run: StepRun) -> str:

@@ -35,17 +35,17 @@ class Columns:
         # one column is left free: a terminal may wrap a line that fills it
         room = width - 1
         name = min(max(map(len, names), default=0), room)
-        left = room - name - 1
-        bar = next((bar for bar in (20, 10) if left - bar - 1 >= max(needed, 2 * bar)), 0)
-        return cls(name, bar, max(left - (bar + 1 if bar else 0), 0))
+        remaining = room - name - 1
+        bar = next((bar for bar in (20, 10) if remaining - bar - 1 >= max(needed, 2 * bar)), 0)
+        return cls(name, bar, max(remaining - (bar + 1 if bar else 0), 0))
 
 
 def fit(parts: Sequence[RowPart], width: int) -> str:
     """The parts in their order, as many as there is room for; the last of them may be cut."""
-    kept = [part for part in parts if part.text]
-    while len(kept) > 1 and len(joined(kept)) > width:
-        kept.remove(max(kept, key=lambda part: part.rank))
-    return cut(joined(kept), width)
+    visible = [part for part in parts if part.text]
+    while len(visible) > 1 and len(joined(visible)) > width:
+        visible.remove(max(visible, key=lambda part: part.rank))
+    return cut(joined(visible), width)
 
 
 def joined(parts: Sequence[RowPart]) -> str:

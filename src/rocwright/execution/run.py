@@ -167,8 +167,8 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
     if context.kept is None:
         lay_out(context)
     else:
-        done, all_ = context.kept.ended, len(action.commands)
-        context.on_line(f"{GOES_ON}: {done} of its {all_} commands had ended")
+        ended, all_ = context.kept.ended, len(action.commands)
+        context.on_line(f"{GOES_ON}: {ended} of its {all_} commands had ended")
     with lent_cache(context) as cache:
         return _run(action, context, cache)
 
@@ -176,15 +176,15 @@ def run_run(action: RunAction, context: Context) -> ActionResult:
 def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
     shared = shared_cache.shared_mount(context, cache)
     signers = shared_cache.note_signers(context, cache, shared)
-    job, kept = prepare(action, context, cache, shared), context.kept
+    job, tree_note = prepare(action, context, cache, shared), context.kept
     engine = sandbox.pick(context.options.engine, context.home.probes)
     context.on_line(f"sandbox {engine.name}, {count(context.jobs, 'job')}")
     shard_caches.unpack(engine, job, context)
-    if kept is None:
+    if tree_note is None:
         install(engine, job, action, context)
         for package in action.guard:
             guard(engine, job, package, context)
-    opens, ended = "", kept.ended if kept else 0
+    opens, ended = "", tree_note.ended if tree_note else 0
     if context.server is not None:
         job, opens = share(engine, job, action, context, context.server)
     job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
@@ -212,10 +212,10 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         raise
     if not outcome.ok:
         raise cut_short(outcome, job, last) or _failed(outcome, watch.told(), last, context)
-    by, workspace = context.step.name if context.step else "the step", context.workspace
-    counts = cache_statistics(Untrusted(workspace.build, by))
+    step_name, workspace = context.step.name if context.step else "the step", context.workspace
+    counts = cache_statistics(Untrusted(workspace.build, step_name))
     try:
-        outputs = collect(Untrusted(workspace.out, by), action.outputs, workspace.scratch / "taken")
+        outputs = collect(Untrusted(workspace.out, step_name), action.outputs, workspace.scratch / "taken")
     except ExplainedError:
         # some of them may be gone from where the commands left them
         kept_tree.drop(workspace)
@@ -243,13 +243,13 @@ def _noting(context: Context, cache: Lent, signers: tuple[str, ...]) -> kept_tre
 
 
 def _failed(
-    outcome: SandboxOutcome, found: Diagnosis, last: Iterable[str], context: Context
+    outcome: SandboxOutcome, diagnosis: Diagnosis, last: Iterable[str], context: Context
 ) -> ExplainedError:
     """The error of commands that ended by themselves; a tree in which they had gone on is not kept again."""
     if context.kept is not None and outcome.ended is Ended.EXITED and not outcome.maybe_memory:
         kept_tree.drop(context.workspace)
         context.on_line("it had gone on in a kept tree; the next attempt starts clean")
-    return _explain(outcome, looked_up(found, context), last)
+    return _explain(outcome, looked_up(diagnosis, context), last)
 
 
 def _where(step: Step | None) -> FailurePlace:
@@ -264,8 +264,8 @@ def share(
     """The job with its tools as clients of the job server, as far as they know how; and what its shell is to
     open before its commands."""
     form = join(engine, job, server, _wanted(context), context.on_line)
-    kept = {name: job.env[name] for name in _OF_THE_CACHE if name in job.env}
-    return replace(job, env=environment(action, form.env) | kept), form.opens
+    cache_env = {name: job.env[name] for name in _OF_THE_CACHE if name in job.env}
+    return replace(job, env=environment(action, form.env) | cache_env), form.opens
 
 
 def _wanted(context: Context) -> JobsRequest:
@@ -276,8 +276,8 @@ def install(engine: sandbox.Engine, job: SandboxJob, action: RunAction, context:
     """Install the wheels among the inputs, without a network. Raises CheckError where that fails."""
     if not action.own_python:
         return
-    what = ", ".join(action.install) or action.python
-    context.on_line(f"installing {what} into {ENVIRONMENT}")
+    packages = ", ".join(action.install) or action.python
+    context.on_line(f"installing {packages} into {ENVIRONMENT}")
     script = install_script(action)
     lines: deque[str] = deque(maxlen=20)
 
@@ -288,7 +288,7 @@ def install(engine: sandbox.Engine, job: SandboxJob, action: RunAction, context:
     outcome = sandbox.run(engine, replace(job, argv=("/bin/sh", "-eu", "-c", script)), note)
     if not outcome.ok:
         raise cut_short(outcome, job, lines) or CheckError(
-            f"{what} cannot be installed for the build",
+            f"{packages} cannot be installed for the build",
             cause=next(
                 (line for line in lines if line.startswith("ERROR")), f"pip ended with status {outcome.code}"
             ),
@@ -301,11 +301,11 @@ def install(engine: sandbox.Engine, job: SandboxJob, action: RunAction, context:
 def install_script(action: RunAction) -> str:
     """The commands that install the wheels among the inputs into an environment, by the pip among them."""
     python = action.python or "python3"
-    made = f"{python} -m venv --without-pip --system-site-packages {ENVIRONMENT}"
+    create_venv = f"{python} -m venv --without-pip --system-site-packages {ENVIRONMENT}"
     if not action.install:
-        return made
+        return create_venv
     wheels = " ".join(f"{IN}/{name}/*.whl" for name in action.install)
-    return f"""{made}
+    return f"""{create_venv}
 for pip in {IN}/*/pip-*.whl; do :; done
 exec {python} $pip/pip --python {ENVIRONMENT}/bin/python install --no-index --no-deps --no-compile {wheels}"""
 
@@ -343,11 +343,11 @@ def cut_short(outcome: SandboxOutcome, job: SandboxJob, last: Sequence[str]) -> 
     error: ExplainedError
     match outcome.ended:
         case Ended.OUT_OF_MEMORY:
-            had = f"its limit was {size(job.memory)}, " if job.memory else ""
+            limit = f"its limit was {size(job.memory)}, " if job.memory else ""
             took = f"it took up to {size(outcome.peak_memory)}, " if outcome.peak_memory else ""
             error = OutOfMemoryError(
                 "the step was killed because it exceeded its memory limit",
-                cause=f"{had}{took}with {job.env['JOBS']} jobs{_STALLED if outcome.stalled else ''}",
+                cause=f"{limit}{took}with {job.env['JOBS']} jobs{_STALLED if outcome.stalled else ''}",
                 detail="\n".join(list(last)[-MOST_LINES:]),
                 next_step=f"rocwright build --jobs {max(1, int(job.env['JOBS']) // 2)}",
             )
@@ -372,8 +372,8 @@ def cut_short(outcome: SandboxOutcome, job: SandboxJob, last: Sequence[str]) -> 
     return error
 
 
-def _explain(outcome: SandboxOutcome, found: Diagnosis, last: Iterable[str]) -> ExplainedError:
-    full = [one for one in found.known if one.issue.failure is FailureClass.OUT_OF_DISK]
+def _explain(outcome: SandboxOutcome, diagnosis: Diagnosis, last: Iterable[str]) -> ExplainedError:
+    full = [hit for hit in diagnosis.known if hit.issue.failure is FailureClass.OUT_OF_DISK]
     if full:
         return OutOfDiskError(
             "the disk filled up during the build",
@@ -382,17 +382,17 @@ def _explain(outcome: SandboxOutcome, found: Diagnosis, last: Iterable[str]) -> 
             "then run again",
         )
     how = "status" if outcome.ended is Ended.EXITED else "signal"
-    seen = (
-        found.first.text
-        if found.first
+    first_error = (
+        diagnosis.first.text
+        if diagnosis.first
         else "no line of the log looks like an error; the last lines are below"
     )
     error = CompileError(
         f"the build commands ended with {how} {outcome.code}",
-        cause=_MAYBE_MEMORY if outcome.maybe_memory else seen,
-        detail=excerpt(found, last),
+        cause=_MAYBE_MEMORY if outcome.maybe_memory else first_error,
+        detail=excerpt(diagnosis, last),
         next_step="rocwright logs STEP shows the whole log; rocwright shell STEP opens its sandbox",
     )
     error.peak_memory = outcome.peak_memory
-    add_known(error, found)
+    add_known(error, diagnosis)
     return error

@@ -92,7 +92,10 @@ class UnderWay:
     def note(self, step: StepRun) -> None:
         """Note how a step stands: queued, running, or how it ended. One that begins anew is another one."""
         with self._guard:
-            place = next((at for at, one in enumerate(self._steps) if _same(one, step)), len(self._steps))
+            place = next(
+                (position for position, existing in enumerate(self._steps) if _same(existing, step)),
+                len(self._steps),
+            )
             first = not self._steps
             if first:
                 self._tell_of_the_lock()
@@ -101,9 +104,9 @@ class UnderWay:
 
     def sample(self, step: str, memory: int, processes: int) -> None:
         """Note what a step uses now: bytes, and processes that compile or link."""
-        at = round(time.monotonic() - self._begun, 2)
-        one = Sample(step=step, at=at, memory=memory, processes=processes)
-        self._keeper.put(self._run, {}, [one])
+        offset = round(time.monotonic() - self._begun, 2)
+        sample = Sample(step=step, at=offset, memory=memory, processes=processes)
+        self._keeper.put(self._run, {}, [sample])
 
     @property
     def on_record(self) -> bool:
@@ -121,22 +124,22 @@ class UnderWay:
         """The run as it ended; it is on record where it did anything."""
         if self._wanted and not self._steps:
             self._tell_of_the_lock()
-        devices = sorted({one.device for one in findings if one.device})
-        said: Said | str = said_of(self._run.command, outcome, findings)
-        about = {
+        devices = sorted({finding.device for finding in findings if finding.device})
+        summary: Said | str = said_of(self._run.command, outcome, findings)
+        updates = {
             "seconds": round(time.monotonic() - self._begun, 3),
             "ended": now(),
             "cached": cached,
-            "said": said,
+            "said": summary,
             "device": ", ".join(devices),
             "steps": tuple(self._steps),
         }
-        self._run = with_failure(ended_as(outcome, self._run.model_copy(update=about)))
+        self._run = with_failure(ended_as(outcome, self._run.model_copy(update=updates)))
         if self.on_record:
-            told = RunOutcome(
+            run_outcome = RunOutcome(
                 run=self._run, lock=self._locked, findings=tuple(findings), artifacts=tuple(artifacts)
             )
-            self._keeper.close(told)
+            self._keeper.close(run_outcome)
         return self._run
 
     def _tell_of_the_lock(self) -> None:
@@ -144,8 +147,8 @@ class UnderWay:
         if self._lock is None:
             return
         self._locked = self._lock.model_dump_json(by_alias=True)
-        about = {"lock": sha256_bytes(self._locked.encode()), "versions": self._lock.versions}
-        self._run = self._run.model_copy(update=about)
+        updates = {"lock": sha256_bytes(self._locked.encode()), "versions": self._lock.versions}
+        self._run = self._run.model_copy(update=updates)
 
     def __enter__(self) -> UnderWay:
         return self
@@ -157,9 +160,9 @@ class UnderWay:
             self.ended("stopped" if isinstance(error, KeyboardInterrupt | InterruptedByUser) else "failed")
 
 
-def _same(before: StepRun, step: StepRun) -> bool:
+def _same(previous: StepRun, step: StepRun) -> bool:
     """Whether it is the same attempt at the same step."""
-    return before.name == step.name and before.state != "ended"
+    return previous.name == step.name and previous.state != "ended"
 
 
 def find_log(home: Home, step: str | None) -> Path:
@@ -173,11 +176,11 @@ def find_log(home: Home, step: str | None) -> Path:
     with read_records(home) as records:
         while page := records.runs(which):
             for run in page:
-                latest = [one for one in reversed(run.steps) if one.log]
-                for one in sorted(latest, key=lambda one: one.outcome != "failed"):
-                    path = home.runs / run.id / one.log
-                    wanted = step is None or one.name == step or one.name.startswith(f"{step}/")
-                    if wanted and path.exists():
+                latest = [attempt for attempt in reversed(run.steps) if attempt.log]
+                for attempt in sorted(latest, key=lambda attempt: attempt.outcome != "failed"):
+                    path = home.runs / run.id / attempt.log
+                    matching = step is None or attempt.name == step or attempt.name.startswith(f"{step}/")
+                    if matching and path.exists():
                         return path
             which = replace(which, before=page[-1].number)
     names = steps_with_logs(home)
@@ -196,7 +199,7 @@ def steps_with_logs(home: Home) -> tuple[str, ...]:
 
     with read_records(home) as records:
         recent = records.runs(limit=RECENT)
-    return tuple(dict.fromkeys(one.name for run in recent for one in run.steps if one.log))
+    return tuple(dict.fromkeys(step.name for run in recent for step in run.steps if step.log))
 
 
 def log_name(step: str) -> str:
@@ -229,8 +232,8 @@ class LogFile:
 
 
 def _stamped(text: str) -> bytes:
-    now = datetime.now(UTC)
-    time_ = f"{now.strftime('%Y-%m-%dT%H:%M:%S')}.{now.microsecond // 1000:03d}Z"
+    timestamp = datetime.now(UTC)
+    time_ = f"{timestamp.strftime('%Y-%m-%dT%H:%M:%S')}.{timestamp.microsecond // 1000:03d}Z"
     return f"{time_} {text}\n".encode(errors="replace")
 
 
@@ -257,5 +260,5 @@ def _shorten(path: Path, begin: int, end: int) -> int:
 
 def parse_line(line: str) -> tuple[str, str]:
     """The UTC time and the text of a log's line; no time where it has none."""
-    found = _LINE.fullmatch(line.rstrip("\n"))
-    return (found[1], found[2]) if found else ("", line.rstrip("\n"))
+    match = _LINE.fullmatch(line.rstrip("\n"))
+    return (match[1], match[2]) if match else ("", line.rstrip("\n"))

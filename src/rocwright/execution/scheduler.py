@@ -80,9 +80,9 @@ def schedule(
         if options.compiler_cache and (options.shards or options.executor != LOCAL):
             all_, shards = with_shards(decisions, options.shards, offers, expected, store)
         # of every step: what came from elsewhere can be told, and built again, too
-        for one in all_:
-            store.put_step(one.step.key, one.step.model_dump_json(by_alias=True).encode())
-        with store.holding({one.step.key: one.step.name for one in all_}):
+        for decision in all_:
+            store.put_step(decision.step.key, decision.step.model_dump_json(by_alias=True).encode())
+        with store.holding({decision.step.key: decision.step.name for decision in all_}):
             return _Scheduler(
                 all_, shards, store, executor, options, logs, expected, progress, under_way
             ).run()
@@ -118,12 +118,14 @@ class _Scheduler:
         under_way: Notes | None,
     ) -> None:
         self.shards = shards
-        self.part_of = {shard: of for of, all_ in shards.items() for shard in all_}
-        self.steps = {one.step.key: one.step for one in decisions if one.state is State.RUN}
+        self.part_of = {shard: parent for parent, all_ in shards.items() for shard in all_}
+        self.steps = {
+            decision.step.key: decision.step for decision in decisions if decision.state is State.RUN
+        }
         self.waiting = longest_first(self.steps, expected, options.jobs, shards)
-        names = {one.step.key: one.step.name for one in decisions}
+        names = {decision.step.key: decision.step.name for decision in decisions}
         self.queued = {key: _queued(step, names) for key, step in self.steps.items()}
-        self.priority = {key: at for at, key in enumerate(self.waiting)}
+        self.priority = {key: position for position, key in enumerate(self.waiting)}
         self.done: set[str] = set()
         self.refused: set[str] = set()
         self.store, self.executor, self.options = store, executor, options
@@ -137,7 +139,7 @@ class _Scheduler:
         self.gone: dict[str, float] = {}
         """What was lost with its machine, and when it is tried again."""
         self.stopping = False
-        self.most_memory = max((one.memory for one in executor.offers()), default=0)
+        self.most_memory = max((offer.memory for offer in executor.offers()), default=0)
         self.sampled = time.monotonic()
 
     def run(self) -> StepsOutcome:
@@ -154,8 +156,8 @@ class _Scheduler:
             self._stop()
             raise interrupted() from None
         finally:
-            for begun in self.begun.values():
-                begun.log.close()
+            for attempt in self.begun.values():
+                attempt.log.close()
         self._skip_rest()
         return self.outcome
 
@@ -195,8 +197,8 @@ class _Scheduler:
 
     def _take(self, event: Event) -> None:
         task = event.task
-        known = self.open.get(task.step.key)
-        if known is not task and known != task:
+        open_task = self.open.get(task.step.key)
+        if open_task is not task and open_task != task:
             return
         match event:
             case Queued():
@@ -204,9 +206,9 @@ class _Scheduler:
             case Started():
                 self._started(event)
             case Line():
-                begun = self._begun(task)
-                begun.log.line(event.text)
-                self.progress.line(begun.running, event.text)
+                attempt = self._begun(task)
+                attempt.log.line(event.text)
+                self.progress.line(attempt.running, event.text)
             case Sampled():
                 self._begun(task).sampled = event
             case Ended() | Lost():
@@ -236,9 +238,9 @@ class _Scheduler:
                 "log": name,
             }
         )
-        begun = _Begun(run, running, LogFile(self.logs / name), event.jobs)
-        running.load = begun.describe
-        self.begun[event.task.id] = begun
+        attempt = _Begun(run, running, LogFile(self.logs / name), event.jobs)
+        running.load = attempt.describe
+        self.begun[event.task.id] = attempt
         self.progress.started(running)
         self._note(run)
 
@@ -247,11 +249,11 @@ class _Scheduler:
         if task.id not in self.begun and event.record is None and event.error is None:
             self.refused.add(step.key)
             return
-        begun = self._begun(task)
+        attempt = self._begun(task)
         del self.begun[task.id]
-        begun.log.close()
-        run = _told(begun, event, stopped=self.stopping)
-        self.progress.ended(begun.running, _words(run))
+        attempt.log.close()
+        run = _told(attempt, event, stopped=self.stopping)
+        self.progress.ended(attempt.running, _words(run))
         if self.stopping:
             self._note(run)
             return
@@ -267,13 +269,13 @@ class _Scheduler:
         self._failed(step, run, self.tries.told(run, error, event.too_large))
 
     def _lost(self, event: Lost) -> None:
-        step, begun = event.task.step, self.begun.pop(event.task.id, None)
-        run = self.queued[step.key] if begun is None else begun.run
+        step, attempt = event.task.step, self.begun.pop(event.task.id, None)
+        run = self.queued[step.key] if attempt is None else attempt.run
         error = self.tries.lost(step, event)
         run = run.model_copy(update={"state": "ended", "outcome": "failed", "error": error.as_dict()})
-        if begun is not None:
-            begun.log.close()
-            self.progress.ended(begun.running, f"lost with {event.where}")
+        if attempt is not None:
+            attempt.log.close()
+            self.progress.ended(attempt.running, f"lost with {event.where}")
         if self.stopping:
             return
         if self.tries.grant_lost(run):
@@ -293,8 +295,8 @@ class _Scheduler:
         self._finished(run.model_copy(update={"error": error.as_dict()}))
         if step.key in self.part_of:
             self.whole.ended(step)
-            of = self.steps[self.part_of[step.key]].name
-            self.progress.say(f"  {step.name}: failed ({error.message}); {of} compiles that part itself")
+            parent = self.steps[self.part_of[step.key]].name
+            self.progress.say(f"  {step.name}: failed ({error.message}); {parent} compiles that part itself")
             return
         self.whole.failed(step)
         self.outcome.failures.append((step.name, error))
@@ -303,9 +305,9 @@ class _Scheduler:
         if self.under_way is None or time.monotonic() - self.sampled < SAMPLE:
             return
         self.sampled = time.monotonic()
-        for begun in self.begun.values():
-            if begun.sampled is not None:
-                self.under_way.sample(begun.run.name, begun.sampled.memory, begun.sampled.processes)
+        for attempt in self.begun.values():
+            if attempt.sampled is not None:
+                self.under_way.sample(attempt.run.name, attempt.sampled.memory, attempt.sampled.processes)
 
     def _stop(self) -> None:
         """End what runs, and wait until it has."""
@@ -347,9 +349,9 @@ def _queued(step: Step, names: Mapping[str, str]) -> StepRun:
     )
 
 
-def _told(begun: _Begun, event: Ended, *, stopped: bool) -> StepRun:
+def _told(attempt: _Begun, event: Ended, *, stopped: bool) -> StepRun:
     """The record of an attempt that has ended."""
-    told: dict[str, object] = {
+    updates: dict[str, object] = {
         "state": "ended",
         "seconds": event.seconds,
         "paused": round(event.paused, 1),
@@ -358,21 +360,21 @@ def _told(begun: _Begun, event: Ended, *, stopped: bool) -> StepRun:
     }
     record = event.record
     if record is not None:
-        told |= {
+        updates |= {
             "outcome": "reused" if record.reused else "built",
             "engine": record.engine,
             "peak_memory": record.peak_memory,
             "compiler_cache": record.compiler_cache,
             "resumed": record.resumed,
-            "counted": begun.running.counted,
+            "counted": attempt.running.counted,
         }
-        return begun.run.model_copy(update=told)
+        return attempt.run.model_copy(update=updates)
     # whatever it says when it was ended, it says because it was
-    told["peak_memory"] = event.peak_memory
+    updates["peak_memory"] = event.peak_memory
     if stopped:
-        return begun.run.model_copy(update=told | {"outcome": "stopped"})
+        return attempt.run.model_copy(update=updates | {"outcome": "stopped"})
     error = interrupted() if event.error is None else event.error
-    return begun.run.model_copy(update=told | {"outcome": "failed", "error": error.as_dict()})
+    return attempt.run.model_copy(update=updates | {"outcome": "failed", "error": error.as_dict()})
 
 
 def _words(run: StepRun) -> str:

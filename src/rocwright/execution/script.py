@@ -55,5 +55,5 @@ def begun(line: str, commands: Sequence[str]) -> tuple[str, int | None]:
     What the command before said last may stand in the same line, where no newline ended it.
     """
     text, mark, number = line.rpartition(BEGINS)
-    known = bool(mark) and number.isdecimal() and int(number) < len(commands)
-    return (text, int(number)) if known else (line, None)
+    valid = bool(mark) and number.isdecimal() and int(number) < len(commands)
+    return (text, int(number)) if valid else (line, None)

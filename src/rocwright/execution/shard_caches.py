@@ -52,6 +52,6 @@ done"""
 def named(context: Context) -> tuple[Shard, ...]:
     """As the record of the step names them."""
     return tuple(
-        Shard(key=one.key, step=one.step, keyid=one.origin.keyid if one.origin else "")
-        for one in context.shards
+        Shard(key=shard.key, step=shard.step, keyid=shard.origin.keyid if shard.origin else "")
+        for shard in context.shards
     )

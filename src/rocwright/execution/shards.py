@@ -50,7 +50,7 @@ def shards_of(step: Step, count: int) -> tuple[Step, ...]:
     last = action.split - 1
     commands = [*action.commands[:last], f"{_PACK}\n{action.commands[last]}"]
     commands[0] = f"{_STAND_IN}\n{commands[0]}"
-    made = []
+    shards = []
     for part in range(1, count + 1):
         env = action.env | {
             "ROCWRIGHT_SHARD": f"{part}/{count}",
@@ -61,7 +61,7 @@ def shards_of(step: Step, count: int) -> tuple[Step, ...]:
         }
         split = {"commands": tuple(commands), "env": env, "outputs": (OUTPUT,), "split": 0}
         resources = step.resources.model_copy(update={"seconds": step.resources.seconds / count})
-        made.append(
+        shards.append(
             step.model_copy(
                 update={
                     "name": f"{PREFIX}{step.name}/{part}-of-{count}",
@@ -70,7 +70,7 @@ def shards_of(step: Step, count: int) -> tuple[Step, ...]:
                 }
             )
         )
-    return tuple(made)
+    return tuple(shards)
 
 
 def with_shards(
@@ -85,23 +85,23 @@ def with_shards(
     `count` is how many were asked for; None has as many as there are places, where these are more than one
     and the step is long.
     """
-    found: list[Decision] = []
+    expanded: list[Decision] = []
     shards: dict[str, tuple[str, ...]] = {}
-    for one in decisions:
-        if one.state is State.RUN:
-            parts = count if count is not None else _unasked(one.step, len(offers), expected)
-            split = shards_of(one.step, parts)
-            found += [_decided(shard, one.step, store) for shard in split]
+    for decision in decisions:
+        if decision.state is State.RUN:
+            parts = count if count is not None else _unasked(decision.step, len(offers), expected)
+            split = shards_of(decision.step, parts)
+            expanded += [_decided(shard, decision.step, store) for shard in split]
             if split:
-                shards[one.step.key] = tuple(shard.key for shard in split)
-        found.append(one)
-    return found, shards
+                shards[decision.step.key] = tuple(shard.key for shard in split)
+        expanded.append(decision)
+    return expanded, shards
 
 
 def _unasked(step: Step, places: int, expected: Mapping[str, Expected]) -> int:
     return places if expected.get(step.name, Expected()).work >= LEAST else 1
 
 
-def _decided(shard: Step, of: Step, store: Store) -> Decision:
+def _decided(shard: Step, step: Step, store: Store) -> Decision:
     state = State.CACHED if in_store(store, store.record(shard.key)) else State.RUN
-    return Decision(step=shard, state=state, reasons=(f"a part of {of.name}",))
+    return Decision(step=shard, state=state, reasons=(f"a part of {step.name}",))

@@ -30,7 +30,7 @@ class Stage:
 def stages_of(step: Step, store: Store) -> list[Stage]:
     """The stages of the tree that a run step sees, the oldest first; what the store lost is left out."""
     key = _input(step, "src")
-    found: list[Stage] = []
+    stages: list[Stage] = []
     while key:
         tree = load_step(store, key)
         if not isinstance(tree.action, TreeAction):
@@ -38,22 +38,22 @@ def stages_of(step: Step, store: Store) -> list[Stage]:
         source = load_step(store, _input(tree, "source"))
         later = isinstance(source.action, RunAction)
         if tree.action.edits or tree.action.series:
-            found += _stage(PREPARED_EDITS if later else EDITS, key, store)
+            stages += _stage(PREPARED_EDITS if later else EDITS, key, store)
         if later:
-            found += _stage(PREPARED, source.key, store)
+            stages += _stage(PREPARED, source.key, store)
         else:
-            found += _stage(UPSTREAM, source.key, store, tree.action)
+            stages += _stage(UPSTREAM, source.key, store, tree.action)
         key = _input(source, "src") if later else ""
-    return found[::-1]
+    return stages[::-1]
 
 
 def _input(step: Step, name: str) -> str:
-    return next((one.key for one in step.inputs if one.name == name), "")
+    return next((step_input.key for step_input in step.inputs if step_input.name == name), "")
 
 
 def _stage(message: str, key: str, store: Store, unpacked: TreeAction | None = None) -> list[Stage]:
     record = store.record(key)
-    if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
+    if record is None or not all(store.has(output.sha256, output.size) for output in record.outputs):
         return []
     return [Stage(message, tuple(record.outputs), unpacked)]
 

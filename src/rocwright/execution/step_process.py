@@ -16,34 +16,34 @@ from rocwright.store import open_store
 from rocwright.store.model import Record
 
 
-def run(asked: Asked) -> int:
+def run(request: Asked) -> int:
     """Run the step and write its report; gives the exit status."""
-    assert asked.report is not None
-    report = Path(asked.report)
+    assert request.report is not None
+    report = Path(request.report)
     try:
-        record = made(asked)
+        record = made(request)
     except (Exception, KeyboardInterrupt) as error:
-        told = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
+        explained = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
         if not isinstance(error, ExplainedError | KeyboardInterrupt):
             import traceback
 
             print(traceback.format_exc(), flush=True)
-        write_atomic(report, json.dumps({"error": told.as_dict(), "peak_memory": told.peak_memory}))
-        return told.failure.exit_code
+        write_atomic(report, json.dumps({"error": explained.as_dict(), "peak_memory": explained.peak_memory}))
+        return explained.failure.exit_code
     write_atomic(report, json.dumps({"record": record.model_dump(mode="json")}))
     return 0
 
 
-def made(asked: Asked) -> Record:
+def made(request: Asked) -> Record:
     """The record of the step, which is run if it must be. Raises what `execute` raises."""
     return execute(
-        asked.key,
-        open_store(asked.store),
+        request.key,
+        open_store(request.store),
         Home.default(),
         lambda line: print(line, flush=True),
-        jobs=asked.jobs,
-        memory=asked.memory,
-        options=asked.options,
-        server=Path(asked.server) if asked.server else None,
-        shards=asked.shards,
+        jobs=request.jobs,
+        memory=request.memory,
+        options=request.options,
+        server=Path(request.server) if request.server else None,
+        shards=request.shards,
     )

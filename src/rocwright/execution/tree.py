@@ -55,7 +55,7 @@ def unpack_source(
 
     Gives a line for what is left out.
     """
-    told: list[str] = []
+    notices: list[str] = []
     for output in sources:
         # packed by rocwright itself, or handed on by an earlier step: nothing is wrapped around it
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
@@ -67,8 +67,8 @@ def unpack_source(
             subdir=action.subdir if folder is tree else "",
             wrapped=wrapped,
         )
-        told += left_out(output.filename, dropped)
-    return told
+        notices += left_out(output.filename, dropped)
+    return notices
 
 
 def _patch(folder: Path, name: str) -> Path:

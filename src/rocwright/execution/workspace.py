@@ -83,20 +83,20 @@ class Workspace:
 
 def spare_the_users_work(steps: Iterable[Step], home: Home, *, discard: bool = False) -> None:
     """Raises InputError where a tree of these steps holds a user's work; with `discard` it is removed."""
-    found = {step.name: Workspace.of(home, step.key) for step in steps}
-    kept = {name: left for name, one in found.items() if (left := one.unsaved())}
-    if not kept:
+    workspaces = {step.name: Workspace.of(home, step.key) for step in steps}
+    unsaved = {name: changes for name, workspace in workspaces.items() if (changes := workspace.unsaved())}
+    if not unsaved:
         return
     if discard:
-        for name in kept:
-            found[name].remove()
+        for name in unsaved:
+            workspaces[name].remove()
         return
-    name, left = next(iter(kept.items()))
-    more = f" and {len(left) - 4} more" if len(left) > 4 else ""
+    name, changes = next(iter(unsaved.items()))
+    suffix = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
     raise InputError(
-        f"the tree of {', '.join(kept)} has unsaved changes",
-        cause=f"made in rocwright shell {name}: {', '.join(left[:4])}{more}",
-        detail=f"the tree: {found[name].source}",
+        f"the tree of {', '.join(unsaved)} has unsaved changes",
+        cause=f"made in rocwright shell {name}: {', '.join(changes[:4])}{suffix}",
+        detail=f"the tree: {workspaces[name].source}",
         next_step=f"rocwright patch save {name} --message WHY keeps them (git add a new file first); "
         "rocwright build --discard throws them away",
     )

@@ -148,7 +148,7 @@ class LocalExecutor:
                 yield task, self._server.small_seat(task.step)
         heavy = self._beside([task for task in queue if compiles(task.step)])
         for count, task in enumerate(heavy):
-            seat = self._server.seat(task.step, waiting=len(heavy) - count, most=task.jobs)
+            seat = self._server.seat(task.step, waiting=len(heavy) - count, limit=task.jobs)
             if seat is not None:
                 yield task, seat
 
@@ -232,4 +232,4 @@ class LocalExecutor:
         if not keep:
             with open_store(task.store).lock(task.step.key):
                 folder.remove()
-        return stopped(self._disk, volume, task.step, kept=folder.path if keep else None)
+        return stopped(self._disk, volume, task.step, folder=folder.path if keep else None)

@@ -22,21 +22,21 @@ def atomics(tree: Tree, device: str, node: str) -> Atomics:
         tree.table(f"{node}/io_links/{name}/properties").get("flags")
         for name in (tree.names(f"{node}/io_links") if node else ())
     ]
-    known = [one for one in flags if one is not None]
-    if known:
-        return "no" if any(one & (_NONE_32 | _NONE_64) for one in known) else "yes"
+    present = [flag for flag in flags if flag is not None]
+    if present:
+        return "no" if any(flag & (_NONE_32 | _NONE_64) for flag in present) else "yes"
     return requester(tree.raw(f"{device}/config") or b"")
 
 
 def requester(space: bytes) -> Atomics:
     """Whether AtomicOp requests are enabled in a configuration space."""
-    at, seen = space[_CAPABILITIES] & 0xFC if len(space) > _CAPABILITIES else 0, set[int]()
-    while at and at not in seen and at + 2 <= len(space):
-        seen.add(at)
-        if space[at] == _EXPRESS:
-            control = space[at + _CONTROL_2 : at + _CONTROL_2 + 2]
+    offset, visited = space[_CAPABILITIES] & 0xFC if len(space) > _CAPABILITIES else 0, set[int]()
+    while offset and offset not in visited and offset + 2 <= len(space):
+        visited.add(offset)
+        if space[offset] == _EXPRESS:
+            control = space[offset + _CONTROL_2 : offset + _CONTROL_2 + 2]
             if len(control) < 2:
                 return "unknown"
             return "yes" if int.from_bytes(control, "little") & _REQUESTER else "no"
-        at = space[at + 1] & 0xFC
+        offset = space[offset + 1] & 0xFC
     return "unknown"

@@ -40,8 +40,8 @@ def read_iommu(tree: Tree) -> tuple[str, ...]:
 
 def read_settings(tree: Tree, facts: HostFacts) -> dict[str, int]:
     """Each setting of the kernel that the catalog watches and this one has."""
-    found = ((one.file, tree.number(one.file)) for one in facts.setting)
-    return {file: value for file, value in found if value is not None}
+    readings = ((setting.file, tree.number(setting.file)) for setting in facts.setting)
+    return {file: value for file, value in readings if value is not None}
 
 
 def read_processors(tree: Tree) -> int:

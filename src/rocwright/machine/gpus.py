@@ -36,7 +36,7 @@ class Node:
 
 def topology(tree: Tree) -> tuple[Topology, tuple[Node, ...]]:
     """The nodes that are GPUs; those without readable properties are partial."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     partial: list[int] = []
     numbers = sorted(int(name) for name in tree.names(NODES) if is_number(name))
     for number in numbers:
@@ -47,7 +47,7 @@ def topology(tree: Tree) -> tuple[Topology, tuple[Node, ...]]:
             if not words.get("gfx_target_version"):
                 partial.append(number)
             address = _address(words.get("domain", 0), words.get("location_id", 0))
-            found.append(
+            nodes.append(
                 Node(
                     number,
                     words.get("gfx_target_version", 0),
@@ -56,8 +56,8 @@ def topology(tree: Tree) -> tuple[Topology, tuple[Node, ...]]:
                     address,
                 )
             )
-    there = bool(numbers) or "kfd" in tree.names("/sys/class/kfd")
-    return Topology(there=there, nodes=len(numbers), partial=tuple(partial)), tuple(found)
+    present = bool(numbers) or "kfd" in tree.names("/sys/class/kfd")
+    return Topology(there=present, nodes=len(numbers), partial=tuple(partial)), tuple(nodes)
 
 
 def _address(domain: int, location: int) -> str:
@@ -69,25 +69,25 @@ def read_gpus(
     tree: Tree, catalog: Catalog, facts: HostFacts
 ) -> tuple[tuple[Gpu, ...], tuple[Graphics, ...], Topology]:
     """AMD GPUs, the strongest first; display devices of others; the topology."""
-    told, nodes = topology(tree)
+    layout, nodes = topology(tree)
     by_address = {node.address: node for node in nodes}
     drm = dict(_drm(tree))
-    gpus, others = [], []
+    gpus, graphics = [], []
     for address in sorted({*_displays(tree), *drm}):
         pci_id = _pci_id(tree, address, drm.get(address, ""))
         if pci_id is None:
             continue
         driver = tree.link(f"{PCI}/{address}/driver") or ""
         if not pci_id.startswith(AMD.removeprefix("0x")):
-            others.append(Graphics(pci_id=pci_id, driver=driver))
+            graphics.append(Graphics(pci_id=pci_id, driver=driver))
             continue
         node = by_address.pop(address, None)
         gpus.append(_gpu(tree, catalog, facts, pci_id, address, driver, drm.get(address, ""), node))
     for node in by_address.values():
         pci_id = f"{AMD.removeprefix('0x')}:{node.device:04x}"
         gpus.append(_gpu(tree, catalog, facts, pci_id, node.address, "", "", node))
-    gpus.sort(key=lambda one: (-one.simds, one.shared, one.address))
-    return tuple(gpus), tuple(others), told
+    gpus.sort(key=lambda gpu: (-gpu.simds, gpu.shared, gpu.address))
+    return tuple(gpus), tuple(graphics), layout
 
 
 def _displays(tree: Tree) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _drm(tree: Tree) -> Iterator[tuple[str, str]]:
     for name in tree.names(DRM):
         if re.fullmatch(r"card\d+", name):
             folder = f"{DRM}/{name}/device"
-            told = re.search(r"^PCI_SLOT_NAME=(\S+)", tree.text(f"{folder}/uevent") or "", re.MULTILINE)
-            yield (told[1] if told else name), folder
+            match = re.search(r"^PCI_SLOT_NAME=(\S+)", tree.text(f"{folder}/uevent") or "", re.MULTILINE)
+            yield (match[1] if match else name), folder
 
 
 def _pci_id(tree: Tree, address: str, card: str) -> str | None:
@@ -124,21 +124,21 @@ def _gpu(
     node: Node | None,
 ) -> Gpu:
     folder = card or f"{PCI}/{address}"
-    by_id = next((one.name for one in catalog.targets.values() if pci_id in one.pci_ids), None)
+    by_id = next((entry.name for entry in catalog.targets.values() if pci_id in entry.pci_ids), None)
     target = target_of_version(node.version) if node and node.version else by_id
-    known = catalog.targets.get(target or "")
+    catalogued = catalog.targets.get(target or "")
     pci = bool(tree.text(f"{PCI}/{address}/class"))
     places = (("kfd", node is not None), ("drm", bool(card)), ("pci", pci))
     return Gpu(
         target=target,
         pci_id=pci_id,
         address=address if ":" in address else "",
-        told_by=tuple(name for name, there in places if there),
+        told_by=tuple(name for name, present in places if present),
         node=node.number if node else None,
         simds=node.simds if node else 0,
         driver=driver or (tree.link(f"{card}/driver") or "" if card else ""),
         render=next((name for name in tree.names(f"{folder}/drm") if name.startswith("renderD")), ""),
-        shared=bool(known and set(known.families) & set(facts.shares_memory.families)),
+        shared=bool(catalogued and set(catalogued.families) & set(facts.shares_memory.families)),
         vram=tree.number(f"{folder}/mem_info_vram_total"),
         gtt=tree.number(f"{folder}/mem_info_gtt_total"),
         firmware=_firmware(tree, folder, address),
@@ -148,14 +148,14 @@ def _gpu(
 
 def _firmware(tree: Tree, folder: str, address: str) -> dict[str, int]:
     """Versions by block, in small letters, from the driver's files, else from debugfs (for root alone)."""
-    found = {
+    versions = {
         name.removesuffix(_FIRMWARE): version
         for name in tree.names(f"{folder}/fw_version")
         if (version := tree.number(f"{folder}/fw_version/{name}"))
     }
     debug = "/sys/kernel/debug/dri"
-    for name in (address, *(one.removeprefix("card") for one in tree.names(f"{folder}/drm"))):
-        text = tree.text(f"{debug}/{name}/amdgpu_firmware_info") if not found and name else None
+    for name in (address, *(card.removeprefix("card") for card in tree.names(f"{folder}/drm"))):
+        text = tree.text(f"{debug}/{name}/amdgpu_firmware_info") if not versions and name else None
         lines = _LINE.findall(text or "")
-        found |= {block.lower().replace(" ", "_"): int(version, 16) for block, version in lines}
-    return {name: version for name, version in found.items() if version}
+        versions |= {block.lower().replace(" ", "_"): int(version, 16) for block, version in lines}
+    return {name: version for name, version in versions.items() if version}

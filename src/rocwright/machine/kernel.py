@@ -24,11 +24,11 @@ def read_settings_of_modules(tree: Tree, facts: HostFacts) -> dict[str, str]:
 
     The command line decides over modprobe's files, as in the kernel, and what comes last over what is before.
     """
-    watched = {facts.driver.module, *(one.name.partition(".")[0] for one in facts.parameter)}
+    watched = {facts.driver.module, *(parameter.name.partition(".")[0] for parameter in facts.parameter)}
     commands = _SETTING.findall(tree.text("/proc/cmdline") or "")
     # in names of the kernel's modules and settings "-" and "_" are one
-    found = dict(_modprobe(tree)) | {name.replace("-", "_"): value for name, value in commands}
-    return {name: value for name, value in found.items() if name.partition(".")[0] in watched}
+    settings = dict(_modprobe(tree)) | {name.replace("-", "_"): value for name, value in commands}
+    return {name: value for name, value in settings.items() if name.partition(".")[0] in watched}
 
 
 def _modprobe(tree: Tree) -> Iterator[tuple[str, str]]:
@@ -46,7 +46,7 @@ def _modprobe(tree: Tree) -> Iterator[tuple[str, str]]:
 
 def read_kernel_log(tree: Tree, facts: HostFacts) -> KernelLog | None:
     """From the kernel itself on this machine, else the first of the files that has one; None without any."""
-    there: KernelLog | None = None
+    empty_log: KernelLog | None = None
     for file in (*((DEVICE,) if tree.live else ()), *facts.kernel_log.files):
         text = tree.log(file)
         if text:
@@ -54,8 +54,8 @@ def read_kernel_log(tree: Tree, facts: HostFacts) -> KernelLog | None:
             begin = text.rfind("\n", 0, last) + 1 if last > 0 else 0
             return KernelLog(file=file, text=text[begin:])
         if text is not None:
-            there = there or KernelLog(file=file)
-    return there
+            empty_log = empty_log or KernelLog(file=file)
+    return empty_log
 
 
 def read_dkms(tree: Tree, facts: HostFacts) -> tuple[DkmsModule, ...]:
@@ -72,8 +72,8 @@ def _versions(tree: Tree, facts: HostFacts) -> Iterator[tuple[str, str]]:
                 yield module, name
 
 
-def _dkms(tree: Tree, folder: str, one: tuple[str, str]) -> DkmsModule:
-    module, version = one
+def _dkms(tree: Tree, folder: str, pair: tuple[str, str]) -> DkmsModule:
+    module, version = pair
     place = f"{folder}/{module}/{version}"
     kernels = [
         kernel
@@ -94,5 +94,5 @@ def _dkms(tree: Tree, folder: str, one: tuple[str, str]) -> DkmsModule:
 
 def read_secure_boot(tree: Tree, facts: HostFacts) -> bool | None:
     """Whether it is on; None where the machine's firmware does not tell (no UEFI, or a container)."""
-    found = tree.raw(facts.secure_boot.file)
-    return found[-1] == 1 if found else None
+    content = tree.raw(facts.secure_boot.file)
+    return content[-1] == 1 if content else None

@@ -18,15 +18,15 @@ def read_memory(tree: Tree) -> Memory | None:
     table = tree.table("/proc/meminfo")
     if "MemTotal" not in table:
         return None
-    limits = [one for one in _limits(tree) if one[0] < table["MemTotal"]]
-    limit, by = min(limits, default=(None, ""))
+    limits = [bound for bound in _limits(tree) if bound[0] < table["MemTotal"]]
+    limit, source = min(limits, default=(None, ""))
     return Memory(
         total=table["MemTotal"],
         available=table.get("MemAvailable", table.get("MemFree", 0)),
         swap=table.get("SwapTotal", 0),
         swap_free=table.get("SwapFree", 0),
         limit=limit,
-        limited_by=by,
+        limited_by=source,
         cgroups=_kind(tree),
         pressure=_pressure(tree),
     )
@@ -35,8 +35,8 @@ def read_memory(tree: Tree) -> Memory | None:
 def _mounts(tree: Tree) -> Iterator[tuple[str, str, str, str]]:
     """Kind, mount point, root and options of each cgroup hierarchy (proc(5), mountinfo)."""
     for line in (tree.text("/proc/self/mountinfo") or "").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, kinds = before.split(), after.split()
+        head, _, tail = line.partition(" - ")
+        fields, kinds = head.split(), tail.split()
         if len(fields) > 4 and len(kinds) > 2 and kinds[0] in _NAMES:
             yield kinds[0], fields[4], fields[3], kinds[2]
 
@@ -58,8 +58,8 @@ def _limits(tree: Tree) -> Iterator[tuple[int, str]]:
         if kind == "cgroup" and "memory" not in options.split(","):
             continue
         path = own.get("memory" if kind == "cgroup" else "", "/")
-        at = PurePosixPath("/", path.removeprefix(root).lstrip("/") if root != "/" else path.lstrip("/"))
-        for folder in (at, *at.parents):
+        group = PurePosixPath("/", path.removeprefix(root).lstrip("/") if root != "/" else path.lstrip("/"))
+        for folder in (group, *group.parents):
             file = f"{point}{str(folder).rstrip('/')}/{_NAMES[kind]}"
             text = tree.text(file) or ""
             if is_number(text):
@@ -68,7 +68,7 @@ def _limits(tree: Tree) -> Iterator[tuple[int, str]]:
 
 def _pressure(tree: Tree) -> float | None:
     """None where the kernel has no PSI."""
-    found = re.search(
+    match = re.search(
         r"^some avg10=([0-9]+(?:\.[0-9]+)?)", tree.text("/proc/pressure/memory") or "", re.MULTILINE
     )
-    return float(found[1]) if found else None
+    return float(match[1]) if match else None

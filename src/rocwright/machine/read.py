@@ -35,12 +35,12 @@ def read_machine(
     (nothing where it does), `tools` their versions. Raises nothing for what cannot be read.
     """
     emulator = emulator_in(tree.text("/proc/self/maps") or "")
-    gpus, others, topology = read_gpus(tree, catalog, facts)
+    gpus, graphics, topology = read_gpus(tree, catalog, facts)
     user = read_user(tree)
     return Machine(
         gpus=() if emulator else gpus,
         emulator=emulator,
-        others=others,
+        others=graphics,
         topology=topology,
         user=user,
         rights=read_rights(tree, user),
@@ -73,10 +73,10 @@ NOBODY = 65534
 
 def read_container(tree: Tree, facts: HostFacts) -> Container | None:
     """The first engine whose mark is there; None outside of containers."""
-    for one in facts.container:
-        text = tree.text(one.file)
+    for mark in facts.container:
+        text = tree.text(mark.file)
         if text is not None:
-            return Container(engine=one.engine, rootless=bool(one.rootless) and one.rootless in text)
+            return Container(engine=mark.engine, rootless=bool(mark.rootless) and mark.rootless in text)
     return None
 
 

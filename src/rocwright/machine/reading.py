@@ -23,9 +23,9 @@ _RECORD = 8192
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO)
 
 
-def answer(what: str, path: str) -> object:
+def answer(kind: str, path: str) -> object:
     """What was asked of one path. Raises OSError as the kernel does."""
-    match what:
+    match kind:
         case "text":
             return content(path).decode(errors="replace")
         case "hex":
@@ -44,12 +44,12 @@ def answer(what: str, path: str) -> object:
         case "may":
             return os.access(path, os.R_OK | os.W_OK)
         case "stat":
-            found = os.stat(path)
+            status = os.stat(path)
             return {
-                "mode": stat.S_IMODE(found.st_mode),
-                "kind": stat.S_IFMT(found.st_mode),
-                "uid": found.st_uid,
-                "gid": found.st_gid,
+                "mode": stat.S_IMODE(status.st_mode),
+                "kind": stat.S_IFMT(status.st_mode),
+                "uid": status.st_uid,
+                "gid": status.st_gid,
             }
         case "room":
             room = os.statvfs(path)
@@ -61,7 +61,7 @@ def answer(what: str, path: str) -> object:
                 "device": os.stat(path).st_dev,
             }
         case _:
-            raise OSError(errno.EINVAL, f"no process can run as {what}")
+            raise OSError(errno.EINVAL, f"no process can run as {kind}")
 
 
 def content(path: str) -> bytes:
@@ -81,10 +81,10 @@ def log(path: str) -> bytes:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MOST))
-            found = file.read(MOST)
+            tail = file.read(MOST)
     except PermissionError:
         return b""
-    return found if size <= MOST else found.partition(b"\n")[2]
+    return tail if size <= MOST else tail.partition(b"\n")[2]
 
 
 def _records(path: str) -> bytes:
@@ -123,12 +123,12 @@ def kernel_line(record: bytes) -> bytes | None:
 def main() -> None:
     print(flush=True)
     for line in sys.stdin:
-        what, path = json.loads(line)
+        kind, path = json.loads(line)
         try:
-            told = {"got": answer(what, path)}
+            reply = {"got": answer(kind, path)}
         except OSError as error:
-            told = {"missing": True} if error.errno in ABSENT else {"failed": error.strerror or str(error)}
-        print(json.dumps(told), flush=True)
+            reply = {"missing": True} if error.errno in ABSENT else {"failed": error.strerror or str(error)}
+        print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":

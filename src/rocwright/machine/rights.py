@@ -29,31 +29,31 @@ def read_user(tree: Tree) -> User:
     )
 
 
-def _first(words: list[str], at: int) -> int:
-    return int(words[at]) if len(words) > at and is_number(words[at]) else 65534
+def _first(words: list[str], index: int) -> int:
+    return int(words[index]) if len(words) > index and is_number(words[index]) else 65534
 
 
 def _names(tree: Tree, path: str) -> dict[int, str]:
     """Name by number, of passwd or group."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for line in (tree.text(path) or "").splitlines():
         fields = line.split(":")
         if len(fields) > 2 and is_number(fields[2]):
-            found.setdefault(int(fields[2]), fields[0])
-    return found
+            names.setdefault(int(fields[2]), fields[0])
+    return names
 
 
 def read_rights(tree: Tree, user: User) -> tuple[Right, ...]:
     """The compute device and each graphics node: the kernel's own answer, in a tree that of the mode."""
     groups = _names(tree, "/etc/group")
     nodes = [f"{GRAPHICS}/{name}" for name in tree.names(GRAPHICS) if name.startswith(("renderD", "card"))]
-    found = []
+    rights = []
     for path in (COMPUTE, *nodes):
         stat = tree.stat(path)
         if stat is None:
-            found.append(Right(path=path, there=False))
+            rights.append(Right(path=path, there=False))
             continue
-        found.append(
+        rights.append(
             Right(
                 path=path,
                 there=True,
@@ -63,7 +63,7 @@ def read_rights(tree: Tree, user: User) -> tuple[Right, ...]:
                 may=tree.may_use(path) if tree.live else allowed(stat, user),
             )
         )
-    return tuple(found)
+    return tuple(rights)
 
 
 def allowed(stat: Stat, user: User) -> bool:

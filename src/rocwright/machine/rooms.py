@@ -15,16 +15,16 @@ def read_rooms(
     tree: Tree, facts: HostFacts, user: User, home: str, places: Mapping[str, str]
 ) -> tuple[FreeSpace, ...]:
     """Of `places` (what lies there -> path), and of each engine's storage."""
-    found = []
-    for what, path in (*places.items(), *storages(tree, facts, user.uid, home)):
+    rooms = []
+    for label, path in (*places.items(), *storages(tree, facts, user.uid, home)):
         room = tree.room(path)
         if room is None:
             continue
         # file systems that make inodes as they go (btrfs) tell none
         inodes = room["inodes"] or None
-        found.append(
+        rooms.append(
             FreeSpace(
-                what=what,
+                what=label,
                 path=path,
                 total=room["total"],
                 free=room["free"],
@@ -33,7 +33,7 @@ def read_rooms(
                 device=room["device"],
             )
         )
-    return tuple(found)
+    return tuple(rooms)
 
 
 def storages(tree: Tree, facts: HostFacts, uid: int, home: str) -> Iterator[tuple[str, str]]:
@@ -59,13 +59,13 @@ def _configured(tree: Tree, storage: Storage, home: str) -> str:
         text = tree.text(file.replace("~", home, 1)) or ""
         if file.endswith(".json"):
             try:
-                told = json.loads(text or "{}")
+                configuration = json.loads(text or "{}")
             except ValueError:
                 continue
-            found = told.get(storage.key) if isinstance(told, dict) else None
+            folder = configuration.get(storage.key) if isinstance(configuration, dict) else None
         else:
             match = re.search(rf'^\s*{re.escape(storage.key)}\s*=\s*"([^"]+)"', text, re.MULTILINE)
-            found = match[1] if match else None
-        if isinstance(found, str) and found.startswith("/"):
-            return found
+            folder = match[1] if match else None
+        if isinstance(folder, str) and folder.startswith("/"):
+            return folder
     return ""

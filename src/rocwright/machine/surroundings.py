@@ -26,7 +26,7 @@ def read_configured(tree: Tree, facts: HostFacts, home: str) -> dict[str, str]:
     return {
         f"{file}: {key}": value
         for rule in facts.configured
-        for file in (one.replace("~", home, 1) for one in rule.files)
+        for file in (pattern.replace("~", home, 1) for pattern in rule.files)
         for key, value in _pairs(tree.text(file) or "")
         if key.replace("_", "-") in rule.keys
     }
@@ -34,24 +34,24 @@ def read_configured(tree: Tree, facts: HostFacts, home: str) -> dict[str, str]:
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
-        found = re.fullmatch(r"\s*([A-Za-z_-]+)\s*[=:]\s*(.+?)\s*", line)
-        if found:
-            yield found[1], found[2]
+        match = re.fullmatch(r"\s*([A-Za-z_-]+)\s*[=:]\s*(.+?)\s*", line)
+        if match:
+            yield match[1], match[2]
 
 
 def read_folders(tree: Tree, facts: HostFacts) -> tuple[str, ...]:
     """The folders of those watched that are there."""
-    return tuple(one.path for one in facts.folder if tree.stat(one.path) is not None)
+    return tuple(folder.path for folder in facts.folder if tree.stat(folder.path) is not None)
 
 
-def read_leftovers(tree: Tree, folder: str, below: int = 2) -> tuple[str, ...]:
+def read_leftovers(tree: Tree, folder: str, depth: int = 2) -> tuple[str, ...]:
     """Fifos that nobody reads, in a folder and some levels below."""
-    found: list[str] = []
+    fifos: list[str] = []
     for name in tree.names(folder):
         path = f"{folder}/{name}"
         kind = tree.stat(path)
         if kind and kind.kind == stat.S_IFIFO and not tree.held(path):
-            found.append(path)
-        elif kind and kind.kind == stat.S_IFDIR and below:
-            found += read_leftovers(tree, path, below - 1)
-    return tuple(found)
+            fifos.append(path)
+        elif kind and kind.kind == stat.S_IFDIR and depth:
+            fifos += read_leftovers(tree, path, depth - 1)
+    return tuple(fifos)

@@ -16,14 +16,14 @@ LIMIT = 2.0
 def read_tools(facts: HostFacts) -> dict[str, str]:
     """Program -> version; nothing for one that is not there, "?" for one that does not say."""
     with ThreadPoolExecutor(max_workers=len(facts.tool) or 1) as pool:
-        found = pool.map(_version, facts.tool)
-        return {tool.program: version for tool, version in zip(facts.tool, found, strict=True) if version}
+        versions = pool.map(_version, facts.tool)
+        return {tool.program: version for tool, version in zip(facts.tool, versions, strict=True) if version}
 
 
 def _version(tool: VersionedTool) -> str:
     try:
-        done = run([tool.program, *tool.arguments], timeout=LIMIT)
+        completed = run([tool.program, *tool.arguments], timeout=LIMIT)
     except (ExplainedError, OSError):
         return ""
-    told = re.search(r"\d+(\.\d+)+", done.stdout or done.stderr)
-    return told[0] if told and done.ok else "?"
+    match = re.search(r"\d+(\.\d+)+", completed.stdout or completed.stderr)
+    return match[0] if match and completed.ok else "?"

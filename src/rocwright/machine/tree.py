@@ -65,13 +65,13 @@ class Tree:
 
     def text(self, path: str) -> str | None:
         """A file's text without white space around it."""
-        found = self._ask("text", path)
-        return found.strip() if isinstance(found, str) else None
+        content = self._ask("text", path)
+        return content.strip() if isinstance(content, str) else None
 
     def log(self, path: str) -> str | None:
         """The end of a log, or all that the kernel's device has; empty where this user may not read it."""
-        found = self._ask("log", path)
-        return found if isinstance(found, str) else None
+        content = self._ask("log", path)
+        return content if isinstance(content, str) else None
 
     def number(self, path: str) -> int | None:
         """A file that holds a number, in any of the kernel's spellings."""
@@ -84,39 +84,39 @@ class Tree:
 
     def table(self, path: str) -> dict[str, int]:
         """A file of lines `name number`, also `name: number kB` (in bytes then)."""
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for line in (self.text(path) or "").splitlines():
             words = line.replace(":", " ").split()
             if len(words) > 1 and is_number(words[1]):
-                found[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
-        return found
+                numbers[words[0]] = int(words[1]) * (1024 if words[2:] == ["kB"] else 1)
+        return numbers
 
     def raw(self, path: str) -> bytes | None:
         """A file's bytes."""
-        found = self._ask("hex", path)
-        return bytes.fromhex(found) if isinstance(found, str) else None
+        content = self._ask("hex", path)
+        return bytes.fromhex(content) if isinstance(content, str) else None
 
     def names(self, path: str) -> list[str]:
         """What lies in a folder, by name; nothing where it is not there."""
-        found = self._ask("names", path)
-        return [str(name) for name in found] if isinstance(found, list) else []
+        entries = self._ask("names", path)
+        return [str(name) for name in entries] if isinstance(entries, list) else []
 
     def link(self, path: str) -> str | None:
         """The last part of where a link points to: a device's `driver` -> amdgpu."""
-        found = self._ask("link", path)
-        return PurePosixPath(found).name if isinstance(found, str) else None
+        target = self._ask("link", path)
+        return PurePosixPath(target).name if isinstance(target, str) else None
 
     def real(self, path: str) -> str | None:
         """The path with no links in it."""
-        found = self._ask("real", path)
-        if not isinstance(found, str):
+        target = self._ask("real", path)
+        if not isinstance(target, str):
             return None
-        return found if self.live else "/" + os.path.relpath(found, os.path.realpath(self.root))
+        return target if self.live else "/" + os.path.relpath(target, os.path.realpath(self.root))
 
     def stat(self, path: str) -> Stat | None:
         """Rights and owners."""
-        found = self._ask("stat", path)
-        return Stat.model_validate(found) if found else None
+        status = self._ask("stat", path)
+        return Stat.model_validate(status) if status else None
 
     def may_use(self, path: str) -> bool:
         """Whether the kernel lets this process read and write the file (lists of rights and all)."""
@@ -128,23 +128,23 @@ class Tree:
 
     def room(self, path: str) -> dict[str, int] | None:
         """The file system that holds a path: bytes, inodes, device; of what exists of the path."""
-        at = PurePosixPath(path)
-        while (found := self._ask("room", str(at))) is None and at != at.parent:
-            at = at.parent
-        return {str(name): int(value) for name, value in found.items()} if isinstance(found, dict) else None
+        existing = PurePosixPath(path)
+        while (usage := self._ask("room", str(existing))) is None and existing != existing.parent:
+            existing = existing.parent
+        return {str(name): int(value) for name, value in usage.items()} if isinstance(usage, dict) else None
 
-    def _ask(self, what: str, path: str) -> Any:
+    def _ask(self, kind: str, path: str) -> Any:
         folder = str(PurePosixPath(path).parent)
         if folder in self._hung:
             return self._cannot(path, "not read: a file next to it does not answer")
-        told = self._answer(json.dumps([what, str(self.root / path.lstrip("/"))]).encode() + b"\n")
-        if told is None:
+        reply = self._answer(json.dumps([kind, str(self.root / path.lstrip("/"))]).encode() + b"\n")
+        if reply is None:
             self._hung.add(folder)
             self._leave()
             return self._cannot(path, f"no answer in {self._limit:g} s")
-        if "failed" in told:
-            return self._cannot(path, str(told["failed"]))
-        return told.get("got")
+        if "failed" in reply:
+            return self._cannot(path, str(reply["failed"]))
+        return reply.get("got")
 
     def _answer(self, question: bytes) -> dict[str, Any] | None:
         """The reader's answer; None where it does not come in time."""
@@ -152,26 +152,26 @@ class Tree:
             self._reader = process.talk([sys.executable, "-I", "-S", _READER])
             assert self._reader.stdout is not None
             self._reader.stdout.readline()
-        asked, said = self._reader.stdin, self._reader.stdout
-        assert asked is not None
-        assert said is not None
-        asked.write(question)
-        asked.flush()
+        requests, replies = self._reader.stdin, self._reader.stdout
+        assert requests is not None
+        assert replies is not None
+        requests.write(question)
+        requests.flush()
         line = b""
         while not line.endswith(b"\n"):
-            if not select.select([said], [], [], self._limit)[0]:
+            if not select.select([replies], [], [], self._limit)[0]:
                 if _runs(self._reader.pid):
                     continue
                 return None
-            more = os.read(said.fileno(), 1 << 20)
-            if not more:
+            chunk = os.read(replies.fileno(), 1 << 20)
+            if not chunk:
                 return {"failed": "the reader ended"}
-            line += more
-        told: dict[str, Any] = json.loads(line)
-        return told
+            line += chunk
+        reply: dict[str, Any] = json.loads(line)
+        return reply
 
-    def _cannot(self, path: str, why: str) -> None:
-        failure = Unread(path=path, why=why)
+    def _cannot(self, path: str, reason: str) -> None:
+        failure = Unread(path=path, why=reason)
         if failure not in self.unread:
             self.unread.append(failure)
 
@@ -190,10 +190,10 @@ class Tree:
 def _runs(pid: int) -> bool:
     """Whether a process computes, or waits for a processor: on a busy machine it is slow, and not stuck."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text()
+        status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    return told.rpartition(")")[2].split()[0] == "R"
+    return status.rpartition(")")[2].split()[0] == "R"
 
 
 def is_number(word: str) -> bool:

@@ -17,14 +17,14 @@ class Architecture(StrEnum):
 
 def host_architecture() -> Architecture:
     """The architecture of this machine. Raises InputError where nothing is built for it."""
-    found = host()
-    if found is None:
+    architecture = host()
+    if architecture is None:
         raise InputError(
             f"nothing is built for {platform.machine()} machines, and this is one",
             cause=f"stacks are built for {' and '.join(Architecture)}",
             next_step=f"use another machine; to plan for it from here, name it: --arch {Architecture.X86_64}",
         )
-    return found
+    return architecture
 
 
 def architecture_named(name: str) -> Architecture:
@@ -42,12 +42,12 @@ def architecture_named(name: str) -> Architecture:
 
 def host() -> Architecture | None:
     """The architecture of this machine, or None where nothing is built for it."""
-    return next((one for one in Architecture if one == platform.machine()), None)
+    return next((architecture for architecture in Architecture if architecture == platform.machine()), None)
 
 
-def cannot_build(wanted: str) -> str:
+def cannot_build(architecture: str) -> str:
     """What is said of this machine where it cannot run the programs of an architecture, or ""."""
-    return "" if wanted == host() else f"cannot build for {wanted} (it is {platform.machine()})"
+    return "" if architecture == host() else f"cannot build for {architecture} (it is {platform.machine()})"
 
 
 def described() -> str:

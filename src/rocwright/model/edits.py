@@ -121,7 +121,7 @@ class Edit(Frozen):
         return self._ways()[0]
 
     def _ways(self) -> list[EditKind]:
-        said = {
+        fields = {
             EditKind.LITERAL: self.literal,
             EditKind.REGEX: self.regex,
             EditKind.CMAKE_MINIMUM: self.minimum,
@@ -130,7 +130,7 @@ class Edit(Frozen):
             EditKind.RULE: self.rule,
             EditKind.DIFF: self.diff,
         }
-        return [kind for kind, value in said.items() if value]
+        return [kind for kind, value in fields.items() if value]
 
     @model_validator(mode="after")
     def _one_way(self) -> Edit:
@@ -161,7 +161,7 @@ class Edit(Frozen):
 
     def material(self) -> dict[str, Any]:
         """What can change the tree, for the key: not the reason, sources, version ranges or a diff's name."""
-        told = {
+        excluded = {
             "why",
             "source",
             "upstream",
@@ -174,12 +174,12 @@ class Edit(Frozen):
             "targets",
             "diff",
         }
-        data = self.model_dump(mode="json", exclude=told, exclude_defaults=True)
+        data = self.model_dump(mode="json", exclude=excluded, exclude_defaults=True)
         return data | {"file": self.file, "expect": self.expect}
 
     def for_targets(self, targets: tuple[str, ...]) -> Edit:
         """The edit with `{targets}` filled in."""
-        add = [one for name in self.add for one in (targets if name == TARGETS else (name,))]
+        add = [word for name in self.add for word in (targets if name == TARGETS else (name,))]
         filled: dict[str, Any] = {"add": tuple(add)}
         if self.replacement is not None:
             filled["replacement"] = self.replacement.replace(TARGETS, ";".join(targets))

@@ -159,8 +159,8 @@ class FetchAction(Frozen):
     def material(self) -> Any:
         # a name decides how the next step reads a file; where a file comes from cannot change what it is
         files = sorted([pin.filename, pin.sha256] for pin in self.files)
-        found: dict[str, Any] = {"kind": self.kind, "files": files}
-        return found | ({"pending": self.pending} if self.pending else {})
+        material: dict[str, Any] = {"kind": self.kind, "files": files}
+        return material | ({"pending": self.pending} if self.pending else {})
 
 
 class BaseAction(Frozen):

@@ -37,24 +37,24 @@ Step = Literal["major", "minor", "patch", "build", "older"]
 """How far one version is from another: by which of its first three numbers, or only in how it was built."""
 
 
-def step_between(before: str, after: str) -> Step:
-    """How far `after` is from `before`; of any kind: Python's, a distribution's, a build number."""
-    if is_older(after, before):
+def step_between(earlier: str, later: str) -> Step:
+    """How far `later` is from `earlier`; of any kind: Python's, a distribution's, a build number."""
+    if is_older(later, earlier):
         return "older"
-    old, new = _numbers(before), _numbers(after)
+    old, new = _numbers(earlier), _numbers(later)
     width = max(len(old), len(new))
     pairs = zip(old + (0,) * (width - len(old)), new + (0,) * (width - len(new)), strict=True)
-    at = next((number for number, (one, other) in enumerate(pairs) if one != other), None)
-    if at is None:
+    index = next((number for number, (first, second) in enumerate(pairs) if first != second), None)
+    if index is None:
         return "build"
-    return ("major", "minor")[at] if at < 2 else "patch"
+    return ("major", "minor")[index] if index < 2 else "patch"
 
 
-def is_older(version: str, other: str) -> bool:
+def is_older(version: str, reference: str) -> bool:
     """Whether a version stands before another: as PEP 440 says where both are such, else as packages do."""
     with contextlib.suppress(InvalidVersion):
-        return read_version(version) < read_version(other)
-    return package_order(version) < package_order(other)
+        return read_version(version) < read_version(reference)
+    return package_order(version) < package_order(reference)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -71,20 +71,20 @@ Order = tuple[int, tuple[tuple[tuple[int, ...], int], ...], tuple[tuple[tuple[in
 
 def package_order(version: str) -> Order:
     """A key by which versions of packages stand in order, as Debian's policy 5.6.12 says: `~` before all."""
-    epoch, colon, rest = version.partition(":")
+    epoch, colon, remainder = version.partition(":")
     if not colon or not epoch.isdecimal():
-        epoch, rest = "0", version
-    upstream, dash, revision = rest.rpartition("-")
+        epoch, remainder = "0", version
+    upstream, dash, revision = remainder.rpartition("-")
     if not dash:
-        upstream, revision = rest, ""
+        upstream, revision = remainder, ""
     return int(epoch[:_MOST_DIGITS]), _pieces(upstream), _pieces(revision or "0")
 
 
 def _pieces(text: str) -> tuple[tuple[tuple[int, ...], int], ...]:
-    found = re.findall(r"(\D*)(\d*)", text)[:-1]
+    pairs = re.findall(r"(\D*)(\d*)", text)[:-1]
     # the end of a text stands before every sign but the tilde
-    return (*((_signs(signs), int(digits[:_MOST_DIGITS] or 0)) for signs, digits in found), ((0,), 0))
+    return (*((_signs(signs), int(digits[:_MOST_DIGITS] or 0)) for signs, digits in pairs), ((0,), 0))
 
 
 def _signs(signs: str) -> tuple[int, ...]:
-    return (*(-1 if one == "~" else ord(one) + (0 if one.isalpha() else 0x110000) for one in signs), 0)
+    return (*(-1 if sign == "~" else ord(sign) + (0 if sign.isalpha() else 0x110000) for sign in signs), 0)

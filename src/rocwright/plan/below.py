@@ -9,20 +9,22 @@ ON = "@"
 """Stands between a step's name and the stack that it is taken from, where both stacks have such a step."""
 
 
-def taken(below: Plan, lock: Lock) -> tuple[Step, ...]:
+def taken(base_plan: Plan, lock: Lock) -> tuple[Step, ...]:
     """The steps that build what the lock `lock` has of the components below it, and what they need, in order.
 
     Packages, roots and whatever else each stack has a step of its own of carry the name of the stack.
     """
     assert lock.on is not None
     stack = lock.on.request.stack
-    both = {one.name for one in lock.on.components} & {one.name for one in lock.components}
+    both = {component.name for component in lock.on.components} & {
+        component.name for component in lock.components
+    }
     needed: set[str] = set()
-    for step in reversed(below.steps):
-        if step.key in needed or (step.name in below.artifacts and step.component in both):
+    for step in reversed(base_plan.steps):
+        if step.key in needed or (step.name in base_plan.artifacts and step.component in both):
             needed |= {step.key, *(item.key for item in step.inputs)}
     return tuple(
         step if step.component in both else step.model_copy(update={"name": f"{step.name}{ON}{stack}"})
-        for step in below.steps
+        for step in base_plan.steps
         if step.key in needed
     )

@@ -30,13 +30,13 @@ class Decision(Frozen):
 def decide(
     plan: Plan,
     store: Store,
-    before: Plan | Callable[[], Plan | None] | None = None,
-    wanted: tuple[str, ...] = (),
+    previous: Plan | Callable[[], Plan | None] | None = None,
+    required: tuple[str, ...] = (),
 ) -> list[Decision]:
     """A decision for each step, in the plan's order.
 
     Only what a wanted step (the plan's artifacts, where none is named) still needs is run: a step whose
-    outputs nobody needs now is left alone, even where its outputs have been removed. `before` is the plan
+    outputs nobody needs now is left alone, even where its outputs have been removed. `previous` is the plan
     that was built last, for the reasons, or what reads it, which is called only where something must run.
     """
     by_key = {step.key: step for step in plan.steps}
@@ -44,15 +44,15 @@ def decide(
     records = store.records_of(tuple(by_key))
     cached = {key for key, record in records.items() if in_store(store, record)}
     must: set[str] = set()
-    waiting = [names[name] for name in wanted or plan.artifacts]
+    waiting = [names[name] for name in required or plan.artifacts]
     while waiting:
         key = waiting.pop()
         if key in cached or key in must:
             continue
         must.add(key)
         waiting += [item.key for item in by_key[key].inputs]
-    had = before() if callable(before) and must else before
-    last = {step.name: step for step in had.steps} if isinstance(had, Plan) else {}
+    last_plan = previous() if callable(previous) and must else previous
+    last = {step.name: step for step in last_plan.steps} if isinstance(last_plan, Plan) else {}
     decisions = []
     for key, step in by_key.items():
         if key in must:
@@ -70,35 +70,35 @@ def _origin(record: Record | None) -> tuple[str, ...]:
 
 
 def _reasons(
-    step: Step, record: Record | None, before: Step | None, by_key: Mapping[str, Step], *, damaged: bool
+    step: Step, record: Record | None, previous: Step | None, by_key: Mapping[str, Step], *, damaged: bool
 ) -> tuple[str, ...]:
     if record is not None:
         return ("its output is no longer in the store",)
     if damaged:
         return ("its record was damaged and has been moved aside",)
-    if before is None:
+    if previous is None:
         return ("never built",)
-    found = differences(step, before, by_key)
-    return tuple(found) or ("not finished last time",)
+    changes = differences(step, previous, by_key)
+    return tuple(changes) or ("not finished last time",)
 
 
-def differences(step: Step, before: Step, by_key: Mapping[str, Step]) -> list[str]:
+def differences(step: Step, previous: Step, by_key: Mapping[str, Step]) -> list[str]:
     """What changed between two definitions of a step, in words."""
-    old, new = before.action.material(), step.action.material()
-    found = [
+    old, new = previous.action.material(), step.action.material()
+    changes = [
         f"{name}: {change}"
         for name in sorted({*old, *new})
         if old.get(name) != new.get(name)
         for change in [_change(old.get(name), new.get(name))]
     ]
-    had = {(item.name, item.output): item.key for item in before.inputs}
+    old_inputs = {(item.name, item.output): item.key for item in previous.inputs}
     for item in step.inputs:
-        was = had.pop((item.name, item.output), None)
+        was = old_inputs.pop((item.name, item.output), None)
         if was != item.key:
             made_by = by_key[item.key].name if item.key in by_key else item.key[:12]
-            found.append(f"input {item.name} ({made_by}) {'changed' if was else 'added'}")
-    found += [f"input {name} removed" for name, _ in had]
-    return found
+            changes.append(f"input {item.name} ({made_by}) {'changed' if was else 'added'}")
+    changes += [f"input {name} removed" for name, _ in old_inputs]
+    return changes
 
 
 def _change(old: Any, new: Any) -> str:
@@ -109,8 +109,8 @@ def _change(old: Any, new: Any) -> str:
                 f"{name} {_short(old.get(name))} -> {_short(new.get(name))}" for name in names[:5]
             )
         case list(), list():
-            added = [one for one in new if one not in old]
-            removed = [one for one in old if one not in new]
+            added = [entry for entry in new if entry not in old]
+            removed = [entry for entry in old if entry not in new]
             return f"{len(added)} added, {len(removed)} removed" if added or removed else "order changed"
         case _:
             return f"{_short(old)} -> {_short(new)}"

@@ -38,18 +38,18 @@ def domain_of(
     what was fetched and the domains of what was built. `tree` says which part of the sources is taken and
     which of their patches.
     """
-    said: dict[str, Any] = {
+    material: dict[str, Any] = {
         "schema": SCHEMA,
         "component": component,
         "root": root,
         "sources": sorted(sources),
         "tree": list(tree),
-        "edits": [one.material() | {"targets": one.targets} for one in edits],
+        "edits": [edit.material() | {"targets": edit.targets} for edit in edits],
         "commands": list(commands),
         "env": dict(env or {}),
         "installed": sorted(installed),
     }
-    return sha256_bytes(canonical_json(said))
+    return sha256_bytes(canonical_json(material))
 
 
 def digests(*files: Iterable[FilePin]) -> tuple[str, ...]:

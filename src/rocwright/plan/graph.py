@@ -13,11 +13,11 @@ _FILL = {State.RUN: "#fde68a", State.CACHED: "#bbf7d0", State.UNNEEDED: "#e5e7eb
 
 def svg(decisions: Sequence[Decision], title: str) -> str:
     """The steps from left to right, each right of what it needs; the colour says what a build would do."""
-    by_key = {one.step.key: one for one in decisions}
+    by_key = {decision.step.key: decision for decision in decisions}
     column: dict[str, int] = {}
-    for key, one in by_key.items():
-        before = [column[item.key] for item in one.step.inputs if item.key in column]
-        column[key] = max(before, default=-1) + 1
+    for key, decision in by_key.items():
+        predecessors = [column[item.key] for item in decision.step.inputs if item.key in column]
+        column[key] = max(predecessors, default=-1) + 1
     rows: dict[int, int] = {}
     place: dict[str, tuple[int, int]] = {}
     for key in by_key:
@@ -36,10 +36,10 @@ def svg(decisions: Sequence[Decision], title: str) -> str:
         f'<text x="{MARGIN}" y="{MARGIN + 8}" font-size="15" font-weight="600">{escape(title)}</text>',
         _legend(),
     ]
-    for key, one in by_key.items():
-        needed = dict.fromkeys(item.key for item in one.step.inputs if item.key in place)
-        parts += [_arrow(place[each], place[key]) for each in needed]
-    parts += [_box(one, *place[key]) for key, one in by_key.items()]
+    for key, decision in by_key.items():
+        needed = dict.fromkeys(item.key for item in decision.step.inputs if item.key in place)
+        parts += [_arrow(place[source], place[key]) for source in needed]
+    parts += [_box(decision, *place[key]) for key, decision in by_key.items()]
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -64,15 +64,16 @@ def _arrow(start: tuple[int, int], end: tuple[int, int]) -> str:
     )
 
 
-def _box(one: Decision, x: int, y: int) -> str:
-    reason = one.reasons[0] if one.state is State.RUN and one.reasons else one.state.value
+def _box(decision: Decision, x: int, y: int) -> str:
+    reason = decision.reasons[0] if decision.state is State.RUN and decision.reasons else decision.state.value
     short = reason if len(reason) <= 28 else f"{reason[:27]}…"
     return (
-        f"<g><title>{escape(one.step.name)}: {escape('; '.join(one.reasons) or one.state.value)}\n"
-        f"key {one.step.key}</title>"
-        f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" fill="{_FILL[one.state]}" '
-        f'stroke="#4b5563"/>'
-        f'<text x="{x + 10}" y="{y + 22}" font-weight="600">{escape(one.step.name)}</text>'
+        f"<g><title>{escape(decision.step.name)}: "
+        f"{escape('; '.join(decision.reasons) or decision.state.value)}\n"
+        f"key {decision.step.key}</title>"
+        f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="7" '
+        f'fill="{_FILL[decision.state]}" stroke="#4b5563"/>'
+        f'<text x="{x + 10}" y="{y + 22}" font-weight="600">{escape(decision.step.name)}</text>'
         f'<text x="{x + 10}" y="{y + 42}" font-size="11" fill="#374151">{escape(short)} · '
-        f"{one.step.key[:8]}</text></g>"
+        f"{decision.step.key[:8]}</text></g>"
     )

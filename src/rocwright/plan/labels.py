@@ -26,7 +26,7 @@ def image_labels(
     They are part of the image's key: nothing of when and by what the lock was made is among them.
     """
     reference, _, digest = run.image.partition("@")
-    found = {
+    labels = {
         f"{OCI}.title": f"{component.name} ({lock.request.stack})",
         f"{OCI}.description": component.summary,
         f"{OCI}.version": locked.version,
@@ -40,24 +40,24 @@ def image_labels(
         # of an image that is the same for every GPU none is told
         "rocwright.gpu": ",".join(lock.request.gpu) if component.targets_code else "",
     }
-    return _said(found | version_labels(lock, (locked, *inside)))
+    return _said(labels | version_labels(lock, (locked, *inside)))
 
 
 def version_labels(lock: Lock, components: Iterable[LockedComponent]) -> dict[str, str]:
     """Version, place, commit and hash of components; the versions of what base or provider brings."""
-    found: dict[str, str] = {}
-    for one in components:
-        name = f"rocwright.{slug(one.name)}"
-        found |= {
-            f"{name}.version": one.version,
-            f"{name}.place": one.place,
-            f"{name}.commit": one.commit,
-            f"{name}.sha256": ",".join(pin.sha256 for pin in one.files),
+    labels: dict[str, str] = {}
+    for component in components:
+        name = f"rocwright.{slug(component.name)}"
+        labels |= {
+            f"{name}.version": component.version,
+            f"{name}.place": component.place,
+            f"{name}.commit": component.commit,
+            f"{name}.sha256": ",".join(pin.sha256 for pin in component.files),
         }
-    found |= {f"rocwright.{slug(name)}.version": version for name, version in lock.provided.items()}
+    labels |= {f"rocwright.{slug(name)}.version": version for name, version in lock.provided.items()}
     if lock.rocm is not None:
-        found["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
-    return _said(found)
+        labels["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
+    return _said(labels)
 
 
 def slug(text: str) -> str:

@@ -70,19 +70,19 @@ def make_plan(lock: Lock, catalog: Catalog, *, alone: bool = False) -> Plan:
     built with the packages of this lock.
     Raises InputError where the lock does not match the recipes.
     """
-    below = make_plan(lock.on, catalog) if lock.on is not None and not alone else None
+    base_plan = make_plan(lock.on, catalog) if lock.on is not None and not alone else None
     catalog = catalog_for(lock.request, catalog)
     check_fits(lock, catalog)
     check_remedies(lock, catalog)
-    return _Maker(lock, catalog, below).plan()
+    return _Maker(lock, catalog, base_plan).plan()
 
 
 class _Maker:
     """A plan in the making: steps by name, and which output of each component others install."""
 
-    def __init__(self, lock: Lock, catalog: Catalog, below: Plan | None = None) -> None:
+    def __init__(self, lock: Lock, catalog: Catalog, base_plan: Plan | None = None) -> None:
         self.lock, self.catalog = lock, catalog
-        self.below = {step.name: step for step in taken(below, lock)} if below is not None else {}
+        self.below = {step.name: step for step in taken(base_plan, lock)} if base_plan is not None else {}
         self.base, self.release = base_of(lock, catalog)
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
@@ -91,8 +91,8 @@ class _Maker:
         self.wheels: dict[str, Step] = {}
         self.archives: dict[str, Step] = {}
         # looked up for every step: gathered once, else a plan takes the square of its steps
-        self.versions = {one.name: one.version for one in lock.components}
-        self.place = {name: at for at, name in enumerate(self.versions)}
+        self.versions = {component.name: component.version for component in lock.components}
+        self.place = {name: position for position, name in enumerate(self.versions)}
         self.beside, self.present = versions_of(lock), present(lock)
         self.needed: dict[str, frozenset[str]] = {}
         self.about: dict[str, About] = {}
@@ -102,9 +102,9 @@ class _Maker:
     def plan(self) -> Plan:
         self.steps += self.below.values()
         for root in self.lock.roots:
-            made = list(root_steps(root, self.catalog))
-            self.roots[root.role] = made[-1]
-            self.steps += made
+            steps = list(root_steps(root, self.catalog))
+            self.roots[root.role] = steps[-1]
+            self.steps += steps
         for name, part in ((PYTHON, self.lock.python), (ROCM, self.lock.rocm)):
             if part is not None and (part.files or part.sdists or part.pending):
                 self._shared(name, part)
@@ -136,10 +136,10 @@ class _Maker:
             return
         self.shared[name] = [fetched_files]
         for sdist in part.sdists:
-            *before, built = wheel_steps(
+            *prerequisites, built = wheel_steps(
                 name, sdist, self.roots["build"], self.base, self.release.interpreter
             )
-            self.steps += [*before, built]
+            self.steps += [*prerequisites, built]
             item = Input(name=f"{name}-{sdist.name}", key=built.key, output=WHEEL_OUTPUT.name)
             self.shared[name].append(item)
             self.brings[item.name] = (built.domain,)
@@ -154,21 +154,21 @@ class _Maker:
             pulled = _fetch_step(component, locked)
             self.steps.append(pulled)
             return [pulled.name]
-        made = [_fetch_step(component, locked)]
-        made.append(self._tree(component, locked, made[-1]))
+        steps = [_fetch_step(component, locked)]
+        steps.append(self._tree(component, locked, steps[-1]))
         # what is pending can only be exported, by its place
         sources = digests(locked.files) or (f"{locked.place} {locked.commit}",)
         if component.prepare_of(locked.version):
-            made.append(self._commands(component, locked, made[-1], sources, prepare=True))
-            sources = (made[-1].domain,)
-            made.append(self._tree(component, locked, made[-1], PREPARED))
-        built = self._commands(component, locked, made[-1], sources)
-        self.steps += [*made, built]
+            steps.append(self._commands(component, locked, steps[-1], sources, prepare=True))
+            sources = (steps[-1].domain,)
+            steps.append(self._tree(component, locked, steps[-1], PREPARED))
+        built = self._commands(component, locked, steps[-1], sources)
+        self.steps += [*steps, built]
         artifacts = [self._offered(component, built)]
         if component.image is not None:
             run = _root(self.lock, "run")
-            below = self._below(component, locked)
-            inside = [one for one in self.lock.components if one.name in below]
+            dependencies = self._below(component, locked)
+            inside = [dependency for dependency in self.lock.components if dependency.name in dependencies]
             labels = image_labels(component, locked, self.lock, run, inside)
             root = self.roots["run"]
             image = image_step(component.image, component, locked, self.lock, run, built, root, labels)
@@ -211,28 +211,28 @@ class _Maker:
 
     def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """What is installed before a component's commands: build requirements, ROCm, the wheels it needs."""
-        seen = self._below(component, locked)
+        dependencies = self._below(component, locked)
         wheels = [
             Input(name=name, key=step.key, output=step.action.outputs[0].name)
-            for name, step in self._among(self.wheels, seen)
+            for name, step in self._among(self.wheels, dependencies)
             if isinstance(step.action, RunAction)
         ]
         shared = [
-            one
+            package
             for name, inputs in self.shared.items()
-            for one in inputs
+            for package in inputs
             if name != PYTHON or component.python_of(locked.version) or wheels
         ]
         return (*shared, *wheels)
 
     def _laid_in(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """The archives that a component takes in, for the commands before its own to unpack."""
-        below = self._below(component, locked)
+        dependencies = self._below(component, locked)
         return (
-            *(one for one in self.tarballs if one.name in below),
+            *(tarball for tarball in self.tarballs if tarball.name in dependencies),
             *(
                 Input(name=name, key=step.key, output=self.catalog.component(name).output[0].name)
-                for name, step in self._among(self.archives, below)
+                for name, step in self._among(self.archives, dependencies)
             ),
         )
 
@@ -241,35 +241,35 @@ class _Maker:
         if component.name in self.needed:
             return self.needed[component.name]
         waiting = [component.takes(locked.version, self.versions)]
-        seen: set[str] = set()
+        visited: set[str] = set()
         while waiting:
-            for name in set(waiting.pop()) - seen:
-                seen.add(name)
+            for name in set(waiting.pop()) - visited:
+                visited.add(name)
                 if name in self.versions:
                     waiting.append(self.catalog.component(name).takes(self.versions[name], self.versions))
-        self.needed[component.name] = frozenset(seen)
+        self.needed[component.name] = frozenset(visited)
         return self.needed[component.name]
 
     def _among(self, steps: Mapping[str, Step], names: Collection[str]) -> list[tuple[str, Step]]:
         """Those of the steps that are named, in the lock's order."""
-        found = ((name, steps[name]) for name in names if name in steps)
-        return sorted(found, key=lambda one: self.place[one[0]])
+        pairs = ((name, steps[name]) for name in names if name in steps)
+        return sorted(pairs, key=lambda pair: self.place[pair[0]])
 
     def _setup(self, component: Component, locked: LockedComponent, *, compiles: bool) -> tuple[str, ...]:
         """The commands that make ROCm and what a component takes in be found, before its own; where it
         `compiles`, its compilers run through the compiler cache, and wheels below it are set up too."""
-        below = self._below(component, locked)
-        found: list[str] = []
-        if self.lock.rocm is not None and ROCM in below:
-            found += self.catalog.provider(self.lock.rocm.name).setup
+        dependencies = self._below(component, locked)
+        commands: list[str] = []
+        if self.lock.rocm is not None and ROCM in dependencies:
+            commands += self.catalog.provider(self.lock.rocm.name).setup
         system = component.system_of(locked.version)
-        asked = {*system.build, *system.rocm}
-        for one in self.catalog.launchers:
-            found += one.setup if compiles and one.package in asked else ()
+        requirements = {*system.build, *system.rocm}
+        for launcher in self.catalog.launchers:
+            commands += launcher.setup if compiles and launcher.package in requirements else ()
         built_on = {**self.archives, **(self.wheels if compiles and system.rocm else {})}
-        for name, _ in self._among(built_on, below):
-            found += self.catalog.component(name).setup
-        return tuple(found)
+        for name, _ in self._among(built_on, dependencies):
+            commands += self.catalog.component(name).setup
+        return tuple(commands)
 
     def _commands(
         self,
@@ -289,11 +289,14 @@ class _Maker:
         actions = actions_for(self.lock, component.name)
         commands = remedied_commands((*setup, *run), actions)
 
-        def number(of: int) -> int:  # where a command of the recipe is among all; 0 of what prepares a tree
-            counts = of and not prepare
-            return len(remedied_commands((*setup, *run[: of - 1]), actions)) + 1 if counts else 0
+        def number(position: int) -> int:
+            # where a command of the recipe is among all; 0 of what prepares a tree
+            counts = position and not prepare
+            return len(remedied_commands((*setup, *run[: position - 1]), actions)) + 1 if counts else 0
 
-        commands = tuple(one.replace(ARCHITECTURE, self.lock.request.architecture) for one in commands)
+        commands = tuple(
+            command.replace(ARCHITECTURE, self.lock.request.architecture) for command in commands
+        )
         # as the recipe has it for all GPUs, and for those asked for where that is something else
         around = self.base.env | for_recipe(self.catalog, self.lock.request.gpu, component.name)
         written = environment_of(component, locked, self.lock, around, self.present, TARGETS)
@@ -307,7 +310,7 @@ class _Maker:
                 commands=commands,
                 env=env,
                 outputs=(TREE_OUTPUT,) if prepare else component.output,
-                install=tuple(one.name for one in installed),
+                install=tuple(package.name for package in installed),
                 python=self.release.interpreter if PYTHON in self.lock.provided else "",
                 guard=() if prepare else component.guard,
                 compiler_reads=self.base.compiler_reads,
@@ -319,7 +322,7 @@ class _Maker:
                 Input(name="src", key=tree.key, output="tree"),
                 *installed,
                 *laid_in,
-                *(Input(name=DOWNLOADS, key=one.key, output="*") for one in downloads),
+                *(Input(name=DOWNLOADS, key=download.key, output="*") for download in downloads),
             ),
             resources=Resources(
                 cores=64,
@@ -342,7 +345,7 @@ class _Maker:
                 ),
                 commands=commands,
                 env=written,
-                installed=(one for item in (*installed, *laid_in) for one in self.brings[item.name]),
+                installed=(digest for item in (*installed, *laid_in) for digest in self.brings[item.name]),
             ),
         )
 

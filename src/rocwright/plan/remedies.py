@@ -21,53 +21,56 @@ WRAPPERS = f"{BUILD}/compilers"
 
 def actions_for(lock: Lock, component: str) -> tuple[RemedyAction, ...]:
     """What remedies do where a component is built."""
-    return tuple(one.action for one in lock.in_force if one.component == component)
+    return tuple(remedy.action for remedy in lock.in_force if remedy.component == component)
 
 
 def edits_of(lock: Lock, component: str) -> tuple[Edit, ...]:
     """The edits that remedies add to a component's own, whichever component failed."""
     return tuple(
-        one.action.edit
-        for one in lock.in_force
-        if isinstance(one.action, TakeEdit) and one.action.component == component
+        remedy.action.edit
+        for remedy in lock.in_force
+        if isinstance(remedy.action, TakeEdit) and remedy.action.component == component
     )
 
 
 def memory_of(lock: Lock, component: str) -> int:
     """The bytes that one job of a component is taken to want, as remedies say; 0 where none does."""
-    return max((one.memory for one in lock.in_force if one.component == component), default=0)
+    return max((remedy.memory for remedy in lock.in_force if remedy.component == component), default=0)
 
 
 def remedied_environment(env: Mapping[str, str], actions: Iterable[RemedyAction]) -> dict[str, str]:
     """An environment as remedies change it."""
-    found = dict(env)
+    remedied = dict(env)
     for action in actions:
         match action:
             case SetVariables():
                 for name, value in action.variables.items():
-                    had = found.get(name) if action.join else None
-                    found[name] = value if had is None else f"{had}{action.join}{value}"
+                    existing = remedied.get(name) if action.join else None
+                    remedied[name] = value if existing is None else f"{existing}{action.join}{value}"
             case UnsetVariables():
                 for name in action.variables:
-                    found.pop(name, None)
-    return found
+                    remedied.pop(name, None)
+    return remedied
 
 
 def remedied_commands(commands: Sequence[str], actions: Iterable[RemedyAction]) -> tuple[str, ...]:
     """A recipe's commands behind the remedies' wrappers of compilers, with the remedies' words after each
     that does nothing but set variables of theirs, or takes in a file that may."""
     actions = tuple(actions)
-    said = [word for action in actions for word in _words(action)]
-    found = [_wrapped(one, at) for at, one in enumerate(a for a in actions if isinstance(a, CompilerFlags))]
-    if not said:
-        return (*found, *commands)
+    words = [word for action in actions for word in _words(action)]
+    remedied = [
+        _wrapped(flags, index)
+        for index, flags in enumerate(a for a in actions if isinstance(a, CompilerFlags))
+    ]
+    if not words:
+        return (*remedied, *commands)
     for command in commands:
         names = assigned(command)
-        found += [
+        remedied += [
             command,
-            *(one.text for one in said if one.name in names or (takes_in(command) and one.again)),
+            *(word.text for word in words if word.name in names or (takes_in(command) and word.again)),
         ]
-    return tuple(found)
+    return tuple(remedied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,12 @@ class _Word:
     again: bool = True
 
 
-def _wrapped(action: CompilerFlags, at: int) -> str:
+def _wrapped(action: CompilerFlags, index: int) -> str:
     """A command that puts a program before each compiler which adds flags behind all others.
 
     The compiler cache looks for the compilers where they were before: else it would find this program.
     """
-    folder, flags = f"{WRAPPERS}/{at}", shlex.quote(shlex.join(action.flags))
+    folder, flags = f"{WRAPPERS}/{index}", shlex.quote(shlex.join(action.flags))
     return f"""mkdir -p {folder}
 for rocwright_name in {" ".join(action.programs)}; do
   rocwright_real="$(command -v "$rocwright_name")" || continue
@@ -125,11 +128,11 @@ def assigned(command: str) -> tuple[str, ...]:
 
 def check_remedies(lock: Lock, catalog: Catalog) -> None:
     """Raise InputError for a remedy that no build may have: locks come from strangers too."""
-    for one in lock.in_force:
-        why = refused(one.action, catalog)
-        if why:
+    for remedy in lock.in_force:
+        reason = refused(remedy.action, catalog)
+        if reason:
             raise InputError(
-                f"the lock's remedy for {one.issue} cannot be part of a build",
-                cause=why,
-                next_step=f"rocwright heal --forget {one.issue}",
+                f"the lock's remedy for {remedy.issue} cannot be part of a build",
+                cause=reason,
+                next_step=f"rocwright heal --forget {remedy.issue}",
             )

@@ -25,14 +25,14 @@ def root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
         action=FetchAction(files=root.packages, pending=root.pending),
         resources=Resources(disk=size, seconds=10),
     )
-    made = Step(
+    root_step = Step(
         name=f"root/{root.role}",
         component=f"{root.base}:{root.suite}",
         action=base_action(root, catalog),
         inputs=(Input(name="packages", key=packages.key, output="*"),),
         resources=Resources(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
     )
-    return packages, made
+    return packages, root_step
 
 
 def base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:

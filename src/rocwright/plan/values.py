@@ -15,7 +15,7 @@ from rocwright.resolve.model import Lock, LockedComponent
 
 def versions_of(lock: Lock) -> dict[str, str]:
     """The version of every component of a lock, built or provided."""
-    return lock.provided | {one.name: one.version for one in lock.components}
+    return lock.provided | {component.name: component.version for component in lock.components}
 
 
 def environment_of(
@@ -33,34 +33,34 @@ def environment_of(
     {version}, {commit}, {targets} and {path}, where programs are looked for otherwise, may stand in a value.
     `targets` is put in for the GPUs asked for.
     """
-    asked = ";".join(lock.request.gpu) if targets is None else targets
-    known = {"version": locked.version, "targets": asked, "commit": locked.commit}
-    known["path"] = FIXED["PATH"]
+    gpus = ";".join(lock.request.gpu) if targets is None else targets
+    placeholders = {"version": locked.version, "targets": gpus, "commit": locked.commit}
+    placeholders["path"] = FIXED["PATH"]
     recipe = dict(around) | component.env | component.released(locked.version).env
-    found = {
-        name: expand(value, known, f"{component.name}: {name}")
+    variables = {
+        name: expand(value, placeholders, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(lock) if have is None else have).items()
     }
-    return remedied_environment(found, actions_for(lock, component.name))
+    return remedied_environment(variables, actions_for(lock, component.name))
 
 
 def present(lock: Lock) -> frozenset[str]:
     """The components that a lock has, whether built or provided."""
     rocm = {ROCM} if lock.rocm else set()
-    return frozenset({one.name for one in lock.components} | set(lock.provided) | rocm)
+    return frozenset({component.name for component in lock.components} | set(lock.provided) | rocm)
 
 
 def chosen_values(env: Env, have: frozenset[str]) -> dict[str, str]:
     """The variables whose condition holds where the components `have` are there."""
-    found: dict[str, str] = {}
-    for name, one in env.items():
-        if isinstance(one, str):
-            found[name] = one
-        elif not one.when or (one.when.removeprefix("!") in have) != one.when.startswith("!"):
-            found[name] = one.value
-        elif one.otherwise is not None:
-            found[name] = one.otherwise
-    return found
+    chosen: dict[str, str] = {}
+    for name, variable in env.items():
+        if isinstance(variable, str):
+            chosen[name] = variable
+        elif not variable.when or (variable.when.removeprefix("!") in have) != variable.when.startswith("!"):
+            chosen[name] = variable.value
+        elif variable.otherwise is not None:
+            chosen[name] = variable.otherwise
+    return chosen
 
 
 def expand(text: str, values: dict[str, str], subject: str) -> str:

@@ -67,14 +67,14 @@ SYSTEM = (
 """Arguments that show of /sys the processors and the memory alone, which compilers count."""
 
 
-def unseen(file: Path, words: Iterable[str], *more: str) -> tuple[str, ...]:
+def unseen(file: Path, words: Iterable[str], *arguments: str) -> tuple[str, ...]:
     """Write bwrap's arguments to `file`, and return the command that reads them there.
 
     The first process inside is bwrap. Everybody inside can read its command line, and without root its
     environment, too: both would name folders of the user.
     """
     file.write_text("".join(f"{word}\0" for word in words))
-    return ("/bin/sh", "-c", _UNSEEN, str(file), *more)
+    return ("/bin/sh", "-c", _UNSEEN, str(file), *arguments)
 
 
 def _system(scene: Scene) -> tuple[str, ...]:
@@ -116,8 +116,8 @@ def _files(scene: Scene) -> tuple[str, ...]:
 def _missing(scene: Scene) -> list[str]:
     """Folders above mount points in the scratch folders, which bwrap would make for root alone."""
     targets = [PurePosixPath(mount.target) for mount in scene.mounts]
-    above = {each for target in targets if target.parts[1] in SCRATCH for each in target.parents}
-    return sorted(str(each) for each in above if len(each.parts) > 2)
+    above = {folder for target in targets if target.parts[1] in SCRATCH for folder in target.parents}
+    return sorted(str(folder) for folder in above if len(folder.parts) > 2)
 
 
 def _user(scene: Scene) -> tuple[tuple[str, ...], tuple[str, ...]]:

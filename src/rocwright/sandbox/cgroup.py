@@ -98,8 +98,8 @@ class Cgroup:
 
     def met_limit(self) -> bool:
         """Whether it ever was as large as its own limit, but for some pages (version 1)."""
-        most, limit = (_number(self.folder / f"memory.{name}_in_bytes") for name in ("max_usage", "limit"))
-        return 0 < limit <= most + 2**20
+        peak, limit = (_number(self.folder / f"memory.{name}_in_bytes") for name in ("max_usage", "limit"))
+        return 0 < limit <= peak + 2**20
 
     def watch(self) -> int | None:
         """An event descriptor that turns readable at the first lack of memory here or above (version 1)."""
@@ -117,7 +117,7 @@ class Cgroup:
 
 def _members(folder: Path) -> frozenset[int]:
     return frozenset(
-        int(word) for each in here_and_below(folder) for word in _text(each / "cgroup.procs").split()
+        int(word) for group in here_and_below(folder) for word in _text(group / "cgroup.procs").split()
     )
 
 
@@ -128,22 +128,22 @@ def here_and_below(folder: Path) -> Iterator[Path]:
         if folder.stat().st_nlink == 2:
             yield folder
             return
-    yield from (Path(at) for at, _, _ in os.walk(folder))
+    yield from (Path(path) for path, _, _ in os.walk(folder))
 
 
 def places(name: str) -> list[Cgroup]:
     """Where a cgroup `name` of this process could be, best first: below its own, or beside it."""
-    found = []
+    candidates = []
     for hierarchy, own, version in _hierarchies():
         parents = [own] if version == 1 else [own, own.parent]
         if above := os.environ.get(ABOVE):
             parents = [*(parent / above for parent in parents), *parents]
         for parent in dict.fromkeys(parents):
             folder = hierarchy / parent.relative_to("/") / name
-            beside = parent == own.parent != own
-            bound = _room_in(hierarchy / own.relative_to("/")) if beside else None
-            found.append(Cgroup(folder=folder, path=str(parent / name), version=version, bound=bound))
-    return found
+            sibling = parent == own.parent != own
+            bound = _room_in(hierarchy / own.relative_to("/")) if sibling else None
+            candidates.append(Cgroup(folder=folder, path=str(parent / name), version=version, bound=bound))
+    return candidates
 
 
 def _room_in(folder: Path) -> int | None:
@@ -192,15 +192,15 @@ def create_above(name: str) -> Cgroup | None:
 
 def _hierarchies() -> list[tuple[Path, Path, int]]:
     """Mount point, this process's cgroup, and version of each hierarchy that may count memory."""
-    found = []
+    hierarchies = []
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if "memory" in controllers.split(","):
-                found.append((MOUNT / "memory", Path(path), 1))
+                hierarchies.append((MOUNT / "memory", Path(path), 1))
             elif not controllers and unified():
-                found.append((MOUNT, Path(path), 2))
-    return found
+                hierarchies.append((MOUNT, Path(path), 2))
+    return hierarchies
 
 
 def unified() -> bool:
@@ -221,15 +221,15 @@ def kill(folder: Path) -> None:
 def remove(path: str) -> None:
     """Remove the cgroup `path` and those below it from every hierarchy, once it is empty."""
     for folder in folders(path):
-        for at, _, _ in os.walk(folder, topdown=False):
-            _remove_one(Path(at))
+        for subfolder, _, _ in os.walk(folder, topdown=False):
+            _remove_one(Path(subfolder))
 
 
 def folders(path: str) -> list[Path]:
     """Return the folders of the cgroup `path` in every hierarchy: engines use others than that of memory."""
-    hierarchies = [MOUNT, *(each for each in _children(MOUNT) if each.is_dir() and not each.is_symlink())]
-    found = [(hierarchy, hierarchy / path.lstrip("/")) for hierarchy in hierarchies]
-    return [folder for hierarchy, folder in found if folder != hierarchy and folder.is_dir()]
+    hierarchies = [MOUNT, *(child for child in _children(MOUNT) if child.is_dir() and not child.is_symlink())]
+    candidates = [(hierarchy, hierarchy / path.lstrip("/")) for hierarchy in hierarchies]
+    return [folder for hierarchy, folder in candidates if folder != hierarchy and folder.is_dir()]
 
 
 def _remove_one(folder: Path) -> None:

@@ -35,11 +35,11 @@ def ulimits() -> tuple[str, ...]:
 
     podman lowers its own process limit to the machine's largest process id, and cannot go back above it.
     """
-    most = {"nofile": _number("/proc/sys/fs/nr_open"), "nproc": _number("/proc/sys/kernel/pid_max")}
+    ceilings = {"nofile": _number("/proc/sys/fs/nr_open"), "nproc": _number("/proc/sys/kernel/pid_max")}
     words: list[str] = []
     for name, kind in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
         hard = resource.getrlimit(kind)[1]
-        value = most[name] if hard == resource.RLIM_INFINITY else min(hard, most[name])
+        value = ceilings[name] if hard == resource.RLIM_INFINITY else min(hard, ceilings[name])
         words += ["--ulimit", f"{name}={value}:{value}"]
     return tuple(words)
 

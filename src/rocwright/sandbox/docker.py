@@ -43,20 +43,20 @@ class Docker:
         image = image_name(scene.skeleton)
         profile = scene.folder / "seccomp.json"
         profile.write_text(seccomp.profile())
-        below = _below(scene.cgroup)
+        parent_flags = _below(scene.cgroup)
         own = (
             "--pull=never",
             f"--pids-limit={scene.processes}",
             # docker's own profile lets io_uring and sockets to the host of a virtual machine through
             f"--security-opt=seccomp={profile}",
-            *below,
+            *parent_flags,
         )
         return Launch(
             prepare=(("/bin/sh", "-c", _IMPORT, "sh", image, str(scene.skeleton)),),
             argv=("docker", "run", *own, *run_flags(scene), image, *scene.command),
             undo=(("docker", "rm", "--force", scene.name),),
             joins_cgroup=False,
-            counted=bool(below),
+            counted=bool(parent_flags),
         )
 
 
@@ -74,9 +74,9 @@ def _below(group: str | None) -> tuple[str, ...]:
 def image_name(skeleton: Path) -> str:
     """A name for the image of a skeleton: the same for the same folders, links and modes."""
     lines = []
-    for at, folders, files in os.walk(skeleton):
+    for directory, folders, files in os.walk(skeleton):
         for name in (*folders, *files):
-            path = Path(at, name)
+            path = Path(directory, name)
             link = path.readlink() if path.is_symlink() else ""
             lines.append(f"{path.relative_to(skeleton)}\0{path.lstat().st_mode:o}\0{link}")
     return f"rocwright-skeleton:{sha256_bytes(chr(10).join(sorted(lines)).encode())[:16]}"

@@ -109,11 +109,11 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def needs_root(engine: str, why: str) -> SandboxError:
+def needs_root(engine: str, reason: str) -> SandboxError:
     """The refusal of an engine that a plain user cannot use."""
     return SandboxError(
         f"{engine} works only as root",
-        cause=why,
+        cause=reason,
         next_step="run as root, or choose bubblewrap or podman",
     )
 
@@ -160,14 +160,14 @@ def ask_version(*argv: str) -> str:
             cause=f"the command {argv[0]!r} was not found on PATH",
             next_step=f"install {argv[0]}{OTHER}",
         )
-    done = process.run(argv, timeout=20)
-    if not done.ok:
+    completed = process.run(argv, timeout=20)
+    if not completed.ok:
         raise SandboxError(
             f"{argv[0]} does not answer",
-            cause=last_line(done.stderr) or f"it ended with status {done.returncode}",
+            cause=last_line(completed.stderr) or f"it ended with status {completed.returncode}",
             next_step=f"run `{' '.join(argv)}` and fix what it reports",
         )
-    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else "unknown"
+    return completed.stdout.strip().splitlines()[0] if completed.stdout.strip() else "unknown"
 
 
 def last_line(text: str) -> str:

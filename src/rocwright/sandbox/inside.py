@@ -102,11 +102,11 @@ class Reader:
         if self.begun:
             self.on_line(text)
             return
-        before, found, _ = text.partition(f"{self.token} begin")
-        self.begun = bool(found)
+        head, mark, _ = text.partition(f"{self.token} begin")
+        self.begun = bool(mark)
         self.nowhere = self.nowhere or f"{self.token} nowhere" in text
-        if before:
-            self.noise.append(before)
+        if head:
+            self.noise.append(head)
 
     def error(self, text: str) -> None:
         """Take one line of the engine's errors; the job has none of its own."""

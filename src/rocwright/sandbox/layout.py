@@ -56,10 +56,10 @@ def make_layout(job: SandboxJob, folder: Path) -> MountLayout:
     base = list(_cover(job.root, skeleton, PurePosixPath("/"), targets))
     ordered = sorted(extra, key=lambda mount: len(PurePosixPath(mount.target).parts))
     _add_points(skeleton, job.root, base, ordered)
-    for at, folders, _ in os.walk(skeleton):
-        for each in (at, *(f"{at}/{name}" for name in folders)):
-            if not Path(each).is_symlink():
-                Path(each).chmod(0o755)
+    for directory, folders, _ in os.walk(skeleton):
+        for path in (directory, *(f"{directory}/{name}" for name in folders)):
+            if not Path(path).is_symlink():
+                Path(path).chmod(0o755)
     for name in SCRATCH:
         (skeleton / name).chmod(0o1777)
     hidden = {mount.target for mount in ordered}
@@ -92,19 +92,21 @@ def _check(job: SandboxJob) -> None:
             )
 
 
-def _cover(root: Path, skeleton: Path, at: PurePosixPath, targets: list[PurePosixPath]) -> Iterator[Mount]:
+def _cover(
+    root: Path, skeleton: Path, folder: PurePosixPath, targets: list[PurePosixPath]
+) -> Iterator[Mount]:
     """Mount each entry of a root's folder whole; go into one only where a mount point is missing in it."""
-    for entry in sorted(os.scandir(root / at.relative_to("/")), key=lambda each: each.name):
-        target = at / entry.name
+    for entry in sorted(os.scandir(root / folder.relative_to("/")), key=lambda entry: entry.name):
+        target = folder / entry.name
         point = skeleton / target.relative_to("/")
-        top = at == PurePosixPath("/")
+        top = folder == PurePosixPath("/")
         if top and (entry.name in OWN or (root.samefile("/") and entry.name not in SYSTEM)):
             continue
         if entry.is_symlink():
             point.symlink_to(Path(entry.path).readlink())
         elif entry.is_dir():
             point.mkdir()
-            if any(_lacks(root, target, wanted) for wanted in targets):
+            if any(_lacks(root, target, mount_point) for mount_point in targets):
                 yield from _cover(root, skeleton, target, targets)
             else:
                 yield Mount(source=Path(entry.path), target=str(target))
@@ -113,8 +115,8 @@ def _cover(root: Path, skeleton: Path, at: PurePosixPath, targets: list[PurePosi
             yield Mount(source=Path(entry.path), target=str(target))
 
 
-def _lacks(root: Path, folder: PurePosixPath, wanted: PurePosixPath) -> bool:
-    return wanted.is_relative_to(folder) and not os.path.lexists(root / wanted.relative_to("/"))
+def _lacks(root: Path, folder: PurePosixPath, mount_point: PurePosixPath) -> bool:
+    return mount_point.is_relative_to(folder) and not os.path.lexists(root / mount_point.relative_to("/"))
 
 
 def _add_points(skeleton: Path, root: Path, base: list[Mount], extra: list[Mount]) -> None:
@@ -123,7 +125,7 @@ def _add_points(skeleton: Path, root: Path, base: list[Mount], extra: list[Mount
     for mount in extra:
         target = PurePosixPath(mount.target)
         own = target.parts[1] in OWN
-        if not own and not any(target.is_relative_to(each) for each in covered):
+        if not own and not any(target.is_relative_to(place) for place in covered):
             _add_point(skeleton / target.relative_to("/"), mount.source)
         covered.append(target)
 
@@ -166,7 +168,7 @@ def _accounts(root: Path) -> dict[str, str]:
         # a root may be of an image of anybody's: a link in it would show a file of the host to the job
         with contextlib.suppress(FileNotFoundError, SandboxError):
             have = Untrusted(root, "the root").read_text(f"etc/{name}").splitlines()
-        if not any(_number(each) == USER for each in have):
+        if not any(_number(account) == USER for account in have):
             texts[name] = "\n".join([*have, line, ""])
     return texts
 
@@ -178,17 +180,17 @@ def _number(line: str) -> int | None:
 
 def _settled(root: Path, mount: Mount) -> Mount:
     """The mount at the place that its target means in the root, whose symlinks lead on within the root."""
-    left, place = list(PurePosixPath(mount.target).parts[1:]), PurePosixPath("/")
+    remaining, place = list(PurePosixPath(mount.target).parts[1:]), PurePosixPath("/")
     for _ in range(_LINKS):
-        if not left:
+        if not remaining:
             return replace(mount, target=str(place))
-        part = left.pop(0)
+        part = remaining.pop(0)
         link = root / (place / part).relative_to("/")
         if part == "..":
             place = place.parent
         elif place / part != place and link.is_symlink():
             to = PurePosixPath(link.readlink())
-            left = [each for each in to.parts if each != "/"] + left
+            remaining = [segment for segment in to.parts if segment != "/"] + remaining
             place = PurePosixPath("/") if to.is_absolute() else place
         else:
             place = place / part

@@ -63,8 +63,8 @@ class MemoryWatch:
         self._stop.set()
         self._thread.join()
         self.crowded = self.crowded or self._is_crowded()
-        after = machine_kills()
-        self.elsewhere = None not in (self._before, after) and after != self._before
+        current = machine_kills()
+        self.elsewhere = None not in (self._before, current) and current != self._before
         if self._group is not None:
             self._note(self._group.most())
             self._count(self._group)
@@ -76,12 +76,12 @@ class MemoryWatch:
 
     def _sample(self) -> None:
         stall = Stall(self._group) if self._group is not None else None
-        begun, looked = time.monotonic(), 0.0
-        while not self._stop.wait(self._period(time.monotonic() - begun)):
-            now = time.monotonic()
-            if stall is not None and now - looked >= _STALL_PERIOD:
-                looked = now
-                if stall.stuck(now):
+        started, looked = time.monotonic(), 0.0
+        while not self._stop.wait(self._period(time.monotonic() - started)):
+            clock = time.monotonic()
+            if stall is not None and clock - looked >= _STALL_PERIOD:
+                looked = clock
+                if stall.stuck(clock):
                     self.exhausted = self.stalled = True
                     self._on_excess()
                     return
@@ -142,28 +142,28 @@ def total(pids: list[int], limit: int | None) -> int:
     # loaded only where there is no cgroup
     import psutil
 
-    found: dict[int, psutil.Process] = {}
+    processes: dict[int, psutil.Process] = {}
     for pid in pids:
         with contextlib.suppress(psutil.Error):
             top = psutil.Process(pid)
-            found.update({each.pid: each for each in (top, *top.children(recursive=True))})
-    used = sum(_resident(each) for each in found.values())
+            processes.update({process.pid: process for process in (top, *top.children(recursive=True))})
+    used = sum(_resident(process) for process in processes.values())
     if limit is not None and used > limit:
-        used = sum(_proportional(each) for each in found.values())
+        used = sum(_proportional(process) for process in processes.values())
     return used
 
 
-def _resident(each: psutil.Process) -> int:
+def _resident(process: psutil.Process) -> int:
     from psutil import Error
 
     with contextlib.suppress(Error):
-        return int(each.memory_info().rss)
+        return int(process.memory_info().rss)
     return 0
 
 
-def _proportional(each: psutil.Process) -> int:
+def _proportional(process: psutil.Process) -> int:
     from psutil import Error
 
     with contextlib.suppress(Error):
-        return int(each.memory_full_info().pss)
+        return int(process.memory_full_info().pss)
     return 0

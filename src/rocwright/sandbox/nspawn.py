@@ -52,7 +52,9 @@ class Nspawn:
 
 
 def _settings(scene: Scene) -> tuple[str, ...]:
-    dropped = ",".join(each for each in _DEFAULT_CAPABILITIES if each not in STEP_DOWN_CAPABILITIES)
+    dropped = ",".join(
+        capability for capability in _DEFAULT_CAPABILITIES if capability not in STEP_DOWN_CAPABILITIES
+    )
     words = ["--quiet", "--register=no", "--keep-unit", "--settings=no", "--link-journal=no"]
     words += ["--resolv-conf=off", "--timezone=off", f"--hostname={HOSTNAME}", "--as-pid2"]
     words += [f"--drop-capability={dropped}", "--no-new-privileges=yes", f"--setenv={MARK}={scene.name}"]

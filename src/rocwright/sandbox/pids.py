@@ -30,7 +30,8 @@ class Pids:
         Source: Linux, kernel/cgroup/pids.c, pids_event.
         """
         return any(
-            cgroup.table(each / "pids.events").get("max", 0) for each in cgroup.here_and_below(self.folder)
+            cgroup.table(folder / "pids.events").get("max", 0)
+            for folder in cgroup.here_and_below(self.folder)
         )
 
     def close(self) -> None:
@@ -39,7 +40,7 @@ class Pids:
             (self.folder / "pids.max").write_text("0")
 
 
-def limit(group: Cgroup | None, most: int) -> Pids | None:
+def limit(group: Cgroup | None, maximum: int) -> Pids | None:
     """Let a sandbox have at most so many processes; None where nothing here can bound them."""
     if group is None:
         return None
@@ -48,6 +49,6 @@ def limit(group: Cgroup | None, most: int) -> Pids | None:
     with contextlib.suppress(OSError):
         if apart and (cgroup.MOUNT / "pids" / "cgroup.procs").exists():
             folder.mkdir(parents=True, exist_ok=True)
-        (folder / "pids.max").write_text(str(most))
+        (folder / "pids.max").write_text(str(maximum))
         return Pids(folder=folder, apart=apart)
     return None

@@ -60,5 +60,5 @@ def _cgroup(scene: Scene) -> tuple[tuple[str, ...], bool]:
     """The container below the scene's cgroup, or, where crun can do it, in it with no other."""
     if cgroup.unified() and which("crun") is not None:
         return ("--cgroups=disabled",), True
-    most = f"--pids-limit={scene.processes}"
-    return (most,) if scene.cgroup is None else (most, "--cgroup-parent", scene.cgroup), False
+    pids_limit = f"--pids-limit={scene.processes}"
+    return (pids_limit,) if scene.cgroup is None else (pids_limit, "--cgroup-parent", scene.cgroup), False

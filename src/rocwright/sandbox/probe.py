@@ -64,7 +64,7 @@ class Probe:
 
 def probe(engine: Engine) -> Probe:
     """Run a job in an engine and see that it is apart from the host."""
-    begun = time.monotonic()
+    started = time.monotonic()
     version = ""
     broken = False
     try:
@@ -73,7 +73,7 @@ def probe(engine: Engine) -> Probe:
         broken = bool(reason)
     except ExplainedError as error:
         reason = "; ".join(part for part in (error.message, error.cause) if part)
-    seconds = round(time.monotonic() - begun, 3)
+    seconds = round(time.monotonic() - started, 3)
     return Probe(
         engine=engine.name, ok=not reason, version=version, reason=reason, seconds=seconds, broken=broken
     )
@@ -84,7 +84,7 @@ def _try(engine: Engine) -> str:
     not run a job at all."""
     if not engine.isolates:
         return ""
-    said: list[str] = []
+    lines: list[str] = []
     with temporary_folder("probe", place=_PLACE) as secret:
         out = Path(secret, "out")
         out.mkdir()
@@ -96,9 +96,9 @@ def _try(engine: Engine) -> str:
             mounts=(Mount(source=out, target="/out", writable=True),),
             seconds=_LIMIT,
         )
-        outcome = run(engine, job, said.append)
-    if said:
-        return "; ".join(said[-3:])
+        outcome = run(engine, job, lines.append)
+    if lines:
+        return "; ".join(lines[-3:])
     return "" if outcome.ok else f"a trial job ended: {outcome.ended} {outcome.code}"
 
 
@@ -108,11 +108,11 @@ def probe_all(cache_file: Path, engines: Sequence[Engine] = tuple(ENGINES.values
     One that worked is tried again when its version, the kernel or the user has changed; one that did not is
     tried every time, as the user may have mended it.
     """
-    kept = _read(cache_file)
+    cached = _read(cache_file)
     with ThreadPoolExecutor(max_workers=len(engines)) as pool:
-        probes = list(pool.map(lambda engine: _kept_or_probed(engine, kept), engines))
-    entries = kept | {each.engine: _entry(each, kept.get(each.engine)) for each in probes}
-    if entries != kept:
+        probes = list(pool.map(lambda engine: _kept_or_probed(engine, cached), engines))
+    entries = cached | {probe.engine: _entry(probe, cached.get(probe.engine)) for probe in probes}
+    if entries != cached:
         write_atomic(cache_file, json.dumps(entries, indent=2) + "\n")
     return probes
 
@@ -122,30 +122,30 @@ def pick(name: str | None, cache_file: Path) -> Engine:
 
     Raises InputError for an unknown name, SandboxError where the one named, or every one, does not work.
     """
-    wanted = [engine for engine in ENGINES.values() if engine.isolates and name in (None, engine.name)]
-    for engine in wanted:
-        found = probe_all(cache_file, (engine,))
-        if found[0].ok:
+    candidates = [engine for engine in ENGINES.values() if engine.isolates and name in (None, engine.name)]
+    for engine in candidates:
+        probes = probe_all(cache_file, (engine,))
+        if probes[0].ok:
             return engine
     return choose(name, probe_all(cache_file))
 
 
-def _kept_or_probed(engine: Engine, kept: Mapping[str, dict[str, object]]) -> Probe:
-    entry = kept.get(engine.name)
+def _kept_or_probed(engine: Engine, cached: Mapping[str, dict[str, object]]) -> Probe:
+    entry = cached.get(engine.name)
     if entry is not None and entry.get("machine") == _machine():
         try:
-            found = Probe(**entry["probe"])  # type: ignore[arg-type]
-            if found.ok and found.version == engine.version():
-                return found
+            previous = Probe(**entry["probe"])  # type: ignore[arg-type]
+            if previous.ok and previous.version == engine.version():
+                return previous
         except (ExplainedError, TypeError, KeyError):
             pass
     return probe(engine)
 
 
-def _entry(found: Probe, before: dict[str, object] | None) -> dict[str, object]:
-    probed = asdict(found)
-    if before is not None and before.get("probe") == probed and before.get("machine") == _machine():
-        return before
+def _entry(outcome: Probe, previous: dict[str, object] | None) -> dict[str, object]:
+    probed = asdict(outcome)
+    if previous is not None and previous.get("probe") == probed and previous.get("machine") == _machine():
+        return previous
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return {"when": when, "machine": _machine(), "probe": probed}
 
@@ -167,30 +167,30 @@ def choose(name: str | None, probes: Sequence[Probe]) -> Engine:
 
     Raises InputError for an unknown name, SandboxError where the one named, or every one, does not work.
     """
-    found = {each.engine: each for each in probes}
+    by_engine = {probe.engine: probe for probe in probes}
     if name is None:
         for engine in ENGINES.values():
-            if engine.isolates and engine.name in found and found[engine.name].ok:
+            if engine.isolates and engine.name in by_engine and by_engine[engine.name].ok:
                 return engine
         raise _none_works(probes)
     if name not in ENGINES:
         raise _unknown(name)
-    if not ENGINES[name].isolates or (name in found and found[name].ok):
+    if not ENGINES[name].isolates or (name in by_engine and by_engine[name].ok):
         return ENGINES[name]
     raise SandboxError(
         f"the sandbox {name} does not work here",
-        cause=found[name].reason if name in found else "it was not tried",
+        cause=by_engine[name].reason if name in by_engine else "it was not tried",
         next_step=_instead(probes),
     )
 
 
 def _none_works(probes: Sequence[Probe]) -> SandboxError:
-    why = [f"{each.engine}: {each.reason}" for each in probes if not each.ok]
+    reasons = [f"{probe.engine}: {probe.reason}" for probe in probes if not probe.ok]
     return SandboxError(
         "no sandbox works on this machine",
-        cause="; ".join(why) or "none was tried",
+        cause="; ".join(reasons) or "none was tried",
         next_step="install bubblewrap or podman, or use --engine host to run without isolation",
-        detail="\n".join(why),
+        detail="\n".join(reasons),
     )
 
 
@@ -204,5 +204,5 @@ def _unknown(name: str) -> InputError:
 
 
 def _instead(probes: Sequence[Probe]) -> str:
-    working = [each.engine for each in probes if each.ok and ENGINES[each.engine].isolates]
+    working = [probe.engine for probe in probes if probe.ok and ENGINES[probe.engine].isolates]
     return f"use one that works: {', '.join(working)}" if working else "install bubblewrap or podman"

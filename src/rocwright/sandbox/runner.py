@@ -58,11 +58,11 @@ def foreground(engine: Engine, job: SandboxJob) -> int:
     not the limits.
     """
     contained = engine.name != "bubblewrap"
-    meant = replace(job, argv=(*DEFAULTS, *job.argv))
-    command = inside.below_shell(meant) if contained else inside.plain(meant)
+    wrapped = replace(job, argv=(*DEFAULTS, *job.argv))
+    command = inside.below_shell(wrapped) if contained else inside.plain(wrapped)
     with _opened(engine, job, command, terminal=True) as box:
-        found = partial(_contained, box.folder / PIDFILE) if contained else _program
-        status = attend(box.argv, found, cwd=box.folder, env=host_environment(box.name))
+        find_process = partial(_contained, box.folder / PIDFILE) if contained else _program
+        status = attend(box.argv, find_process, cwd=box.folder, env=host_environment(box.name))
         box.ended = status == 0
         return _as_shell(status)
 
@@ -85,7 +85,7 @@ def _program(launcher: int) -> int | None:
 
 def _children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
@@ -98,13 +98,13 @@ def make_writable(path: Path) -> None:
     if not is_root():
         return
     if path.is_dir():
-        for entry in Untrusted(path, "a step").walk(whole=False):
+        for entry in Untrusted(path, "a step").walk(strict=False):
             _give(entry.name, entry.stat, entry.parent)
     _give(str(path), path.lstat())
 
 
-def _give(name: str, found: os.stat_result, folder: int | None = None) -> None:
-    if (found.st_uid, found.st_gid) != (USER, USER):
+def _give(name: str, status: os.stat_result, folder: int | None = None) -> None:
+    if (status.st_uid, status.st_gid) != (USER, USER):
         os.chown(name, USER, USER, dir_fd=folder, follow_symlinks=False)
 
 
@@ -200,18 +200,18 @@ def _close(box: _Box) -> None:
 
 def _execute(box: _Box, commands: tuple[tuple[str, ...], ...]) -> None:
     for argv in commands:
-        done = process.run(argv, cwd=box.folder, env=host_environment(box.name), timeout=120)
-        if not done.ok:
+        completed = process.run(argv, cwd=box.folder, env=host_environment(box.name), timeout=120)
+        if not completed.ok:
             raise SandboxError(
                 f"{box.engine.name} could not set up the sandbox",
-                cause=last_line(done.stderr) or f"{argv[0]} ended with status {done.returncode}",
+                cause=last_line(completed.stderr) or f"{argv[0]} ended with status {completed.returncode}",
                 next_step="rocwright sandbox shows which engines work here and why the others do not",
-                detail=done.stderr.strip(),
+                detail=completed.stderr.strip(),
             )
 
 
 def _run(box: _Box, job: SandboxJob, reader: inside.Reader) -> SandboxOutcome:
-    begun = time.monotonic()
+    start = time.monotonic()
     timer = Timer(TIMEOUT_MAX if job.seconds is None else job.seconds, box.expire)
     timer.daemon = True
 
@@ -226,20 +226,20 @@ def _run(box: _Box, job: SandboxJob, reader: inside.Reader) -> SandboxOutcome:
     with watch, contextlib.ExitStack() as stack:
         stack.callback(timer.cancel)
         env = host_environment(box.name)
-        done = process.stream(
+        completed = process.stream(
             box.argv, reader.line, cwd=box.folder, env=env, on_start=started, on_error=reader.error
         )
     # anything else may be an engine that was ended, which removes nothing
-    box.ended = done.returncode == 0 and not box.late.is_set()
-    code = _as_shell(done.returncode)
+    box.ended = completed.returncode == 0 and not box.late.is_set()
+    code = _as_shell(completed.returncode)
     if not reader.begun and not box.late.is_set() and not (watch.exhausted or watch.crowded):
-        raise _nowhere(job) if reader.nowhere else _no_start(box, done.returncode, [*reader.noise])
+        raise _nowhere(job) if reader.nowhere else _no_start(box, completed.returncode, [*reader.noise])
     ended = _ended(box, watch, code)
     killed = ended is Ended.SIGNALLED and code - 128 == signal.SIGKILL
     return SandboxOutcome(
         ended=ended,
         code=code - 128 if _signal(code) else code,
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - start,
         peak_memory=watch.peak,
         stalled=watch.stalled,
         maybe_memory=killed and counted is None and watch.elsewhere,
@@ -262,7 +262,7 @@ def _as_shell(returncode: int) -> int:
 
 
 def _signal(code: int) -> bool:
-    return code - 128 in {int(each) for each in signal.valid_signals()}
+    return code - 128 in {int(number) for number in signal.valid_signals()}
 
 
 def _nowhere(job: SandboxJob) -> InputError:

@@ -45,23 +45,26 @@ class Refused:
 @cache
 def refused() -> tuple[Refused, ...]:
     """What the table says."""
-    found = []
+    rules = []
     for entry in tomllib.loads(DATA.read_text())["refuse"]:
-        where = entry.get("where")
-        found.append(
+        condition = entry.get("where")
+        rules.append(
             Refused(
                 names=tuple(entry["names"]),
                 errno=entry["errno"],
-                where=where and ArgumentRule(**where | {"others": tuple(where["others"])}),
+                where=condition and ArgumentRule(**condition | {"others": tuple(condition["others"])}),
             )
         )
-    return tuple(found)
+    return tuple(rules)
 
 
 def names() -> tuple[str, ...]:
     """The calls that are refused whatever their arguments, by an error that means a refusal."""
     return tuple(
-        name for one in refused() if one.where is None and one.errno == "EPERM" for name in one.names
+        name
+        for refusal in refused()
+        if refusal.where is None and refusal.errno == "EPERM"
+        for name in refusal.names
     )
 
 
@@ -83,21 +86,23 @@ def program(allowed: Collection[str] = ()) -> bytes:
             cause="without it system calls of steps cannot be filtered",
             next_step="install it (on Debian and Ubuntu: apt-get install libseccomp2), or choose podman",
         ) from error
-    made = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    syscall_filter = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
     # programs of 32 bits get the same filter, where the kernel would end them otherwise
     for arch in _ALSO.get(pyseccomp.system_arch(), ()):
-        made.add_arch(arch)
-    for one in refused():
-        where = one.where
+        syscall_filter.add_arch(arch)
+    for refusal in refused():
+        condition = refusal.where
         arguments = (
-            [pyseccomp.Arg(where.argument, pyseccomp.MASKED_EQ, where.mask, where.value)] if where else []
+            [pyseccomp.Arg(condition.argument, pyseccomp.MASKED_EQ, condition.mask, condition.value)]
+            if condition
+            else []
         )
-        for name in set(one.names).difference(allowed):
+        for name in set(refusal.names).difference(allowed):
             # one that this libseccomp does not know is newer than it, or of another architecture
             if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) != _UNKNOWN:
-                made.add_rule(pyseccomp.ERRNO(getattr(errno, one.errno)), name, *arguments)
+                syscall_filter.add_rule(pyseccomp.ERRNO(getattr(errno, refusal.errno)), name, *arguments)
     with tempfile.TemporaryFile() as file:
-        made.export_bpf(file)
+        syscall_filter.export_bpf(file)
         file.seek(0)
         return file.read()
 
@@ -113,32 +118,38 @@ def profile() -> str:
     here alone."""
     own = next((path for path in PROFILES if path.is_file()), None)
     if own is None:
-        rules = [_as_rule(one) for one in refused()]
+        rules = [_as_rule(refusal) for refusal in refused()]
         return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
-    found = json.loads(own.read_text())
-    listed = [one for one in refused() if one.where is None or one.where.others]
-    gone = {name for one in listed for name in one.names}
+    document = json.loads(own.read_text())
+    listed = [refusal for refusal in refused() if refusal.where is None or refusal.where.others]
+    dropped = {name for refusal in listed for name in refusal.names}
     rules = [
-        rule | {"names": [each for each in rule["names"] if each not in gone]} for rule in found["syscalls"]
+        rule | {"names": [name for name in rule["names"] if name not in dropped]}
+        for rule in document["syscalls"]
     ]
-    added = [rule for one in listed for rule in _as_listed(one)]
-    return json.dumps(found | {"syscalls": [rule for rule in rules if rule["names"]] + added})
+    added = [rule for refusal in listed for rule in _as_listed(refusal)]
+    return json.dumps(document | {"syscalls": [rule for rule in rules if rule["names"]] + added})
 
 
-def _as_rule(one: Refused) -> dict[str, Any]:
-    rule: dict[str, Any] = {"names": list(one.names), "action": "SCMP_ACT_ERRNO"}
-    rule |= {"errno": one.errno, "errnoRet": getattr(errno, one.errno)}
-    return rule | ({"args": [_compared(one.where, one.where.value)]} if one.where else {})
+def _as_rule(refusal: Refused) -> dict[str, Any]:
+    rule: dict[str, Any] = {"names": list(refusal.names), "action": "SCMP_ACT_ERRNO"}
+    rule |= {"errno": refusal.errno, "errnoRet": getattr(errno, refusal.errno)}
+    return rule | ({"args": [_compared(refusal.where, refusal.where.value)]} if refusal.where else {})
 
 
-def _as_listed(one: Refused) -> list[dict[str, Any]]:
-    if one.where is None:
-        return [_as_rule(one)]
+def _as_listed(refusal: Refused) -> list[dict[str, Any]]:
+    if refusal.where is None:
+        return [_as_rule(refusal)]
     return [
-        {"names": list(one.names), "action": "SCMP_ACT_ALLOW", "args": [_compared(one.where, value)]}
-        for value in one.where.others
+        {"names": list(refusal.names), "action": "SCMP_ACT_ALLOW", "args": [_compared(refusal.where, value)]}
+        for value in refusal.where.others
     ]
 
 
-def _compared(where: ArgumentRule, value: int) -> dict[str, Any]:
-    return {"index": where.argument, "value": where.mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
+def _compared(condition: ArgumentRule, value: int) -> dict[str, Any]:
+    return {
+        "index": condition.argument,
+        "value": condition.mask,
+        "valueTwo": value,
+        "op": "SCMP_CMP_MASKED_EQ",
+    }

@@ -45,10 +45,11 @@ class Stall:
         self._group = group
         self._since: _Mark | None = None
 
-    def stuck(self, now: float) -> bool:
-        """Look, at `now` seconds of a clock that only goes on. A process that came or ended is work done."""
+    def stuck(self, timestamp: float) -> bool:
+        """Look, at `timestamp` seconds of a clock that only goes on. A process that came or ended is work
+        done."""
         pids = self._group.members()
-        mark = _Mark(now, pids, sum(map(_worked, pids)), self._group.major_faults())
+        mark = _Mark(timestamp, pids, sum(map(_worked, pids)), self._group.major_faults())
         since = self._since
         if (
             since is None
@@ -58,22 +59,22 @@ class Stall:
         ):
             self._since = mark
             return False
-        passed = now - since.at
+        passed = timestamp - since.at
         return passed >= SECONDS and mark.faults - since.faults >= FAULTS * passed
 
 
 def _above(group: Cgroup) -> list[Cgroup]:
     """It and those whose limits hold for it."""
-    folders = [group.folder, *(one for one in group.folder.parents if one.is_relative_to(MOUNT))]
-    return [Cgroup(folder=one, path="", version=group.version) for one in folders]
+    folders = [group.folder, *(folder for folder in group.folder.parents if folder.is_relative_to(MOUNT))]
+    return [Cgroup(folder=folder, path="", version=group.version) for folder in folders]
 
 
 def _full(group: Cgroup) -> bool:
-    most = group.most_allowed()
-    if most is None:
+    limit = group.most_allowed()
+    if limit is None:
         return False
     bound = group.most_used()
-    return (bound is None or bound >= FULL * most) and group.used() >= FULL * most
+    return (bound is None or bound >= FULL * limit) and group.used() >= FULL * limit
 
 
 def _worked(pid: int) -> float:

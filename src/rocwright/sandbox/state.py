@@ -65,8 +65,8 @@ def new_folder() -> Path:
 
 def owner_of(name: str) -> Owner | None:
     """The owner that a sandbox's name tells."""
-    told = outlive.owner_of(name)
-    return Owner(pid=told[0], start=told[1]) if told else None
+    owner = outlive.owner_of(name)
+    return Owner(pid=owner[0], start=owner[1]) if owner else None
 
 
 def write_record(folder: Path, undo: tuple[tuple[str, ...], ...], group: cgroup.Cgroup | None) -> None:
@@ -138,13 +138,13 @@ def marked_with(name: str) -> list[int]:
 
 def sweep() -> list[str]:
     """Remove the sandboxes whose owner is gone; their names."""
-    gone = []
+    removed = []
     for folder in sorted(home().iterdir()):
         owner = owner_of(folder.name)
         if owner is not None and not owner.alive():
             dispose(folder)
-            gone.append(folder.name)
-    return gone
+            removed.append(folder.name)
+    return removed
 
 
 def _read_record(folder: Path) -> _Record:
@@ -154,14 +154,14 @@ def _read_record(folder: Path) -> _Record:
 
 
 def _marked(name: str) -> list[int]:
-    wanted = f"{MARK}={name}".encode()
-    found = []
+    mark = f"{MARK}={name}".encode()
+    pids = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+                if mark in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    pids.append(int(entry.name))
+    return pids
 
 
 def _unmount_below(folder: Path) -> None:

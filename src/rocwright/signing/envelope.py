@@ -60,12 +60,12 @@ def sign(payload: bytes, signer: CryptoSigner | None, payload_type: str = PAYLOA
     from securesystemslib.dsse import Envelope
 
     envelope = Envelope(payload, payload_type, {})
-    made = envelope.sign(signer)
-    signature = (made.keyid, bytes.fromhex(made.signature))
+    signed = envelope.sign(signer)
+    signature = (signed.keyid, bytes.fromhex(signed.signature))
     return Signed(payload=payload, payload_type=payload_type, signatures=(signature,))
 
 
-def signed_by(one: Signed, keys: Iterable[SSlibKey]) -> str:
+def signed_by(envelope: Signed, keys: Iterable[SSlibKey]) -> str:
     """The id of the first of these keys whose signature is right, or "".
 
     The key id in the envelope is a hint, no more: every signature is tried with every key.
@@ -73,9 +73,9 @@ def signed_by(one: Signed, keys: Iterable[SSlibKey]) -> str:
     from securesystemslib.exceptions import UnverifiedSignatureError, VerificationError
     from securesystemslib.signer import Signature
 
-    data = pae(one.payload, one.payload_type)
+    data = pae(envelope.payload, envelope.payload_type)
     for key in keys:
-        for _, signature in one.signatures:
+        for _, signature in envelope.signatures:
             try:
                 key.verify_signature(Signature(key.keyid, signature.hex()), data)
             except (UnverifiedSignatureError, VerificationError):
@@ -84,12 +84,12 @@ def signed_by(one: Signed, keys: Iterable[SSlibKey]) -> str:
     return ""
 
 
-def as_line(one: Signed) -> bytes:
+def as_line(envelope: Signed) -> bytes:
     """The envelope as a line of JSON."""
-    rows = [{"keyid": keyid, "sig": _coded(signature)} for keyid, signature in one.signatures]
-    data = {"payload": _coded(one.payload), "payloadType": one.payload_type, "signatures": rows}
+    rows = [{"keyid": keyid, "sig": _coded(signature)} for keyid, signature in envelope.signatures]
+    data = {"payload": _coded(envelope.payload), "payloadType": envelope.payload_type, "signatures": rows}
     # DSSE has readers pass over fields that they do not know
-    data |= {UNSIGNED: one.unsigned} if one.unsigned and not rows else {}
+    data |= {UNSIGNED: envelope.unsigned} if envelope.unsigned and not rows else {}
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
@@ -129,9 +129,9 @@ def _envelope(data: Any) -> Signed:
             raise _no_envelope("payload, payloadType or signatures is missing")
 
 
-def _words(found: Any) -> str:
+def _words(text: Any) -> str:
     """A stranger's words on one line."""
-    return "".join(one for one in found[:200] if one.isprintable()) if isinstance(found, str) else ""
+    return "".join(char for char in text[:200] if char.isprintable()) if isinstance(text, str) else ""
 
 
 def _signature(row: Any) -> tuple[str, bytes]:
@@ -143,10 +143,10 @@ def _signature(row: Any) -> tuple[str, bytes]:
     raise _no_envelope("a signature has the wrong format")
 
 
-def _no_envelope(why: str) -> InputError:
+def _no_envelope(reason: str) -> InputError:
     return InputError(
         "this is not a DSSE envelope",
-        cause=why,
+        cause=reason,
         next_step="name the file that `rocwright attest` wrote (.intoto.jsonl)",
     )
 

@@ -56,15 +56,15 @@ def chosen(path: Path | None = None) -> Path | str | None:
     named = os.environ.get(KEY, "")
     if path is None and named.lstrip().startswith(_PEM):
         return named
-    wanted = path or (Path(named).expanduser() if named else None)
-    if wanted is not None:
-        if not wanted.is_file():
+    key_path = path or (Path(named).expanduser() if named else None)
+    if key_path is not None:
+        if not key_path.is_file():
             raise InputError(
-                f"there is no key {wanted}",
+                f"there is no key {key_path}",
                 cause=f"{KEY} names it" if path is None else "it was named on the command line",
-                next_step=f"rocwright attest key {wanted} makes one",
+                next_step=f"rocwright attest key {key_path} makes one",
             )
-        return wanted
+        return key_path
     return _own(PRIVATE)
 
 
@@ -75,10 +75,10 @@ def make_key(path: Path | None = None, passphrase: str = "") -> NewKey:
 
     private = path or folder() / PRIVATE
     public = private.with_suffix(".pub")
-    for one in (private, public):
-        if one.exists():
+    for target in (private, public):
+        if target.exists():
             raise InputError(
-                f"{one} already exists",
+                f"{target} already exists",
                 cause="a key that is overwritten cannot be recovered",
                 next_step="name another path, or move it away first",
             )
@@ -158,7 +158,7 @@ def fingerprint(pem: bytes) -> str:
 
     der = load_pem_public_key(pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     text = sha256_bytes(der)
-    return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
+    return " ".join(text[index : index + 4] for index in range(0, len(text), 4))
 
 
 def own_public_key() -> Path | None:

@@ -45,18 +45,18 @@ class Untrusted:
     folder: Path
     by: str
 
-    def open(self, name: str, most: int = MOST_OUTPUT) -> BufferedReader:
-        """A regular file of at most `most` bytes, open; reading raises where it grows past that."""
+    def open(self, name: str, limit: int = MOST_OUTPUT) -> BufferedReader:
+        """A regular file of at most `limit` bytes, open; reading raises where it grows past that."""
         with self._parent(name) as (parent, last):
-            return BufferedReader(_Bounded(self._descriptor(parent, last, name, most), self, name, most))
+            return BufferedReader(_Bounded(self._descriptor(parent, last, name, limit), self, name, limit))
 
-    def read_bytes(self, name: str, most: int = MOST_TEXT) -> bytes:
-        with self.open(name, most) as file:
+    def read_bytes(self, name: str, limit: int = MOST_TEXT) -> bytes:
+        with self.open(name, limit) as file:
             return file.read()
 
-    def read_text(self, name: str, most: int = MOST_TEXT) -> str:
+    def read_text(self, name: str, limit: int = MOST_TEXT) -> str:
         """The text of a file; bytes that are not UTF-8 are replaced."""
-        return self.read_bytes(name, most).decode(errors="replace")
+        return self.read_bytes(name, limit).decode(errors="replace")
 
     def stat(self, name: str) -> os.stat_result:
         """lstat of what lies there, whatever it is."""
@@ -64,29 +64,30 @@ class Untrusted:
             return os.stat(last, dir_fd=parent, follow_symlinks=False)
 
     def walk(
-        self, most: int = MOST_ENTRIES, depth: int = MOST_DEPTH, *, whole: bool = True, below: str = ""
+        self, limit: int = MOST_ENTRIES, depth: int = MOST_DEPTH, *, strict: bool = True, start: str = ""
     ) -> Iterator[FolderEntry]:
-        """Everything below the folder, or below a folder `below` in it, each folder before what it holds;
+        """Everything below the folder, or below a folder `start` in it, each folder before what it holds;
         links are told, not followed.
 
-        Without `whole`, what lies deeper than `depth` or cannot be looked at is left out; with it, it raises.
+        Without `strict`, what lies deeper than `depth` or cannot be looked at is left out; with it, it
+        raises.
         """
         count = 0
-        todo = [Level(self._inner(below) if below else self._root(), below)]
+        todo = [Level(self._inner(start) if start else self._root(), start)]
         try:
             while todo:
                 level = todo[-1]
                 try:
                     entry = level.next()
                 except OSError as error:
-                    self._unless(whole, error, level.path or ".")
+                    self._unless(strict, error, level.path or ".")
                     continue
                 if entry is None:
                     todo.pop().close()
                     continue
                 count += 1
-                if count > most:
-                    self._refuse(f"more than {most:,} files", "", "no step may leave that many")
+                if count > limit:
+                    self._refuse(f"more than {limit:,} files", "", "no step may leave that many")
                 yield entry
                 if entry.is_folder and len(todo) <= depth:
                     try:
@@ -94,17 +95,19 @@ class Untrusted:
                     except FileNotFoundError:
                         continue
                     except OSError as error:
-                        self._unless(whole, error, entry.path)
-                elif entry.is_folder and whole:
+                        self._unless(strict, error, entry.path)
+                elif entry.is_folder and strict:
                     self._refuse("a folder", entry.path, f"it is nested more than {depth} folders deep")
         finally:
             for level in todo:
                 level.close()
 
-    def matches(self, pattern: str, most: int = MOST_ENTRIES, found: int = MOST_FOUND) -> list[FolderEntry]:
+    def matches(
+        self, pattern: str, limit: int = MOST_ENTRIES, maximum: int = MOST_FOUND
+    ) -> list[FolderEntry]:
         """At most so many that a glob of one or more parts matches, sorted; `parent` of these is closed.
 
-        A part matches within one folder, as fnmatch does; links are matched, not followed. At most `most`
+        A part matches within one folder, as fnmatch does; links are matched, not followed. At most `limit`
         are looked at in a folder.
         """
         parts = _parts(pattern)
@@ -116,13 +119,13 @@ class Untrusted:
                 subject=self.by,
             )
         matched: list[FolderEntry] = []
-        for entry in self._match(self._root(), "", parts, most):
+        for entry in self._match(self._root(), "", parts, limit):
             matched.append(entry)
-            if len(matched) > found:
-                self._refuse(f"more than {found:,} files", pattern, "one file is expected")
-        return sorted(matched, key=lambda one: one.path)
+            if len(matched) > maximum:
+                self._refuse(f"more than {maximum:,} files", pattern, "one file is expected")
+        return sorted(matched, key=lambda entry: entry.path)
 
-    def take(self, name: str, into: Path, most: int = MOST_OUTPUT) -> Path:
+    def take(self, name: str, into: Path, limit: int = MOST_OUTPUT) -> Path:
         """Move a regular file out, to the new path `into` in a folder of the caller's; gives `into`.
 
         It then belongs to the caller, and nobody else can write to it: where it has other names, somebody has
@@ -132,10 +135,10 @@ class Untrusted:
         if not last.isprintable():
             self._refuse("a file", name, "its name has control characters, or is not UTF-8")
         with self._parent(name) as (parent, last):
-            descriptor = self._descriptor(parent, last, name, most)
+            descriptor = self._descriptor(parent, last, name, limit)
             try:
                 if not self._moved(parent, last, descriptor, into):
-                    copy(_Bounded(os.dup(descriptor), self, name, most), into)
+                    copy(_Bounded(os.dup(descriptor), self, name, limit), into)
                     with contextlib.suppress(OSError):
                         os.unlink(last, dir_fd=parent)
             finally:
@@ -157,12 +160,12 @@ class Untrusted:
 
     def _moved(self, parent: int, last: str, descriptor: int, into: Path) -> bool:
         """Whether the open file is now at `into`; it is put there only where nothing else leads to it."""
-        found = os.fstat(descriptor)
-        if found.st_nlink != 1 or found.st_dev != into.parent.stat().st_dev:
+        status = os.fstat(descriptor)
+        if status.st_nlink != 1 or status.st_dev != into.parent.stat().st_dev:
             return False
-        if os.geteuid() not in {0, found.st_uid}:
+        if os.geteuid() not in {0, status.st_uid}:
             return False
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             os.fchown(descriptor, os.geteuid(), os.getegid())
         os.fchmod(descriptor, 0o644)
         if is_written(descriptor):
@@ -171,17 +174,17 @@ class Untrusted:
             os.rename(last, into, src_dir_fd=parent)
         except OSError:
             return False
-        there = into.lstat()
-        if not os.path.samestat(there, os.fstat(descriptor)) or there.st_nlink != 1:
+        moved = into.lstat()
+        if not os.path.samestat(moved, os.fstat(descriptor)) or moved.st_nlink != 1:
             with contextlib.suppress(OSError):
                 into.unlink()
             self._refuse("a file", last, "it was replaced while it was being read")
         return True
 
-    def _match(self, folder: int, path: str, parts: list[str], most: int) -> Iterator[FolderEntry]:
+    def _match(self, folder: int, path: str, parts: list[str], limit: int) -> Iterator[FolderEntry]:
         level = Level(folder, path)
         try:
-            for _ in range(most):
+            for _ in range(limit):
                 entry = level.next()
                 if entry is None:
                     return
@@ -191,8 +194,8 @@ class Untrusted:
                     yield entry
                 elif entry.is_folder:
                     with contextlib.suppress(FileNotFoundError):
-                        yield from self._match(self._below(folder, entry), entry.path, parts[1:], most)
-            self._refuse(f"more than {most:,} files", path, "no step may leave that many")
+                        yield from self._match(self._below(folder, entry), entry.path, parts[1:], limit)
+            self._refuse(f"more than {limit:,} files", path, "no step may leave that many")
         except OSError as error:
             self._refuse_error(error, path or ".")
         finally:
@@ -232,13 +235,13 @@ class Untrusted:
         try:
             for number, part in enumerate(parts[:-1], 1):
                 try:
-                    below = self._into(descriptor, part)
+                    child = self._into(descriptor, part)
                 except FileNotFoundError:
                     raise
                 except OSError as error:
                     self._refuse_error(error, "/".join(parts[:number]), self._kind(descriptor, part))
                 os.close(descriptor)
-                descriptor = below
+                descriptor = child
             try:
                 yield descriptor, parts[-1]
             except OSError as error:
@@ -248,9 +251,9 @@ class Untrusted:
         finally:
             os.close(descriptor)
 
-    def _descriptor(self, parent: int, last: str, name: str, most: int) -> int:
+    def _descriptor(self, parent: int, last: str, name: str, limit: int) -> int:
         """The file's descriptor; it is looked at before it is opened: to open a device can do something."""
-        self._check(os.stat(last, dir_fd=parent, follow_symlinks=False), name, most)
+        self._check(os.stat(last, dir_fd=parent, follow_symlinks=False), name, limit)
         try:
             descriptor = os.open(last, _FILE, dir_fd=parent)
         except FileNotFoundError:
@@ -258,22 +261,22 @@ class Untrusted:
         except OSError as error:
             self._refuse_error(error, name)
         try:
-            self._check(os.fstat(descriptor), name, most)
+            self._check(os.fstat(descriptor), name, limit)
         except BaseException:
             os.close(descriptor)
             raise
         return descriptor
 
-    def _check(self, found: os.stat_result, name: str, most: int) -> None:
-        if not stat.S_ISREG(found.st_mode):
-            self._refuse(kind_of(found), name, "only regular files are read")
-        if found.st_mode & (stat.S_ISUID | stat.S_ISGID):
+    def _check(self, status: os.stat_result, name: str, limit: int) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            self._refuse(kind_of(status), name, "only regular files are read")
+        if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             self._refuse("a file", name, "it has a setuid or setgid bit")
-        if found.st_size > most:
-            self._too_large(name, found.st_size, most)
+        if status.st_size > limit:
+            self._too_large(name, status.st_size, limit)
 
-    def _too_large(self, name: str, size: int, most: int) -> NoReturn:
-        self._refuse("a file", name, f"it has {size:,} bytes, at most {most:,} are read")
+    def _too_large(self, name: str, size: int, limit: int) -> NoReturn:
+        self._refuse("a file", name, f"it has {size:,} bytes, at most {limit:,} are read")
 
     @staticmethod
     def _kind(parent: int, name: str) -> str:
@@ -282,18 +285,18 @@ class Untrusted:
         except OSError:
             return "something"
 
-    def _unless(self, whole: bool, error: OSError, name: str) -> None:
-        if whole and not isinstance(error, FileNotFoundError):
+    def _unless(self, strict: bool, error: OSError, name: str) -> None:
+        if strict and not isinstance(error, FileNotFoundError):
             self._refuse_error(error, name)
 
     def _refuse_error(self, error: OSError, name: str, kind: str = "something") -> NoReturn:
         self._refuse(kind, name, (error.strerror or str(error)).lower())
 
-    def _refuse(self, kind: str, name: str, why: str) -> NoReturn:
-        at = f" as {shown(name)}" if name else ""
+    def _refuse(self, kind: str, name: str, reason: str) -> NoReturn:
+        suffix = f" as {shown(name)}" if name else ""
         raise SandboxError(
-            f"{self.by} left {kind}{at} that rocwright refuses to open",
-            cause=f"{why}; in {self.folder}",
+            f"{self.by} left {kind}{suffix} that rocwright refuses to open",
+            cause=f"{reason}; in {self.folder}",
             next_step=f"check which files the commands of {self.by} write; if it did this on purpose, "
             "do not trust its source",
             subject=self.by,
@@ -319,11 +322,11 @@ def _is_encodable(name: str) -> bool:
 class _Bounded(io.FileIO):
     """A file of which no byte past a bound is read, although it may grow."""
 
-    def __init__(self, descriptor: int, source: Untrusted, name: str, most: int) -> None:
+    def __init__(self, descriptor: int, source: Untrusted, name: str, limit: int) -> None:
         super().__init__(descriptor, "rb")
         self._source = source
         self._file = name
-        self._most = most
+        self._most = limit
 
     def readinto(self, buffer: Any) -> int:
         count = super().readinto(buffer) or 0

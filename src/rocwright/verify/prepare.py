@@ -92,7 +92,7 @@ def made_steps(
     steps = [one for one in plan.steps if one.name in names]
     if not steps:
         return {}
-    decisions = decide(plan, project.store, wanted=tuple(one.name for one in steps))
+    decisions = decide(plan, project.store, required=tuple(one.name for one in steps))
     if any(one.state is State.RUN for one in decisions):
         check_room(decisions, project.home)
         with progress:

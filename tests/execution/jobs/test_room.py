@@ -81,11 +81,11 @@ def test_the_limit_of_the_user_counts_what_the_build_has(mount: Path) -> None:
 def test_what_processes_were_seen_to_have_counts_before_the_kernel_has_added_it_up(mount: Path) -> None:
     """Also what other builds have, where the bound is theirs too; a sandbox's own limit is not."""
     group = first(mount / "build", str(8 * GIB), GIB)
-    assert read_room(None, group, own=3 * GIB, beside=GIB).available == 5 * GIB
+    assert read_room(None, group, own=3 * GIB, foreign=GIB).available == 5 * GIB
     above = first(mount / "user", str(6 * GIB), GIB)
     (mount / "user/build").mkdir()
     build = Cgroup(folder=mount / "user/build", path="/user/build", version=1)
-    found = read_room(None, build, own=3 * GIB, beside=GIB)
+    found = read_room(None, build, own=3 * GIB, foreign=GIB)
     assert (found.bound, found.available) == (str(above.folder), 2 * GIB)
     box = first(mount / "user/build/box", str(5 * GIB), GIB)
     assert read_room(None, build, [box.folder], own=5 * GIB).bound == str(above.folder)
@@ -98,7 +98,7 @@ def test_what_else_is_in_a_cgroup_counts_also_where_the_kernel_has_not_added_up_
     group = Cgroup(folder=mount / "user/build", path="/user/build", version=1)
     sums = Sums()
     assert read_room(None, group, sums=sums).available == 7 * GIB
-    assert read_room(None, group, own=3 * GIB, beside=GIB, sums=sums).used == 5 * GIB
+    assert read_room(None, group, own=3 * GIB, foreign=GIB, sums=sums).used == 5 * GIB
     assert read_room(None, group, own=GIB, sums=sums).used == 2 * GIB
 
 

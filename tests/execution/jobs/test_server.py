@@ -108,7 +108,7 @@ def test_two_steps_that_want_a_place_at_once_halve_what_there_is(tmp_path: Path)
         first = server.seat(wants(8, "first"), waiting=2)
         assert first is not None
         assert first.jobs == 4
-        second = server.seat(wants(8, "second"), most=2)
+        second = server.seat(wants(8, "second"), limit=2)
         assert second is not None
         assert (second.jobs, second.cap) == (2, 2)
 
@@ -232,7 +232,7 @@ def test_the_policy_is_asked_with_what_may_run_and_the_processors_of_the_machine
     monkeypatch.setattr(servers, "decide", decide)
     with JobServer(Home(tmp_path), jobs=4) as server:
         assert until(lambda: (4, os.cpu_count()) in asked)
-        server.seat(wants(8), most=3)
+        server.seat(wants(8), limit=3)
         assert until(lambda: (3, os.cpu_count()) in asked)
 
 

@@ -70,13 +70,13 @@ class Beside:
     promised: int = 0
     running: tuple[RunningCompiler, ...] = ()
 
-    def most(self, most: int, cores: int) -> int:
-        """How many processes a build may have that would have `most` alone: what the others leave of the
+    def most(self, limit: int, cores: int) -> int:
+        """How many processes a build may have that would have `limit` alone: what the others leave of the
         `cores`, and never less than its share."""
         if not self.builds:
-            return most
+            return limit
         share = -(-cores // (self.builds + 1))
-        return max(1, min(most, max(share, cores - self.jobs)))
+        return max(1, min(limit, max(share, cores - self.jobs)))
 
 
 NOBODY, NOTHING = Beside(), Claim()
@@ -84,13 +84,13 @@ NOBODY, NOTHING = Beside(), Claim()
 
 def together(claims: Iterable[Claim]) -> Beside:
     """Claims of others as one."""
-    busy = [one for one in claims if one.jobs]
+    busy = [claim for claim in claims if claim.jobs]
     return Beside(
         builds=len(busy),
-        jobs=sum(one.jobs for one in busy),
-        memory=sum(one.memory for one in busy),
-        promised=sum(one.promised for one in busy),
-        running=tuple(each for one in busy for each in one.running),
+        jobs=sum(claim.jobs for claim in busy),
+        memory=sum(claim.memory for claim in busy),
+        promised=sum(claim.promised for claim in busy),
+        running=tuple(compiler for claim in busy for compiler in claim.running),
     )
 
 
@@ -150,10 +150,10 @@ class Board:
 
     def _others(self) -> Iterator[Claim]:
         try:
-            there = list(self._own.parent.parent.iterdir())
+            folders = list(self._own.parent.parent.iterdir())
         except OSError:
             return  # a runtime folder is emptied when its user logs out: builds go on, each by itself
-        for folder in there:
+        for folder in folders:
             owner = state.owner_of(folder.name)
             if folder == self._own.parent or owner is None or not owner.alive():
                 continue

@@ -37,10 +37,10 @@ class Lasting:
 
     _values: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def note(self, now: float, value: int) -> None:
+    def note(self, timestamp: float, value: int) -> None:
         """Take in a value."""
-        self._values.append((now, value))
-        while len(self._values) > 1 and self._values[1][0] <= now - PATIENCE:
+        self._values.append((timestamp, value))
+        while len(self._values) > 1 and self._values[1][0] <= timestamp - PATIENCE:
             self._values.popleft()
 
     def least(self) -> int:
@@ -77,16 +77,18 @@ class Circulation:
         """Tokens in the hands of clients, lost ones too. What somebody wrote beyond what there is, is taken
         away, for `WRITERS` seconds where more of it comes."""
         self._there -= self.tokens.drained()
-        held = self.tokens.held()
-        self.flooded = held > self._there
+        idle = self.tokens.held()
+        self.flooded = idle > self._there
         end = time.monotonic() + (WRITERS if self.flooded else 0)
         while time.monotonic() < end:
-            self.tokens.take(held - self._there)
+            self.tokens.take(idle - self._there)
             time.sleep(WRITERS / 50)  # for one that waits to write more
-            held = self.tokens.held()
-        return max(0, self._there - held)
+            idle = self.tokens.held()
+        return max(0, self._there - idle)
 
-    def note(self, now: float, *, out: int, threads: int, surplus: int, started: frozenset[int]) -> None:
+    def note(
+        self, timestamp: float, *, out: int, threads: int, surplus: int, started: frozenset[int]
+    ) -> None:
         """Take in what was seen at once: `out` tokens, `threads` that could have one each, by how many the
         processes that work are more than those that tokens explain, and the processes that clients have
         `started`."""
@@ -94,17 +96,17 @@ class Circulation:
             self._holders = None
         else:
             self._holders = started if self._holders is None else self._holders & started
-        self._lost.note(now, out - threads)
+        self._lost.note(timestamp, out - threads)
         if not self._holders and (lost := self._lost.least()):
             self._there -= lost
             self._lost.forget()
-        self._surplus.note(now, surplus - out)
+        self._surplus.note(timestamp, surplus - out)
         self._unexplained = self._surplus.usual()
 
-    def settle(self, wanted: int) -> None:
-        """Have `wanted` tokens in all, less what works without; those in the hands of clients are awaited,
+    def settle(self, total: int) -> None:
+        """Have `total` tokens in all, less what works without; those in the hands of clients are awaited,
         and not let go again."""
-        target = max(0, wanted - self._unexplained)
+        target = max(0, total - self._unexplained)
         self.tokens.drain(0)
         self._there -= self.tokens.drained()
         if target > self._there:

@@ -116,7 +116,7 @@ def ask_script() -> str:
 
 def read_answers(lines: Iterable[str]) -> dict[str, Version]:
     """The tools that answered, each with its version."""
-    found: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     ask = ""
     for line in lines:
         if line.startswith(_MARK):
@@ -126,54 +126,54 @@ def read_answers(lines: Iterable[str]) -> dict[str, Version]:
             continue
         for tool in job_tools().tool:
             match = re.search(tool.version, line) if tool.ask == ask else None
-            if match and tool.name not in found:
-                found[tool.name] = Version(match[1])
-    return found
+            if match and tool.name not in versions:
+                versions[tool.name] = Version(match[1])
+    return versions
 
 
-def numbers(wanted: JobsRequest) -> Form:
+def numbers(request: JobsRequest) -> Form:
     """The form without a job server: a number for everybody."""
-    return _with_numbers(wanted, {}, "-j{jobs}", ())
+    return _with_numbers(request, {}, "-j{jobs}", ())
 
 
-def choose_form(tools: Mapping[str, Version], fifo: str, wanted: JobsRequest) -> Form:
+def choose_form(tools: Mapping[str, Version], fifo: str, request: JobsRequest) -> Form:
     """The form for the tools of a root, by their versions; `fifo` is its path as they see it."""
     for form in job_tools().form:
         clients = tuple(name for name in tools if _within(tools[name], form.knows.get(name)))
         if clients and not any(_within(tools[name], form.harms.get(name)) for name in tools):
             break
     else:
-        return numbers(wanted)
+        return numbers(request)
     flags = form.flags.format(jobs="{jobs}", fifo=fifo, read=READ, write=WRITE)
-    made = _with_numbers(wanted, tools, flags, clients, form.descriptors)
+    numbered = _with_numbers(request, tools, flags, clients, form.descriptors)
     opens = f"exec {READ}<>{fifo} {WRITE}<>{fifo}" if form.descriptors else ""
     shares = len(clients) == len(tools) and not form.descriptors
-    return Form(env=made.env, opens=opens, clients=clients, shares=shares)
+    return Form(env=numbered.env, opens=opens, clients=clients, shares=shares)
 
 
-def _within(version: Version, known: str | None) -> bool:
-    return known is not None and SpecifierSet(known).contains(version, prereleases=True)
+def _within(version: Version, specifier: str | None) -> bool:
+    return specifier is not None and SpecifierSet(specifier).contains(version, prereleases=True)
 
 
 def _with_numbers(
-    wanted: JobsRequest,
+    request: JobsRequest,
     tools: Mapping[str, Version],
     flags: str,
     clients: tuple[str, ...],
     descriptors: bool = False,
 ) -> Form:
-    env = {"MAKEFLAGS": flags.format(jobs=wanted.jobs)}
+    env = {"MAKEFLAGS": flags.format(jobs=request.jobs)}
     for number in job_tools().number:
-        there = [name for name in number.of if name in tools]
-        client = bool(there) and all(name in clients for name in there)
-        if client and not (number.behind and descriptors) and wanted.component not in number.always:
+        present = [name for name in number.of if name in tools]
+        client = bool(present) and all(name in clients for name in present)
+        if client and not (number.behind and descriptors) and request.component not in number.always:
             env |= {} if number.client is None else {number.variable: number.client}
         else:
-            env[number.variable] = number.text.format(jobs=_count(number, wanted))
+            env[number.variable] = number.text.format(jobs=_count(number, request))
     return Form(env=env)
 
 
-def _count(number: Number, wanted: JobsRequest) -> int:
-    if not number.memory or wanted.memory is None:
-        return wanted.jobs
-    return max(1, min(wanted.jobs, wanted.memory // number.memory))
+def _count(number: Number, request: JobsRequest) -> int:
+    if not number.memory or request.memory is None:
+        return request.jobs
+    return max(1, min(request.jobs, request.memory // number.memory))

@@ -18,20 +18,27 @@ MOST_ANSWERS = 1000
 
 
 def join(
-    engine: sandbox.Engine, job: SandboxJob, server: Path, wanted: JobsRequest, on_line: Callable[[str], None]
+    engine: sandbox.Engine,
+    job: SandboxJob,
+    server: Path,
+    request: JobsRequest,
+    on_line: Callable[[str], None],
 ) -> Form:
     """The form for the tools that `job` would find; `server` is the folder of the job server."""
     answers: deque[str] = deque(maxlen=MOST_ANSWERS)
     sandbox.run(engine, replace(job, argv=("/bin/sh", "-c", ask_script())), answers.append)
     tools = read_answers(answers)
-    form = choose_form(tools, FIFO if engine.isolates else str(server / NAME), wanted)
-    found = ", ".join(f"{name} {version}" for name, version in tools.items()) or "neither make nor ninja"
+    form = choose_form(tools, FIFO if engine.isolates else str(server / NAME), request)
+    description = (
+        ", ".join(f"{name} {version}" for name, version in tools.items()) or "neither make nor ninja"
+    )
     if form.clients:
         on_line(
-            f"shares jobs with the steps that run at the same time: {', '.join(form.clients)} (here: {found})"
+            f"shares jobs with the steps that run at the same time: {', '.join(form.clients)} "
+            f"(here: {description})"
         )
     else:
-        on_line(f"has {wanted.jobs} jobs of its own: its tools do not support a job server ({found})")
+        on_line(f"has {request.jobs} jobs of its own: its tools do not support a job server ({description})")
     if form.clients:
         tell_clients(server, os.getpid())
     if form.shares:

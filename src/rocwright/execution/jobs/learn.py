@@ -72,38 +72,42 @@ class Peaks:
 
     __slots__ = ("_bytes", "_guess", "_largest", "_products", "_weights")
 
-    def __init__(self, found: Iterable[tuple[int, float]], guess: int = 0) -> None:
-        rows = sorted(row for row in found if row[1] > 0)
+    def __init__(self, samples: Iterable[tuple[int, float]], guess: int = 0) -> None:
+        rows = sorted(row for row in samples if row[1] > 0)
         self._guess = guess
         self._bytes = [size for size, _ in rows]
         self._weights = list(accumulate((weight for _, weight in rows), initial=0.0))
         self._products = list(accumulate((size * weight for size, weight in rows), initial=0.0))
         # of what has faded to less than half a job nothing is left
-        at = bisect_left(self._weights, self._weights[-1] - 0.5) if rows else 0
-        self._largest = self._bytes[max(at, 1) - 1] if rows else 0
+        index = bisect_left(self._weights, self._weights[-1] - 0.5) if rows else 0
+        self._largest = self._bytes[max(index, 1) - 1] if rows else 0
 
     @property
     def count(self) -> float:
         """How many are known."""
         return self._weights[-1]
 
-    def usual(self, held: int = 0) -> int:
+    def usual(self, resident: int = 0) -> int:
         """What a job that holds so much comes to on average, of those known to have held as much."""
         if self.count < 1:
-            return max(self._guess, held)
-        at = bisect_left(self._bytes, held)
-        weight = self._weights[-1] - self._weights[at]
-        return round((self._products[-1] - self._products[at]) / weight) if weight > 0 else self.most(held)
+            return max(self._guess, resident)
+        index = bisect_left(self._bytes, resident)
+        weight = self._weights[-1] - self._weights[index]
+        return (
+            round((self._products[-1] - self._products[index]) / weight)
+            if weight > 0
+            else self.most(resident)
+        )
 
-    def most(self, held: int = 0, beside: int = 0, among: int = MOST_AMONG) -> int:
-        """What it may come to, where one of the same sort that still runs holds `beside`, and `among` run.
+    def most(self, resident: int = 0, sibling: int = 0, among: int = MOST_AMONG) -> int:
+        """What it may come to, where one of the same sort that still runs holds `sibling`, and `among` run.
 
         Somewhat more than the largest: the fewer are known, the more they differ, and the more run at once
         (one of many is likelier to be larger than all before), the more.
         """
         if self.count < 1:
-            return max(self._guess, 2 * held)
-        largest = max(self._largest, held, beside)
+            return max(self._guess, 2 * resident)
+        largest = max(self._largest, resident, sibling)
         among = min(among, MOST_AMONG)
         doubt = 1 / (1 + self.count / (_FADES * among))
         if self.count >= _FEW:
@@ -165,12 +169,12 @@ class Learnt:
         """Peaks of a sort; `otherwise` bytes are the guess where less than one is known."""
         name = _name(component, step, kind)
         with self._lock:
-            found = self._made.get((name, otherwise))
-            if found is None:
+            peaks = self._made.get((name, otherwise))
+            if peaks is None:
                 rows = [*self._known.get(name, _Sort()).bins.items(), *self._of(name).bins.items()]
-                found = Peaks([(_size(number), weight) for number, weight in rows], otherwise)
-                self._made[name, otherwise] = found
-            return found
+                peaks = Peaks([(_size(number), weight) for number, weight in rows], otherwise)
+                self._made[name, otherwise] = peaks
+            return peaks
 
     def mean(self, component: str, step: str, kind: ProcessKind) -> float:
         """Bytes that a job of a sort holds on average while it runs, 0 where that is not known."""
@@ -241,10 +245,10 @@ class Learnt:
             return {}
 
 
-def _merged(known: Mapping[str, _Sort], new: Mapping[str, _New], now: datetime) -> dict[str, _Sort]:
-    found = {name: sort for name, sort in known.items() if not _forgotten(sort.at, now)}
+def _merged(previous: Mapping[str, _Sort], new: Mapping[str, _New], today: datetime) -> dict[str, _Sort]:
+    merged = {name: sort for name, sort in previous.items() if not _forgotten(sort.at, today)}
     for name, added in new.items():
-        old = known.get(name, _Sort())
+        old = previous.get(name, _Sort())
         both: dict[int, float] = defaultdict(float, old.bins)
         for number, weight in added.bins.items():
             both[number] += weight
@@ -252,22 +256,22 @@ def _merged(known: Mapping[str, _Sort], new: Mapping[str, _New], now: datetime) 
         while sum(both.values()) > MOST_WEIGHT:
             both = defaultdict(float, {number: weight / 2 for number, weight in both.items()})
             area, seconds = area / 2, seconds / 2
-        kept = {number: round(weight, 4) for number, weight in sorted(both.items()) if weight >= 1 / 8}
+        bins = {number: round(weight, 4) for number, weight in sorted(both.items()) if weight >= 1 / 8}
         # the latest come last, and stay
         units = {unit: number for unit, number in old.units.items() if unit not in added.units} | added.units
-        found[name] = _Sort(
-            bins=kept,
-            at=now.date().isoformat(),
+        merged[name] = _Sort(
+            bins=bins,
+            at=today.date().isoformat(),
             area=round(area),
             seconds=round(seconds, 2),
             units=dict([*units.items()][-MOST_UNITS:]),
         )
-    return found
+    return merged
 
 
-def _forgotten(day: str, now: datetime) -> bool:
+def _forgotten(day: str, today: datetime) -> bool:
     try:
-        return (now.date() - datetime.fromisoformat(day).date()).days > FORGOTTEN_DAYS
+        return (today.date() - datetime.fromisoformat(day).date()).days > FORGOTTEN_DAYS
     except ValueError:
         return True
 

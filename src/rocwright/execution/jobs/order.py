@@ -62,10 +62,10 @@ def may_run(places: Sequence[QueuePosition], steps: Sequence[int]) -> list[bool]
     `steps` is by how much each could grow until the next look, by its number. A job's growth takes nothing
     from those after it: what it takes, it gives back when it ends.
     """
-    left = inf
-    found = []
+    spare = inf
+    allowed = []
     for place in places:
-        goes = left >= steps[place.job]
-        left = min(left - steps[place.job] if goes else left, place.spare)
-        found.append(goes)
-    return found
+        goes = spare >= steps[place.job]
+        spare = min(spare - steps[place.job] if goes else spare, place.spare)
+        allowed.append(goes)
+    return allowed

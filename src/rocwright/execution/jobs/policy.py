@@ -97,63 +97,66 @@ class Decision:
 
 
 def decide(
-    now: float,
+    clock: float,
     room: MemoryBudget,
-    seen: Sequence[StepProcess],
+    processes: Sequence[StepProcess],
     steps: Sequence[StepNow],
     learnt: Learnt,
-    before: Decision | None,
-    most: int,
+    previous: Decision | None,
+    limit: int,
     cores: int | None = None,
-    beside: Beside = NOBODY,
+    neighbours: Beside = NOBODY,
 ) -> Decision:
-    """What to do now, never more than `most` processes in all, on `cores` (None: as many as `most`).
+    """What to do now, never more than `limit` processes in all, on `cores` (None: as many as `limit`).
 
-    `beside` are the other builds.
-    `before` is the last decision, None at first; `now` is monotonic.
+    `neighbours` are the other builds.
+    `previous` is the last decision, None at first; `clock` is monotonic.
     """
-    past = _remember(now, room, seen, before, beside)
-    most = beside.most(most, max(cores or most, most))
+    past = _remember(clock, room, processes, previous, neighbours)
+    limit = neighbours.most(limit, max(cores or limit, limit))
     workers = sorted(
-        (one for one in seen if one.kind is not ProcessKind.OTHER), key=lambda one: (one.started, one.pid)
+        (process for process in processes if process.kind is not ProcessKind.OTHER),
+        key=lambda process: (process.started, process.pid),
     )
-    ours = [one for one in workers if not one.paused or _name(one) in past.stopped]
-    active = [one for one in ours if now - past.progress[_name(one)] < PATIENCE]
-    prospects = Prospects(steps, learnt, workers, room.total, min(cores or most, most))
-    kept = margin(room, 1 + beside.builds * room.shared)
-    available = round((room.available - kept) * past.calm)
-    others = beside.running if room.shared else ()
-    goes = _going(available, kept, active, others, prospects, past, min(cores or most, most))
-    stays = {_name(one) for one, may in zip(active, goes, strict=True) if not may}
-    pause = tuple(one for one in active if _name(one) in stays and not one.paused)
+    ours = [worker for worker in workers if not worker.paused or _name(worker) in past.stopped]
+    active = [process for process in ours if clock - past.progress[_name(process)] < PATIENCE]
+    prospects = Prospects(steps, learnt, workers, room.total, min(cores or limit, limit))
+    reserve = margin(room, 1 + neighbours.builds * room.shared)
+    available = round((room.available - reserve) * past.calm)
+    competing = neighbours.running if room.shared else ()
+    goes = _going(available, reserve, active, competing, prospects, past, min(cores or limit, limit))
+    stays = {_name(process) for process, may in zip(active, goes, strict=True) if not may}
+    pause = tuple(process for process in active if _name(process) in stays and not process.paused)
     # also those that have not stopped yet (a signal waits until its process has a processor), or turned out
     # to drive others meanwhile
-    resume = tuple(one for one in seen if _name(one) in past.stopped - stays)
-    promised = beside.promised if room.shared else 0
+    resume = tuple(process for process in processes if _name(process) in past.stopped - stays)
+    promised = neighbours.promised if room.shared else 0
     tokens = (
-        0 if stays else _admitted(available - promised, workers, steps, prospects, past, most, cores or most)
+        0
+        if stays
+        else _admitted(available - promised, workers, steps, prospects, past, limit, cores or limit)
     )
-    tokens = min(most, max(tokens, len(steps), 1))
-    wait = _next(available, past.fastest, min(tokens + len(others), cores or most))
+    tokens = min(limit, max(tokens, len(steps), 1))
+    wait = _next(available, past.fastest, min(tokens + len(competing), cores or limit))
     return Decision(
         tokens=tokens,
         pause=pause,
         resume=resume,
-        why=_words(tokens, most, len(stays)),
+        why=_words(tokens, limit, len(stays)),
         next=wait,
         claim=_claim(workers, active, stays, steps, prospects, past, tokens),
-        hopeless=_hopeless(room, kept, active, goes, past.others[room.bound]),
+        hopeless=_hopeless(room, reserve, active, goes, past.others[room.bound]),
         past=replace(past, stopped=frozenset(stays), waits=wait),
     )
 
 
-def fitting(room: MemoryBudget, learnt: Learnt, component: str, step: str, memory: int, most: int) -> int:
+def fitting(room: MemoryBudget, learnt: Learnt, component: str, step: str, memory: int, limit: int) -> int:
     """How many jobs of a step usually fit into the room at once, at least one: for tools that take a number.
 
     Where more is wanted at times, some of them are paused.
     """
     usual = per_job(learnt, component, step, memory)
-    return max(1, min(most, (room.available - margin(room)) // max(1, usual)))
+    return max(1, min(limit, (room.available - margin(room)) // max(1, usual)))
 
 
 def per_job(learnt: Learnt, component: str, step: str, memory: int) -> int:
@@ -168,55 +171,67 @@ def margin(room: MemoryBudget, builds: int = 1) -> int:
     return round(min(max(room.total * 0.03, builds * 32 * 1024**2), 1024**3))
 
 
-def _name(one: StepProcess) -> tuple[int, int]:
-    return one.pid, one.started
+def _name(process: StepProcess) -> tuple[int, int]:
+    return process.pid, process.started
 
 
 def _remember(
-    now: float, room: MemoryBudget, seen: Sequence[StepProcess], before: Decision | None, beside: Beside
+    clock: float,
+    room: MemoryBudget,
+    processes: Sequence[StepProcess],
+    previous: Decision | None,
+    neighbours: Beside,
 ) -> Past:
-    past = before.past if before is not None else Past()
-    passed = max(now - past.time, 1e-3) if past.time is not None else past.waits
-    pairs = [(one, past.seen.get(_name(one))) for one in seen]
+    past = previous.past if previous is not None else Past()
+    passed = max(clock - past.time, 1e-3) if past.time is not None else past.waits
+    pairs = [(process, past.seen.get(_name(process))) for process in processes]
     growth = {
-        _name(one): (one.memory - old.memory) / passed
-        for one, old in pairs
+        _name(process): (process.memory - old.memory) / passed
+        for process, old in pairs
         if old is not None and passed > _SIGNAL / 3
     }
-    shown = [growth[_name(one)] for one, old in pairs if _name(one) in growth and old and old.cpu >= SHOWN]
+    shown = [
+        growth[_name(process)]
+        for process, old in pairs
+        if _name(process) in growth and old and old.cpu >= SHOWN
+    ]
     progress = {
-        _name(one): past.progress.get(_name(one), now)
-        if old is not None and old.cpu == one.cpu and not one.paused and not one.ready
-        else now
-        for one, old in pairs
+        _name(process): past.progress.get(_name(process), clock)
+        if old is not None and old.cpu == process.cpu and not process.paused and not process.ready
+        else clock
+        for process, old in pairs
     }
     stall = room.pressure
-    others = max(
+    foreign = max(
         0,
         room.used
-        - (beside.memory if room.shared else 0)
-        - sum(one.memory for one in seen if one.kind is not ProcessKind.OTHER),
+        - (neighbours.memory if room.shared else 0)
+        - sum(process.memory for process in processes if process.kind is not ProcessKind.OTHER),
     )
     return Past(
-        time=now,
+        time=clock,
         fastest=max(_SLOW, past.fastest * 0.5 ** (passed / 20), *growth.values()),
         swells=max(_SLOW, past.swells * 0.5 ** (passed / 20), *shown),
         late=max(0.0, min(1.0, max(past.late * 0.5 ** (passed / 10), passed - past.waits))),
-        seen={_name(one): one for one in seen},
+        seen={_name(process): process for process in processes},
         progress=progress,
         stopped=past.stopped & progress.keys(),
         growth=growth or past.growth,
-        grew={_name(one): _last_growth(one, past.grew.get(_name(one))) for one in seen},
+        grew={_name(process): _last_growth(process, past.grew.get(_name(process))) for process in processes},
         ended=past.ended
         + sum(name not in progress for name, old in past.seen.items() if old.kind is not ProcessKind.OTHER),
-        others={**past.others, room.bound: min(others, past.others.get(room.bound, others))},
+        others={**past.others, room.bound: min(foreign, past.others.get(room.bound, foreign))},
         stalled=stall.total if stall is not None else 0,
         calm=_calm(stall, past, passed),
     )
 
 
-def _last_growth(one: StepProcess, before: tuple[int, float] | None) -> tuple[int, float]:
-    return (one.memory, one.cpu) if before is None or one.memory > before[0] * _GROWN else before
+def _last_growth(process: StepProcess, previous: tuple[int, float] | None) -> tuple[int, float]:
+    return (
+        (process.memory, process.cpu)
+        if previous is None or process.memory > previous[0] * _GROWN
+        else previous
+    )
 
 
 def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
@@ -224,41 +239,45 @@ def _calm(pressure: Pressure | None, past: Past, passed: float) -> float:
     if pressure is None:
         return 1.0
     lately = (pressure.total - past.stalled) / passed if past.stalled else 0.0
-    least, most = STALLED
-    return min(1.0, max(0.0, (most - max(pressure.full, lately)) / (most - least)))
+    lower, upper = STALLED
+    return min(1.0, max(0.0, (upper - max(pressure.full, lately)) / (upper - lower)))
 
 
 def _going(
     available: int,
-    kept: int,
+    reserve: int,
     active: Sequence[StepProcess],
-    others: Sequence[RunningCompiler],
+    competing: Sequence[RunningCompiler],
     prospects: Prospects,
     past: Past,
     cores: int,
 ) -> list[bool]:
     """Which of the processes, the oldest first, may go on, where those of other builds take their turns in
     the same order."""
-    mine = [_told(one, prospects, past, stopped=_name(one) in past.stopped) for one in active]
-    jobs = sorted([*mine, *others], key=lambda one: one.started)
-    if not mine or sum(one.wants for one in jobs) <= available:
+    mine = [_told(process, prospects, past, stopped=_name(process) in past.stopped) for process in active]
+    jobs = sorted([*mine, *competing], key=lambda job: job.started)
+    if not mine or sum(job.wants for job in jobs) <= available:
         return [True] * len(mine)
     ahead = (2 * SHORTEST + _SIGNAL + past.late) * min(1.0, cores / len(jobs))
     # each goes on growing as it does, and one may begin to swell: not all in the same moment
-    young = any(one.cpu < SHOWN and not one.paused for one in active)
+    young = any(process.cpu < SHOWN and not process.paused for process in active)
     burst = round((past.fastest if young else past.swells) * ahead)
-    again = burst + kept // 2
+    again = burst + reserve // 2
     # one whose own peak is known grows no further: it needs no room beyond that to go on again
-    known = {id(told): told.wants for told, one in zip(mine, active, strict=True) if prospects.knows(one)}
+    peaks = {
+        id(job): job.wants for job, process in zip(mine, active, strict=True) if prospects.knows(process)
+    }
     steps = [
-        min(burst, round(ahead * max(2 * one.grows, _SLOW))) + (again if one.stopped else 0) for one in jobs
+        min(burst, round(ahead * max(2 * job.grows, _SLOW))) + (again if job.stopped else 0) for job in jobs
     ]
-    steps = [min(step, known.get(id(one), step)) for step, one in zip(steps, jobs, strict=True)]
-    held = [ProcessMemory(one.holds, one.wants, kept if one.stopped else 0, one.guessed) for one in jobs]
-    places = order(available - burst, held)
-    found = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
-    numbers = {id(one): number for number, one in enumerate(jobs)}
-    return [found[numbers[id(one)]] for one in mine]
+    steps = [min(step, peaks.get(id(job), step)) for step, job in zip(steps, jobs, strict=True)]
+    holdings = [
+        ProcessMemory(job.holds, job.wants, reserve if job.stopped else 0, job.guessed) for job in jobs
+    ]
+    places = order(available - burst, holdings)
+    allowed = dict(zip((place.job for place in places), may_run(places, steps), strict=True))
+    numbers = {id(job): number for number, job in enumerate(jobs)}
+    return [allowed[numbers[id(job)]] for job in mine]
 
 
 def _admitted(
@@ -267,7 +286,7 @@ def _admitted(
     steps: Sequence[StepNow],
     prospects: Prospects,
     past: Past,
-    most: int,
+    limit: int,
     cores: int,
 ) -> int:
     """Processes that there may be in all.
@@ -276,16 +295,16 @@ def _admitted(
     times. Beyond, where more of them gain little, by what all may come to at most. Of a sort of which none
     has ended, twice as many as have shown their size.
     """
-    running = Counter(one.step for one in workers)
+    running = Counter(worker.step for worker in workers)
     later = [
         prospects.new(step.name)
         for step in steps
         for _ in range(0 if step.shares or step.clients else step.jobs - running[step.name])
     ]
-    by_usual = available - sum(prospects.usual(one) - one.memory for one in workers)
-    by_most = available - sum(prospects.most(one) - one.memory for one in workers)
-    by_usual -= sum(one.most // 2 if one.cold else one.usual for one in later)
-    by_most -= sum(one.most for one in later)
+    by_usual = available - sum(prospects.usual(worker) - worker.memory for worker in workers)
+    by_most = available - sum(prospects.most(worker) - worker.memory for worker in workers)
+    by_usual -= sum(newcomer.most // 2 if newcomer.cold else newcomer.usual for newcomer in later)
+    by_most -= sum(newcomer.most for newcomer in later)
     if workers:
         # the oldest is to find what it may want: most of that, since it mostly wants less
         oldest = workers[0]
@@ -293,13 +312,13 @@ def _admitted(
         by_usual -= max(0, oldest.memory + wants - prospects.usual(oldest)) * 3 // 4
     total = len(workers) + len(later)
     new = [prospects.new(step.name) for step in steps if step.shares or step.clients]
-    usual = max((one.usual for one in new), default=UNKNOWN)
-    at_most = max((one.most for one in new), default=UNKNOWN)
-    ramp = 2 * (past.ended + sum(one.cpu >= SHOWN for one in workers))
-    few = min(cores, max(1, ramp)) if any(one.cold for one in new) else cores
+    usual = max((newcomer.usual for newcomer in new), default=UNKNOWN)
+    at_most = max((newcomer.most for newcomer in new), default=UNKNOWN)
+    ramp = 2 * (past.ended + sum(worker.cpu >= SHOWN for worker in workers))
+    few = min(cores, max(1, ramp)) if any(newcomer.cold for newcomer in new) else cores
     # what jobs may come to at most is well known only from many
-    many = most if all(one.cold or one.count >= MANY for one in new) else cores
-    while total < most and ((total < many and by_most >= at_most) or (total < few and by_usual >= usual)):
+    many = limit if all(newcomer.cold or newcomer.count >= MANY for newcomer in new) else cores
+    while total < limit and ((total < many and by_most >= at_most) or (total < few and by_usual >= usual)):
         total += 1
         by_usual -= usual
         by_most -= at_most
@@ -316,29 +335,30 @@ def _claim(
     tokens: int,
 ) -> Claim:
     """What runs, what it may still come to, and what may begin until the next look: no more than runs."""
-    running = [one for one in workers if not one.paused]
+    running = [worker for worker in workers if not worker.paused]
     soon = min(max(0, tokens - len(workers)), len(running))
     usual = max((prospects.new(step.name).usual for step in steps), default=0)
-    grows = sum(max(0, prospects.usual(one) - one.memory) for one in workers)
+    grows = sum(max(0, prospects.usual(worker) - worker.memory) for worker in workers)
     return Claim(
         jobs=max(len(running), min(1, len(steps))),
-        memory=sum(one.memory for one in workers),
+        memory=sum(worker.memory for worker in workers),
         running=tuple(
-            _told(one, prospects, past, stopped=_name(one) in stays) for one in active[:MOST_RUNNING]
+            _told(process, prospects, past, stopped=_name(process) in stays)
+            for process in active[:MOST_RUNNING]
         ),
         promised=grows + soon * usual,
     )
 
 
-def _told(one: StepProcess, prospects: Prospects, past: Past, *, stopped: bool) -> RunningCompiler:
+def _told(process: StepProcess, prospects: Prospects, past: Past, *, stopped: bool) -> RunningCompiler:
     """A process as the order of all builds has it."""
     return RunningCompiler(
-        started=one.started,
-        holds=one.memory,
-        wants=max(0, prospects.wants(one, past.grew[_name(one)][1])),
-        grows=max(0, round(past.growth.get(_name(one), 0.0))),
+        started=process.started,
+        holds=process.memory,
+        wants=max(0, prospects.wants(process, past.grew[_name(process)][1])),
+        grows=max(0, round(past.growth.get(_name(process), 0.0))),
         stopped=stopped,
-        guessed=prospects.guessed(one),
+        guessed=prospects.guessed(process),
     )
 
 
@@ -348,20 +368,20 @@ def _next(available: int, fastest: float, running: int) -> float:
 
 
 def _hopeless(
-    room: MemoryBudget, kept: int, active: Sequence[StepProcess], goes: Sequence[bool], others: int
+    room: MemoryBudget, reserve: int, active: Sequence[StepProcess], goes: Sequence[bool], foreign: int
 ) -> StepProcess | None:
     """The process that alone has filled what there would be without all others.
 
     What is used now would not tell: a process that was killed is gone before its memory is.
     """
-    going = [one for one, may in zip(active, goes, strict=True) if may]
-    if len(going) != 1 or room.available > kept:
+    going = [process for process, may in zip(active, goes, strict=True) if may]
+    if len(going) != 1 or room.available > reserve:
         return None
-    nearly_all = room.total - min(kept, round(room.total * _NEARLY))
-    return going[0] if going[0].memory + others > nearly_all else None
+    nearly_all = room.total - min(reserve, round(room.total * _NEARLY))
+    return going[0] if going[0].memory + foreign > nearly_all else None
 
 
-def _words(tokens: int, most: int, waiting: int) -> str:
+def _words(tokens: int, limit: int, waiting: int) -> str:
     if waiting:
-        return f"memory: {tokens} of {most} jobs, {waiting} paused"
-    return f"memory: {tokens} of {most} jobs" if tokens < most else ""
+        return f"memory: {tokens} of {limit} jobs, {waiting} paused"
+    return f"memory: {tokens} of {limit} jobs" if tokens < limit else ""

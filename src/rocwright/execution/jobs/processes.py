@@ -153,20 +153,20 @@ class Watch:
                 if stat is not None:
                     stats[pid] = stat, step
         parents = {stat.parent for stat, _ in stats.values()}
-        seen = [self._seen(pid, stat, step, pid in parents) for pid, (stat, step) in stats.items()]
-        now = {(one.pid, one.started): one for one in seen}
-        ended = tuple(one for name, one in self._before.items() if name not in now)
-        self._before = now
-        self._kinds = {key: kind for key, kind in self._kinds.items() if key[:2] in now}
+        processes = [self._seen(pid, stat, step, pid in parents) for pid, (stat, step) in stats.items()]
+        current = {(process.pid, process.started): process for process in processes}
+        ended = tuple(process for name, process in self._before.items() if name not in current)
+        self._before = current
+        self._kinds = {key: kind for key, kind in self._kinds.items() if key[:2] in current}
         return Sight(
-            seen=tuple(seen), ended=ended, groups=tuple(folder for folder in folders.values() if folder)
+            seen=tuple(processes), ended=ended, groups=tuple(folder for folder in folders.values() if folder)
         )
 
     def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> StepProcess:
         memory = _memory(pid)
         kind, unit = self._kind(pid, stat, waits)
-        before = self._before.get((pid, stat.started))
-        peak = max(memory, before.peak if before is not None else 0)
+        previous = self._before.get((pid, stat.started))
+        peak = max(memory, previous.peak if previous is not None else 0)
         return StepProcess(
             pid=pid,
             started=stat.started,
@@ -179,7 +179,9 @@ class Watch:
             ready=stat.state in {"R", "D"},
             peak=peak if kind is ProcessKind.OTHER else max(peak, _peak(pid)),
             cpu=stat.cpu,
-            area=memory * stat.cpu if before is None else before.area + memory * (stat.cpu - before.cpu),
+            area=memory * stat.cpu
+            if previous is None
+            else previous.area + memory * (stat.cpu - previous.cpu),
             unit=unit,
             program=stat.name,
         )
@@ -190,32 +192,32 @@ class Watch:
         key = (pid, stat.started, stat.name)
         if waits:
             self._kinds[key] = ProcessKind.OTHER, ""
-        found = self._kinds.get(key)
-        if found is None:
+        classified = self._kinds.get(key)
+        if classified is None:
             words = text(f"/proc/{pid}/cmdline").split("\0")
             # a name is cut to 15 letters by the kernel; a script has that of its interpreter
             name = words[0].rpartition("/")[2] or stat.name
-            found = self._programs.kind(name, words[1:]), unit_of(words)
+            classified = self._programs.kind(name, words[1:]), unit_of(words)
             # a process that is starting a program has its name, and no words yet
             if any(words):
-                self._kinds[key] = found
-        return found
+                self._kinds[key] = classified
+        return classified
 
     def _below(self, name: str) -> set[int]:
         """Processes that are in no cgroup of their sandbox: those that carry its mark, and their children."""
-        at, marked = self._marked.get(name, (0.0, []))
-        now = time.monotonic()
-        if now - at > _MARKS or not marked:
+        timestamp, marked = self._marked.get(name, (0.0, []))
+        clock = time.monotonic()
+        if clock - timestamp > _MARKS or not marked:
             marked = state.marked_with(name)
-            self._marked[name] = now, marked
-        found: set[int] = set()
+            self._marked[name] = clock, marked
+        pids: set[int] = set()
         waiting = list(marked)
         while waiting:
             pid = waiting.pop()
-            if pid not in found:
-                found.add(pid)
+            if pid not in pids:
+                pids.add(pid)
                 waiting += [int(word) for word in text(f"/proc/{pid}/task/{pid}/children").split()]
-        return found
+        return pids
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +242,17 @@ def _boxes() -> list[tuple[str, int]]:
 
 def _members(folder: Path) -> set[int]:
     """The processes of a cgroup and of those below it."""
-    return {int(word) for at, _, _ in os.walk(folder) for word in text(f"{at}/cgroup.procs").split()}
+    return {int(word) for path, _, _ in os.walk(folder) for word in text(f"{path}/cgroup.procs").split()}
 
 
 def _stat(pid: int) -> _Stat | None:
     """None for a process that is gone, or awaits its parent (proc(5), /proc/pid/stat)."""
-    before, _, after = text(f"/proc/{pid}/stat").rpartition(")")
-    fields = after.split()
+    head, _, tail = text(f"/proc/{pid}/stat").rpartition(")")
+    fields = tail.split()
     if len(fields) < 20 or fields[0] in {"Z", "X"}:
         return None
     return _Stat(
-        name=before.partition("(")[2],
+        name=head.partition("(")[2],
         state=fields[0],
         parent=int(fields[1]),
         cpu=(int(fields[11]) + int(fields[12])) / _TICK,
@@ -261,10 +263,10 @@ def _stat(pid: int) -> _Stat | None:
 
 def _peak(pid: int) -> int:
     """What was resident at most, also between two looks, less what is a file's now."""
-    said = text(f"/proc/{pid}/status")
-    found = [said.partition(name)[2].split(maxsplit=1)[:1] for name in ("VmHWM:", "RssFile:")]
-    most, files = (int(words[0]) if words else 0 for words in found)
-    return max(0, most - files) * 1024
+    status = text(f"/proc/{pid}/status")
+    columns = [status.partition(name)[2].split(maxsplit=1)[:1] for name in ("VmHWM:", "RssFile:")]
+    peak, files = (int(words[0]) if words else 0 for words in columns)
+    return max(0, peak - files) * 1024
 
 
 def _memory(pid: int) -> int:
@@ -275,9 +277,9 @@ def _memory(pid: int) -> int:
 
 def send(number: signal.Signals, to: Iterable[StepProcess]) -> None:
     """Send a signal to processes, never to later ones that have their numbers by now."""
-    seen = tuple(to)
+    targets = tuple(to)
     process.send(
         number,
-        (each.pid for each in seen),
-        lambda: {each.pid for each in seen if state.start_time(each.pid) == each.started},
+        (target.pid for target in targets),
+        lambda: {target.pid for target in targets if state.start_time(target.pid) == target.started},
     )

@@ -81,43 +81,43 @@ class Prospects:
         self._total = total
         self._shown: dict[tuple[str, ProcessKind], list[int]] = defaultdict(list)
         self._largest: dict[tuple[str, ProcessKind], int] = defaultdict(int)
-        for one in workers:
-            sort = one.step, one.kind
-            self._largest[sort] = max(self._largest[sort], one.memory)
-            if one.cpu >= SHOWN:
-                self._shown[sort].append(one.memory)
+        for worker in workers:
+            sort = worker.step, worker.kind
+            self._largest[sort] = max(self._largest[sort], worker.memory)
+            if worker.cpu >= SHOWN:
+                self._shown[sort].append(worker.memory)
 
-    def most(self, one: StepProcess) -> int:
+    def most(self, process: StepProcess) -> int:
         """What a job may come to: by its own peak in the last build, else by those of its sort."""
-        if self.knows(one):
-            return round(self._named(one) * _NAMED)
-        peaks = self._peaks(one.step, one.kind)
+        if self.knows(process):
+            return round(self._named(process) * _NAMED)
+        peaks = self._peaks(process.step, process.kind)
         if peaks.count < 1:
-            return max(self._guess(one.step), 2 * one.memory)
-        return peaks.most(one.memory, self._largest[one.step, one.kind], self._among)
+            return max(self._guess(process.step), 2 * process.memory)
+        return peaks.most(process.memory, self._largest[process.step, process.kind], self._among)
 
-    def knows(self, one: StepProcess) -> bool:
+    def knows(self, process: StepProcess) -> bool:
         """Whether a job's own peak in the last build is known, and not exceeded by now."""
-        return self._named(one) * _NAMED >= max(one.memory, 1)
+        return self._named(process) * _NAMED >= max(process.memory, 1)
 
-    def guessed(self, one: StepProcess) -> bool:
+    def guessed(self, process: StepProcess) -> bool:
         """Whether what a job may come to is a guess: neither it nor another of its sort has ended before."""
-        return not self.knows(one) and self._peaks(one.step, one.kind).count < 1
+        return not self.knows(process) and self._peaks(process.step, process.kind).count < 1
 
-    def wants(self, one: StepProcess, grown: float) -> int:
+    def wants(self, process: StepProcess, grown: float) -> int:
         """What it may still want; it last grew when it had had `grown` seconds of a processor.
 
         The longer that is ago, the more likely it has all that it wants: of 146 compilers of llama.cpp, torch
         and torchvision, none that stood still for four tenths of its time grew by a tenth after it.
         """
-        still = (one.cpu - grown) / one.cpu if one.cpu > 1 else 0.0
-        return round((self.most(one) - one.memory) * min(1.0, max(_STILL, 1.3 - 2 * still)))
+        still = (process.cpu - grown) / process.cpu if process.cpu > 1 else 0.0
+        return round((self.most(process) - process.memory) * min(1.0, max(_STILL, 1.3 - 2 * still)))
 
-    def usual(self, one: StepProcess) -> int:
+    def usual(self, process: StepProcess) -> int:
         """What a job holds on average from now on."""
-        mean = self.new(one.step, one.kind).usual
-        named = self._named(one)
-        return max(one.memory, min(mean, named) if named else mean)
+        mean = self.new(process.step, process.kind).usual
+        named = self._named(process)
+        return max(process.memory, min(mean, named) if named else mean)
 
     def new(self, name: str, kind: ProcessKind = ProcessKind.COMPILE) -> Newcomer:
         """One of a sort that is still to be let in.
@@ -131,8 +131,8 @@ class Prospects:
             return Newcomer(max(first, twice), max(self._guess(name), twice), count=0)
         mean = self._learnt.mean(self._component(name), name, kind) or peaks.usual()
         if shown:
-            now = sum(shown) / len(shown)
-            mean = max(mean, (mean * peaks.count + now * len(shown)) / (peaks.count + len(shown)))
+            current = sum(shown) / len(shown)
+            mean = max(mean, (mean * peaks.count + current * len(shown)) / (peaks.count + len(shown)))
         # the first that end are the small ones
         return Newcomer(
             round(mean * (1 + 1 / (1 + peaks.count))),
@@ -145,8 +145,12 @@ class Prospects:
         step = self._steps.get(name)
         return min(max(step.memory if step else 0, 2 * UNKNOWN), self._total // 2)
 
-    def _named(self, one: StepProcess) -> int:
-        return self._learnt.unit(self._component(one.step), one.step, one.kind, one.unit) if one.unit else 0
+    def _named(self, process: StepProcess) -> int:
+        return (
+            self._learnt.unit(self._component(process.step), process.step, process.kind, process.unit)
+            if process.unit
+            else 0
+        )
 
     def _peaks(self, name: str, kind: ProcessKind) -> Peaks:
         return self._learnt.peaks(self._component(name), name, kind, UNKNOWN)

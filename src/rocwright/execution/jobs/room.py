@@ -92,40 +92,42 @@ class Sums:
     def __init__(self) -> None:
         self._last: dict[str, _Sum] = {}
 
-    def now(self, name: str, told: int, seen: int) -> int:
-        """Bytes in use now in a cgroup of which the kernel tells so much, where processes have `seen`."""
-        last = self._last.get(name) or _Sum(told, seen, max(0, told - seen))
-        rest = last.rest
-        if told != last.told:
+    def now(self, name: str, reported: int, measured: int) -> int:
+        """Bytes in use now in a cgroup of which the kernel tells so much, where processes have `measured`."""
+        last = self._last.get(name) or _Sum(reported, measured, max(0, reported - measured))
+        remainder = last.rest
+        if reported != last.told:
             # it was added up at some time between the two looks
-            least, most = sorted(max(0, told - had) for had in (seen, last.seen))
-            rest = min(max(rest, least), most)
-        self._last[name] = _Sum(told, seen, rest)
-        return seen + rest
+            lower, upper = sorted(max(0, reported - reading) for reading in (measured, last.seen))
+            remainder = min(max(remainder, lower), upper)
+        self._last[name] = _Sum(reported, measured, remainder)
+        return measured + remainder
 
 
 def read_room(
     limit: int | None,
     group: Cgroup | None,
-    below: Sequence[Path] = (),
+    sandboxes: Sequence[Path] = (),
     own: int = 0,
-    beside: int = 0,
+    foreign: int = 0,
     sums: Sums | None = None,
 ) -> MemoryBudget:
-    """Look now. `group` is the cgroup of the whole build, None where there is none; `below` are the folders
-    of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup counts
-    them, or counts late, and `beside` what those of other builds have. `sums` are those of the looks before.
-    Never raises.
+    """Look now. `group` is the cgroup of the whole build, None where there is none; `sandboxes` are the
+    folders of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup
+    counts them, or counts late, and `foreign` what those of other builds have. `sums` are those of the looks
+    before. Never raises.
     """
     machine = _machine(text(MEMINFO))
-    bounds = [machine, *_cgroups(group, below, machine.total)]
+    bounds = [machine, *_cgroups(group, sandboxes, machine.total)]
     if limit is not None:
         used = group.used() if group is not None else 0
         bounds.append(_Bound("limit", limit, used, shared=False, late=True))
     sums = sums or Sums()
     # of a single sandbox it is not known what processes have
-    found = [bound if Path(bound.name) in below else _with(bound, own, beside, sums) for bound in bounds]
-    tightest = min(found, key=lambda bound: bound.left)
+    adjusted = [
+        bound if Path(bound.name) in sandboxes else _with(bound, own, foreign, sums) for bound in bounds
+    ]
+    tightest = min(adjusted, key=lambda bound: bound.left)
     return MemoryBudget(
         total=tightest.total,
         used=tightest.used,
@@ -137,9 +139,9 @@ def read_room(
     )
 
 
-def _with(bound: _Bound, own: int, beside: int, sums: Sums) -> _Bound:
-    seen = own + beside if bound.shared else own
-    used = sums.now(bound.name, bound.used, seen) if bound.late else max(bound.used, seen)
+def _with(bound: _Bound, own: int, foreign: int, sums: Sums) -> _Bound:
+    measured = own + foreign if bound.shared else own
+    used = sums.now(bound.name, bound.used, measured) if bound.late else max(bound.used, measured)
     return replace(bound, used=used)
 
 
@@ -152,10 +154,10 @@ def pressure_of(words: str) -> Pressure | None:
     """What a file of PSI says; None where it says nothing (no PSI, or not for this)."""
     for line in words.splitlines():
         kind, *pairs = line.split()
-        said = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         if kind == "full":
             try:
-                return Pressure(full=float(said["avg10"]) / 100, total=int(said["total"]) / 1e6)
+                return Pressure(full=float(fields["avg10"]) / 100, total=int(fields["total"]) / 1e6)
             except (KeyError, ValueError):
                 return None
     return None
@@ -163,28 +165,30 @@ def pressure_of(words: str) -> Pressure | None:
 
 def _machine(words: str) -> _Bound:
     """Of /proc/meminfo; kernels before 3.14 do not tell what is available."""
-    known = table(words.replace(":", " "))
-    if "MemTotal" not in known:
+    meminfo = table(words.replace(":", " "))
+    if "MemTotal" not in meminfo:
         page = os.sysconf("SC_PAGE_SIZE")
-        total, left = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
+        total, available = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
     else:
-        older = sum(known.get(name, 0) for name in ("MemFree", "Buffers", "Cached")) - known.get("Shmem", 0)
-        total, left = known["MemTotal"] * 1024, known.get("MemAvailable", older) * 1024
-    return _Bound("machine", total, total - left, PRESSURE)
+        older = sum(meminfo.get(name, 0) for name in ("MemFree", "Buffers", "Cached")) - meminfo.get(
+            "Shmem", 0
+        )
+        total, available = meminfo["MemTotal"] * 1024, meminfo.get("MemAvailable", older) * 1024
+    return _Bound("machine", total, total - available, PRESSURE)
 
 
-def _cgroups(group: Cgroup | None, below: Sequence[Path], total: int) -> Iterator[_Bound]:
+def _cgroups(group: Cgroup | None, sandboxes: Sequence[Path], total: int) -> Iterator[_Bound]:
     """The limits of the sandboxes, of the build's own cgroup, and of all above it, or above this process.
 
     Only those below `total`: of others it is not read what they use, which takes longer than all else here.
     """
     starts = [group.folder] if group is not None else [place.folder.parent for place in cgroup.places("any")]
     folders = [folder for start in starts for folder in (start, *start.parents)]
-    for folder in dict.fromkeys([*below, *folders]):
+    for folder in dict.fromkeys([*sandboxes, *folders]):
         if folder.is_relative_to(cgroup.MOUNT):
             bound = _first(folder, total) or _second(folder, total)
             if bound is not None:
-                mine = folder in below or (group is not None and folder.is_relative_to(group.folder))
+                mine = folder in sandboxes or (group is not None and folder.is_relative_to(group.folder))
                 yield replace(bound, shared=not mine)
 
 

@@ -96,12 +96,14 @@ class Seat:
             clients=self.clients,
         )
 
-    def note(self, seen: Sequence[StepProcess], allowed: int, seconds: float) -> None:
+    def note(self, processes: Sequence[StepProcess], allowed: int, seconds: float) -> None:
         """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
-        self.memory = sum(each.memory for each in seen)
-        self.working = sum(each.kind is not ProcessKind.OTHER and not each.paused for each in seen)
+        self.memory = sum(process.memory for process in processes)
+        self.working = sum(
+            process.kind is not ProcessKind.OTHER and not process.paused for process in processes
+        )
         self.peak = max(self.peak, self.memory)
-        self.paused += seconds * sum(each.paused for each in seen)
+        self.paused += seconds * sum(process.paused for process in processes)
         self.least, self.most = min(self.least, allowed), max(self.most, allowed)
 
 
@@ -167,20 +169,20 @@ class JobServer:
         """What the processes of steps need in their environment."""
         return {cgroup.ABOVE: self.folder.name} if self._group is not None else {}
 
-    def seat(self, step: Step, *, waiting: int = 1, most: int | None = None) -> Seat | None:
+    def seat(self, step: Step, *, waiting: int = 1, limit: int | None = None) -> Seat | None:
         """A place for a step that compiles, None where it has to wait for another to end.
 
-        `waiting` is how many such steps want one now, `most` how many jobs it may have. Where nothing else
+        `waiting` is how many such steps want one now, `limit` how many jobs it may have. Where nothing else
         runs there is always a place. A step whose tools are clients grows by tokens; for others the number
         stays, so that less than a quarter of what there is, is not worth to begin with.
         """
         with self._lock:
-            taken = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
+            occupied = sum(1 if seat.shares else max(seat.jobs, seat.working) for seat in self._seats)
             self._beside = self._board.look()
             allowed = self._beside.most(self.allowed, max(os.cpu_count() or 1, self.allowed))
             # what other builds have now bounds its begin, and not what it may come to once they end
-            cap = min(most or self.allowed, self.allowed)
-            share = min((allowed - taken) // max(waiting, 1), step.resources.cores, cap)
+            cap = min(limit or self.allowed, self.allowed)
+            share = min((allowed - occupied) // max(waiting, 1), step.resources.cores, cap)
             fits = fitting(
                 self._look(), self._learnt, step.component, step.name, step.resources.memory, self.allowed
             )
@@ -209,13 +211,13 @@ class JobServer:
         """The room; `sight` is what the build's processes were seen to have, and where."""
         if sight is None:
             return read_room(self.limit, self._group)
-        own = sum(one.memory for one in sight.seen)
+        own = sum(process.memory for process in sight.seen)
         return read_room(self.limit, self._group, sight.groups, own, self._beside.memory, self._sums)
 
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
-        now = self.decision.tokens
+        tokens = self.decision.tokens
         seat = Seat(
-            step.name, step.component, step.resources.memory, jobs, self, least=now, most=now, cap=cap
+            step.name, step.component, step.resources.memory, jobs, self, least=tokens, most=tokens, cap=cap
         )
         self._seats.append(seat)
         self._wake.set()
@@ -239,8 +241,8 @@ class JobServer:
             if seat.pid is not None:
                 seat.shares = seat.shares or told_to_share(self.folder, seat.pid)
                 seat.clients = seat.clients or told_clients(self.folder, seat.pid)
-        most = min((self.allowed, *(seat.cap for seat in seats)))
-        now = time.monotonic()
+        limit = min((self.allowed, *(seat.cap for seat in seats)))
+        clock = time.monotonic()
         out = self._circulation.out()
         sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
         self._learn(sight, {seat.name: seat.component for seat in seats})
@@ -248,13 +250,13 @@ class JobServer:
         with self._board.turn() as self._beside:
             room = self._look(sight)
             self.decision = decide(
-                now,
+                clock,
                 room,
                 sight.seen,
                 steps,
                 self._learnt,
                 self.decision,
-                most,
+                limit,
                 os.cpu_count(),
                 self._beside,
             )
@@ -262,11 +264,11 @@ class JobServer:
             self._pause(self.decision)
             self._board.say(self.decision.claim)
         for seat in seats:
-            mine = [one for one in sight.seen if one.step == seat.name]
-            seat.note(mine, self.decision.tokens, now - self._looked)
-        self._looked = now
+            mine = [process for process in sight.seen if process.step == seat.name]
+            seat.note(mine, self.decision.tokens, clock - self._looked)
+        self._looked = clock
         self._circulation.note(
-            now,
+            clock,
             out=out,
             threads=_could_hold(sight.seen),
             surplus=sum(max(0, seat.working - 1) for seat in seats),
@@ -276,59 +278,59 @@ class JobServer:
         if self.decision.hopeless is not None:
             self._too_large(self.decision.hopeless, room, seats)
 
-    def _too_large(self, one: StepProcess, room: MemoryBudget, seats: Sequence[Seat]) -> None:
+    def _too_large(self, process: StepProcess, room: MemoryBudget, seats: Sequence[Seat]) -> None:
         """Say once that no number of jobs would help, and keep it for when the kernel has ended it."""
         for seat in seats:
-            if seat.name == one.step:
-                seat.alone = Alone(one.kind, one.memory, room.total)
-        if one.pid not in self._told:
-            self._told.add(one.pid)
+            if seat.name == process.step:
+                seat.alone = Alone(process.kind, process.memory, room.total)
+        if process.pid not in self._told:
+            self._told.add(process.pid)
             self._say(
-                f"  {one.step}: one process ({one.kind.value}) alone uses {size(one.memory)}, of at most "
-                f"{size(room.total)} for the whole build: fewer jobs do not help"
+                f"  {process.step}: one process ({process.kind.value}) alone uses {size(process.memory)}, "
+                f"of at most {size(room.total)} for the whole build: fewer jobs do not help"
             )
 
     def _learn(self, sight: Sight, components: Mapping[str, str]) -> None:
-        for one in sight.ended:
-            if one.kind is not ProcessKind.OTHER and one.step in components:
+        for process in sight.ended:
+            if process.kind is not ProcessKind.OTHER and process.step in components:
                 self._learnt.note(
-                    components[one.step],
-                    one.step,
-                    one.kind,
-                    one.peak,
-                    unit=one.unit,
-                    seconds=one.cpu,
-                    area=one.area,
+                    components[process.step],
+                    process.step,
+                    process.kind,
+                    process.peak,
+                    unit=process.unit,
+                    seconds=process.cpu,
+                    area=process.area,
                 )
 
     def _pause(self, decision: Decision) -> None:
-        self._paused |= {each.pid: each for each in decision.pause}
+        self._paused |= {process.pid: process for process in decision.pause}
         send(signal.SIGSTOP, decision.pause)
         send(signal.SIGCONT, decision.resume)
-        for each in decision.resume:
-            self._paused.pop(each.pid, None)
+        for process in decision.resume:
+            self._paused.pop(process.pid, None)
 
 
-def _could_hold(seen: Sequence[StepProcess]) -> int:
+def _could_hold(processes: Sequence[StepProcess]) -> int:
     """Threads that could run on a token each: those of processes that started no other (what started the
     jobs is none), without the first of each step, which needs none."""
-    parents = {one.parent for one in seen}
-    found = Counter[str]()
-    for one in seen:
-        if one.pid not in parents:
-            found[one.step] += one.threads
-    return sum(count - 1 for count in found.values())
+    parents = {process.parent for process in processes}
+    threads = Counter[str]()
+    for process in processes:
+        if process.pid not in parents:
+            threads[process.step] += process.threads
+    return sum(count - 1 for count in threads.values())
 
 
-def _started(seen: Sequence[StepProcess], programs: frozenset[str]) -> frozenset[int]:
+def _started(processes: Sequence[StepProcess], programs: frozenset[str]) -> frozenset[int]:
     """What these programs have started, and what those have."""
     children: dict[int, list[int]] = {}
-    for one in seen:
-        children.setdefault(one.parent, []).append(one.pid)
-    found: set[int] = set()
-    left = [one.pid for one in seen if one.program in programs]
-    while left:
-        started = children.pop(left.pop(), [])
-        found.update(started)
-        left += started
-    return frozenset(found)
+    for process in processes:
+        children.setdefault(process.parent, []).append(process.pid)
+    pids: set[int] = set()
+    pending = [process.pid for process in processes if process.program in programs]
+    while pending:
+        started = children.pop(pending.pop(), [])
+        pids.update(started)
+        pending += started
+    return frozenset(pids)

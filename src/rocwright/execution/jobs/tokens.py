@@ -50,8 +50,8 @@ class Drain:
     def taken(self) -> int:
         """How many it took since it was asked last."""
         with self._lock:
-            taken, self._taken = self._taken, 0
-        return taken
+            count, self._taken = self._taken, 0
+        return count
 
     def close(self) -> None:
         """Take no more; the thread has ended then."""
@@ -76,9 +76,9 @@ class Drain:
     def _take(self) -> None:
         with self._lock, contextlib.suppress(BlockingIOError):
             if self._wanted:
-                taken = len(os.read(self._fifo, self._wanted))
-                self._wanted -= taken
-                self._taken += taken
+                count = len(os.read(self._fifo, self._wanted))
+                self._wanted -= count
+                self._taken += count
 
 
 @dataclass(slots=True)
