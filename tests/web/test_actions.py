@@ -118,7 +118,7 @@ def test_a_build_that_never_came_to_a_step_says_why(
     doing: Served, queue: Queue, records: Records, children: Callable[[bool], None]
 ) -> None:
     children(True)
-    run = queue.put(WANTED, own=False, heal=True, by="me")
+    run = queue.put(WANTED, own=False, heal=True, user="me")
     until(lambda: known(records, run).state == "ended")
     found = known(records, run)
     assert (found.outcome, found.failure) == ("failed", "input")
@@ -164,9 +164,9 @@ def test_a_full_queue_takes_no_more(home: Home, records: Records, monkeypatch: p
     monkeypatch.setattr("rocwright.web.queue.MOST_WAITING", 2)
     queue = Queue(records, home.path)
     for _ in range(2):
-        queue.put(WANTED, own=False, heal=False, by="me")
+        queue.put(WANTED, own=False, heal=False, user="me")
     with pytest.raises(FullError):
-        queue.put(WANTED, own=False, heal=False, by="me")
+        queue.put(WANTED, own=False, heal=False, user="me")
 
 
 def test_what_waited_in_a_server_that_was_killed_is_stopped(records: Records) -> None:

@@ -52,10 +52,10 @@ class Tokens:
     def now(self) -> tuple[Token, ...]:
         """Every token; read anew only where the file changed. Raises InputError where it is damaged."""
         try:
-            about = self.path.stat()
+            stat = self.path.stat()
         except OSError:
             return ()
-        mark = (about.st_mtime_ns, about.st_size)
+        mark = (stat.st_mtime_ns, stat.st_size)
         if self._seen is None or self._seen[0] != mark:
             self._seen = (mark, self.all())
         return self._seen[1]
@@ -73,41 +73,41 @@ class Tokens:
                 next_step="remove the file and make new tokens: rocwright serve token add NAME",
             ) from error
 
-    def add(self, name: str, scopes: Iterable[Scope], made: str = "") -> str:
+    def add(self, name: str, scopes: Iterable[Scope], created: str = "") -> str:
         """Make a token and give it; it cannot be read again. Raises InputError where the name is taken."""
-        known = self.all()
-        if any(one.name == name for one in known):
+        tokens = self.all()
+        if any(token.name == name for token in tokens):
             raise InputError(
                 f"there is already a token {name}",
                 cause="token names are unique",
                 next_step=f"use another name, or first run: rocwright serve token remove {name}",
             )
         secret = secrets.token_urlsafe(32)
-        kept = Token(name=name, scopes=with_read(scopes), sha256=_hash(secret), made=made)
-        self._write((*known, kept))
+        token = Token(name=name, scopes=with_read(scopes), sha256=_hash(secret), made=created)
+        self._write((*tokens, token))
         return secret
 
     def remove(self, name: str) -> None:
         """Forget a token. Raises InputError where there is none of that name."""
-        known = self.all()
-        if not any(one.name == name for one in known):
+        tokens = self.all()
+        if not any(token.name == name for token in tokens):
             raise InputError(
                 f"there is no token {name}",
                 cause="it was removed, or its name is misspelled",
                 next_step="rocwright serve token list shows the names",
             )
-        self._write(tuple(one for one in known if one.name != name))
+        self._write(tuple(token for token in tokens if token.name != name))
 
     def _write(self, tokens: tuple[Token, ...]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        said = json.dumps(_Tokens(token=tokens).model_dump(), indent=1)
-        write_atomic(self.path, f"{said}\n", mode=0o600)
+        text = json.dumps(_Tokens(token=tokens).model_dump(), indent=1)
+        write_atomic(self.path, f"{text}\n", mode=0o600)
 
 
 def with_read(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     """The scopes in order; whoever may do anything may read."""
-    given = {*scopes, "read"}
-    return tuple(one for one in SCOPES if one in given)
+    granted = {*scopes, "read"}
+    return tuple(scope for scope in SCOPES if scope in granted)
 
 
 def _hash(secret: str) -> str:
@@ -176,20 +176,20 @@ class Access:
         mine = self._wrong.setdefault(address, deque(maxlen=ATTEMPTS))
         while len(self._wrong) > MOST_SESSIONS:
             self._wrong.popitem(last=False)
-        for given, most in ((mine, ATTEMPTS), (self._all_wrong, 10 * ATTEMPTS)):
-            recent = [at for at in given if at > since]
-            if len(recent) >= most:
+        for attempts, limit in ((mine, ATTEMPTS), (self._all_wrong, 10 * ATTEMPTS)):
+            recent = [moment for moment in attempts if moment > since]
+            if len(recent) >= limit:
                 raise TooManyError(recent[0] - since)
         mine.append(self.clock())
         self._all_wrong.append(self.clock())
 
     def _find(self, secret: str) -> Token | None:
-        given = _hash(secret)
-        found = None
-        for one in self._known():
-            if hmac.compare_digest(one.sha256, given):
-                found = one
-        return found
+        digest = _hash(secret)
+        match = None
+        for token in self._known():
+            if hmac.compare_digest(token.sha256, digest):
+                match = token
+        return match
 
     def _known(self) -> tuple[Token, ...]:
         mine = Token(name="owner", scopes=SCOPES, sha256=_hash(self.first))
@@ -197,15 +197,15 @@ class Access:
 
     def session(self, ident: str) -> SignIn | None:
         """The session of that id, if neither it nor its token has ended."""
-        found = self._sessions.get(ident)
+        session = self._sessions.get(ident)
         if (
-            found is None
-            or found.ends <= self.clock()
-            or all(found.token != one.sha256 for one in self._known())
+            session is None
+            or session.ends <= self.clock()
+            or all(session.token != token.sha256 for token in self._known())
         ):
             self._sessions.pop(ident, None)
             return None
-        return found
+        return session
 
     def leave(self, ident: str) -> None:
         """End a session."""

@@ -72,7 +72,7 @@ class Doing:
                 raise HTTPException(400, "that row cannot be built on this machine")
             return await self._put(row, False, "heal" in fields, session.name)
         stack, gpu, base = (fields.get(name, "") for name in ("stack", "gpu", "base"))
-        bases = {name for one in catalog.bases.values() for name in one.names}
+        bases = {name for known_base in catalog.bases.values() for name in known_base.names}
         if stack not in catalog.stacks or base not in bases:
             raise HTTPException(400, "the catalog does not know that stack, or that base")
         try:
@@ -87,10 +87,10 @@ class Doing:
         """Build once more what a run built; with `heal`, known failures are mended."""
         session, fields = await self.site.need_form(request, "run")
         run = await self.pages.known_run(request)
-        wanted = await asked(lambda: self._asked(run))
+        build_request = await asked(lambda: self._asked(run))
         own = await asked(self.site.own)
-        mine = own is not None and own.request == wanted
-        return await self._put(wanted, mine, "heal" in fields, session.name)
+        mine = own is not None and own.request == build_request
+        return await self._put(build_request, mine, "heal" in fields, session.name)
 
     async def cancel(self, request: Request) -> Response:
         """Take a run out of the queue, or stop it where it runs."""
@@ -123,12 +123,12 @@ class Doing:
             raise HTTPException(409, f"{error.message}: {error.cause}; {error.next_step}") from error
         return RedirectResponse(str(request.url_for("cell").include_query_params(**place._asdict())), 303)
 
-    async def _put(self, wanted: Asked, own: bool, heal: bool, by: str) -> Response:
-        if not own and wanted.stack not in the_catalog().stacks:
+    async def _put(self, build_request: Asked, own: bool, heal: bool, user: str) -> Response:
+        if not own and build_request.stack not in the_catalog().stacks:
             # a run may have come from another machine's records, and its words go to a command line
             raise HTTPException(400, "the catalog does not know that stack")
         try:
-            run = await asked(lambda: self.queue.put(wanted, own=own, heal=heal, by=by))
+            run = await asked(lambda: self.queue.put(build_request, own=own, heal=heal, user=user))
         except FullError:
             raise HTTPException(
                 503, "the queue is full: wait, or cancel builds that are not needed"

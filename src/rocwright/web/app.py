@@ -64,8 +64,8 @@ def app(
     artifacts, cells = Artifacts(pages, views), Cells(pages, views)
     following = Following(pages)
     gate = _Gate(pages)
-    more = Doing(pages, queue, cycling).routes() if queue else []
-    made = Starlette(
+    action_routes = Doing(pages, queue, cycling).routes() if queue else []
+    inner = Starlette(
         routes=[
             *(index.routes(site) if index else []),
             Route("/", Matrix(site, cycling).page),
@@ -94,11 +94,11 @@ def app(
             Route("/healthz", health.page),
             Route("/metrics", for_readers(site, Metrics(health).page)),
             Route("/feed.atom", for_readers(site, Feed(site).page)),
-            *more,
+            *action_routes,
         ],
         exception_handlers={HTTPException: gate.told, ExplainedError: gate.failed},
     )
-    return Guard(made, names)
+    return Guard(inner, names)
 
 
 class _Gate:
@@ -132,11 +132,11 @@ class _Gate:
             return answer
         if not ident:
             return self.pages.page(request, "enter.html", 403, to=_inside(to), says="Wrong token.")
-        found = RedirectResponse(_inside(to), 303)
-        found.set_cookie(
+        response = RedirectResponse(_inside(to), 303)
+        response.set_cookie(
             COOKIE, ident, httponly=True, samesite="strict", secure=request.url.scheme == "https"
         )
-        return found
+        return response
 
     async def leave(self, request: Request) -> Response:
         """End the session."""

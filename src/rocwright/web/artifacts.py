@@ -52,18 +52,21 @@ class Artifacts:
     async def all(self, request: Request) -> Response:
         """The newest of each name."""
         self.site.need(request, "read")
-        found = await asked(lambda: self.site.records.artifacts(limit=500))
-        newest = {(one.stack, one.gpu, one.base, one.filename): one for one in reversed(found)}
+        artifacts = await asked(lambda: self.site.records.artifacts(limit=500))
+        newest = {
+            (artifact.stack, artifact.gpu, artifact.base, artifact.filename): artifact
+            for artifact in reversed(artifacts)
+        }
         return self.pages.page(request, "artifacts.html", artifacts=[*newest.values()][::-1])
 
     async def one(self, request: Request) -> Response:
         """One file: where it came from, what is in it, what was shown of it; with `check` whether its
         statement is right, which reads all of it."""
         self.site.need(request, "read")
-        made = await self._known(request)
-        evidence = await asked(lambda: self.site.records.findings(sha256=made.sha256, standing=True))
-        stored = await asked(lambda: self._store().has(made.sha256, made.size))
-        laid = await asked(lambda: laid_out(self.site.folder, made))
+        artifact = await self._known(request)
+        evidence = await asked(lambda: self.site.records.findings(sha256=artifact.sha256, standing=True))
+        stored = await asked(lambda: self._store().has(artifact.sha256, artifact.size))
+        laid = await asked(lambda: laid_out(self.site.folder, artifact))
         signable, checked = await asked(has_key), None
         if laid is not None and signable and "check" in request.query_params:
             checked = await self._heavy(partial(check, laid))
@@ -71,11 +74,11 @@ class Artifacts:
         return self.pages.page(
             request,
             "artifact.html",
-            made=made,
+            made=artifact,
             findings=once(evidence),
             there=stored,
-            install=install_line(made, index) if laid is not None else "",
-            is_wheel=bool(install_line(made, index)),
+            install=install_line(artifact, index) if laid is not None else "",
+            is_wheel=bool(install_line(artifact, index)),
             token=index.token,
             laid=laid,
             signable=signable,
@@ -88,16 +91,16 @@ class Artifacts:
     async def proof(self, request: Request) -> Response:
         """The SBOM, the statement, or the file as it is laid out, which is the one that they are of."""
         self.site.need(request, "read")
-        made = await self._known(request)
-        laid = await asked(lambda: laid_out(self.site.folder, made))
-        what = request.path_params["what"]
+        artifact = await self._known(request)
+        laid = await asked(lambda: laid_out(self.site.folder, artifact))
+        kind = request.path_params["what"]
         path = {"sbom": laid.bill, "provenance": laid.statements, "laid-out": laid.file} if laid else {}
-        found = path.get(what)
-        if laid is None or found is None or not found.is_file():
+        file = path.get(kind)
+        if laid is None or file is None or not file.is_file():
             raise HTTPException(404, "it is no longer in the folder of this server")
-        if what == "laid-out":
-            return await self._sent(request, partial(self._laid, laid), laid.sha256, found.name)
-        return FileResponse(found, filename=found.name, media_type="application/octet-stream")
+        if kind == "laid-out":
+            return await self._sent(request, partial(self._laid, laid), laid.sha256, file.name)
+        return FileResponse(file, filename=file.name, media_type="application/octet-stream")
 
     async def _heavy(self, work: Callable[[], T]) -> T:
         """What reads whole artifacts: two at a time, whoever asks."""
@@ -106,9 +109,9 @@ class Artifacts:
     async def file(self, request: Request) -> Response:
         """The file itself, as built; its bytes are checked before they are sent."""
         self.site.need(request, "read")
-        made = await self._known(request)
-        name = Path(made.filename).name
-        return await self._sent(request, partial(self._stored, made), made.sha256, name)
+        artifact = await self._known(request)
+        name = Path(artifact.filename).name
+        return await self._sent(request, partial(self._stored, artifact), artifact.sha256, name)
 
     async def _sent(
         self, request: Request, opened: Callable[[], BufferedReader], sha256: str, name: str
@@ -125,9 +128,9 @@ class Artifacts:
             raise HTTPException(409, "the file was changed: it no longer matches its statement")
         return file
 
-    def _stored(self, made: Artifact) -> BufferedReader:
+    def _stored(self, artifact: Artifact) -> BufferedReader:
         try:
-            return self._store().opened(made.sha256, self._hashes)
+            return self._store().opened(artifact.sha256, self._hashes)
         except KeyError:
             raise HTTPException(404, GONE) from None
 
@@ -136,12 +139,12 @@ class Artifacts:
 
     async def _known(self, request: Request) -> Artifact:
         sha256 = request.path_params["sha256"]
-        found = (
+        artifacts = (
             await asked(lambda: self.site.records.artifacts(sha256=sha256, limit=1)) if is_key(sha256) else []
         )
-        if not found:
+        if not artifacts:
             raise HTTPException(404, "no such artifact is on record")
-        return found[0]
+        return artifacts[0]
 
 
 def _quoted(name: str) -> str:

@@ -68,10 +68,10 @@ class BrokenSteps:
 
     def of(self, run: Run, folder: Path) -> list[BrokenStep]:
         """The broken steps of a run whose logs lie in that folder; those that failed come first."""
-        newest = {one.name: one for one in run.steps}
-        bad = [one for one in newest.values() if one.outcome in BROKEN]
-        bad.sort(key=lambda one: BROKEN.index(one.outcome))
-        return [self._told(run, one, folder / Path(one.log or "none").name) for one in bad]
+        newest = {step.name: step for step in run.steps}
+        bad = [step for step in newest.values() if step.outcome in BROKEN]
+        bad.sort(key=lambda step: BROKEN.index(step.outcome))
+        return [self._told(run, step, folder / Path(step.log or "none").name) for step in bad]
 
     def _told(self, run: Run, step: StepRun, log: Path) -> BrokenStep:
         error = {name: masked(text, self.hidden) for name, text in step.error.items()}
@@ -105,53 +105,53 @@ class BrokenSteps:
             return None
         key = (run.id, step.name)
         if key not in self._compared:
-            found = self.new(run, step.name)
+            novelty = self.new(run, step.name)
             lines = (
-                [one.model_copy(update={"text": masked(one.text, self.hidden)}) for one in found.lines]
-                if found
+                [line.model_copy(update={"text": masked(line.text, self.hidden)}) for line in novelty.lines]
+                if novelty
                 else []
             )
-            self._compared[key] = found.model_copy(update={"lines": tuple(lines)}) if found else None
+            self._compared[key] = novelty.model_copy(update={"lines": tuple(lines)}) if novelty else None
             if len(self._compared) > MOST_KEPT:
                 self._compared.popitem(last=False)
         return self._compared[key]
 
-    def _first(self, log: Path, where: FailurePlace) -> tuple[str, int] | None:
+    def _first(self, log: Path, context: FailurePlace) -> tuple[str, int] | None:
         """The first error of a log, and the byte where its line begins; None where it has none that is
         found."""
         try:
-            about = log.stat()
+            stat = log.stat()
         except OSError:
             return None
-        key = (log, about.st_size, about.st_mtime_ns)
+        key = (log, stat.st_size, stat.st_mtime_ns)
         if key not in self._kept:
-            self._kept[key] = _look(log, where) if 0 < about.st_size <= LARGEST else None
+            self._kept[key] = _look(log, context) if 0 < stat.st_size <= LARGEST else None
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         return self._kept[key]
 
-    def _around(self, log: Path, at: int) -> tuple[tuple[str, ...], int]:
-        start = max(0, at - BEFORE * 4 * WIDEST)
-        before = read_part(log, start, self.hidden, at - start).lines if at else ()
-        after = read_part(log, at, self.hidden).lines
+    def _around(self, log: Path, offset: int) -> tuple[tuple[str, ...], int]:
+        start = max(0, offset - BEFORE * 4 * WIDEST)
+        leading = read_part(log, start, self.hidden, offset - start).lines if offset else ()
+        following = read_part(log, offset, self.hidden).lines
         # what another command said before it is no part of it
-        begins = [number for number, one in enumerate(before) if one.kind == "phase"]
-        before = (before[begins[-1] :] if begins else before)[-BEFORE:]
-        return tuple(_cut(one.text) for one in (*before, *after[:AFTER])), len(before)
+        begins = [number for number, line in enumerate(leading) if line.kind == "phase"]
+        leading = (leading[begins[-1] :] if begins else leading)[-BEFORE:]
+        return tuple(_cut(line.text) for line in (*leading, *following[:AFTER])), len(leading)
 
     def _last(self, log: Path) -> tuple[str, ...]:
-        return tuple(_cut(one.text) for one in read_part(log, -16 * 1024, self.hidden).lines[-AFTER:])
+        return tuple(_cut(line.text) for line in read_part(log, -16 * 1024, self.hidden).lines[-AFTER:])
 
 
-def _look(log: Path, where: FailurePlace) -> tuple[str, int] | None:
+def _look(log: Path, context: FailurePlace) -> tuple[str, int] | None:
     with open_log(log) as file:
-        found = diagnose(pieces(file), where).first
-    needle = found.text[:NEEDLE].encode() if found else b""
-    if found is None or not needle:
+        error = diagnose(pieces(file), context).first
+    needle = error.text[:NEEDLE].encode() if error else b""
+    if error is None or not needle:
         return None
     with log.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         place = data.find(needle)
-        return (found.text, data.rfind(b"\n", 0, place) + 1) if place >= 0 else None
+        return (error.text, data.rfind(b"\n", 0, place) + 1) if place >= 0 else None
 
 
 def _cut(text: str) -> str:

@@ -26,23 +26,23 @@ def build_page(records: Records, store: Store, run: Run) -> str:
 
     The machine code is read from the store; of what is no longer there the page says so.
     """
-    made = records.artifacts(run=run.id)
-    held = {one.sha256: one for one in made}
-    found = [one for sha256 in held for one in records.findings(sha256=sha256, standing=True)]
+    artifacts = records.artifacts(run=run.id)
+    by_digest = {artifact.sha256: artifact for artifact in artifacts}
+    evidence = [finding for sha256 in by_digest for finding in records.findings(sha256=sha256, standing=True)]
     # what was verified again counts once, as it went the last time: the newest are first
     newest: dict[tuple[str, ...], Finding] = {}
-    for one in (*found, *records.findings(run=run.id)):
-        newest.setdefault((one.component, one.check, one.name, one.device), one)
+    for finding in (*evidence, *records.findings(run=run.id)):
+        newest.setdefault((finding.component, finding.check, finding.name, finding.device), finding)
     findings = [*newest.values()]
-    parts = [_head(run, records), _steps(run, records), _artifacts(made)]
-    parts += [text for one in held.values() for text in _code(store, one)]
+    parts = [_head(run, records), _steps(run, records), _artifacts(artifacts)]
+    parts += [text for artifact in by_digest.values() for text in _code(store, artifact)]
     parts += [_checks(findings)] if findings else []
     return "\n\n".join(parts) + "\n"
 
 
 def _head(run: Run, records: Records) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    said = {
+    facts = {
         "repeat": f"`{command(run, records)}`",
         "begun": run.started,
         "outcome": f"{run.outcome} after {duration(run.seconds)}" if run.outcome else run.state,
@@ -53,7 +53,7 @@ def _head(run: Run, records: Records) -> str:
         "lock": f"sha256 {run.lock}" if run.lock else "",
     }
     lines = [f"# {run.stack} for {', '.join(run.gpu)} on {run.base} {run.variant}".rstrip(), ""]
-    return "\n".join([*lines, *_table(("", ""), [(k, _cell(v)) for k, v in said.items() if v])])
+    return "\n".join([*lines, *_table(("", ""), [(k, _cell(v)) for k, v in facts.items() if v])])
 
 
 def command(run: Run, records: Records) -> str:
@@ -69,21 +69,25 @@ def command(run: Run, records: Records) -> str:
 
 def _steps(run: Run, records: Records) -> str:
     rows = []
-    for one in run.steps:
-        earlier = _earlier(one, run, records)
-        tried = f"{len(earlier)} earlier, {duration(sum(at.seconds for at in earlier))}" if earlier else ""
-        hits, all_ = one.compiler_cache.get("hit", 0), sum(one.compiler_cache.values())
+    for step in run.steps:
+        earlier = _earlier(step, run, records)
+        tried = (
+            f"{len(earlier)} earlier, {duration(sum(attempt.seconds for attempt in earlier))}"
+            if earlier
+            else ""
+        )
+        hits, all_ = step.compiler_cache.get("hit", 0), sum(step.compiler_cache.values())
         rows.append(
             (
-                _cell(one.name),
-                f"`{one.key[:12]}`" if one.key else "",
-                f"{one.outcome}, resumed" if one.resumed else one.outcome or one.state,
-                duration(one.seconds),
+                _cell(step.name),
+                f"`{step.key[:12]}`" if step.key else "",
+                f"{step.outcome}, resumed" if step.resumed else step.outcome or step.state,
+                duration(step.seconds),
                 tried,
-                str(one.most_jobs or one.jobs or ""),
-                size(one.peak_memory) if one.peak_memory else "",
+                str(step.most_jobs or step.jobs or ""),
+                size(step.peak_memory) if step.peak_memory else "",
                 f"{hits:,} of {all_:,}" if all_ else "",
-                one.engine,
+                step.engine,
             )
         )
     heads = ("step", "key", "outcome", "time", "tries", "jobs", "memory", "compiler cache", "sandbox")
@@ -94,12 +98,19 @@ def _earlier(step: StepRun, run: Run, records: Records) -> list[StepRun]:
     """What other runs did for the same key before: attempts that were cut short."""
     if not step.key:
         return []
-    found = records.steps(Which(step=step.name), limit=MOST_TRIES)
-    return [at.step for at in found if at.step.key == step.key and at.run < run.id and at.step.seconds]
+    attempts = records.steps(Which(step=step.name), limit=MOST_TRIES)
+    return [
+        attempt.step
+        for attempt in attempts
+        if attempt.step.key == step.key and attempt.run < run.id and attempt.step.seconds
+    ]
 
 
-def _artifacts(made: Sequence[Artifact]) -> str:
-    rows = [(f"`{_cell(one.filename)}`", f"{one.size:,}", f"`{one.sha256}`") for one in made]
+def _artifacts(artifacts: Sequence[Artifact]) -> str:
+    rows = [
+        (f"`{_cell(artifact.filename)}`", f"{artifact.size:,}", f"`{artifact.sha256}`")
+        for artifact in artifacts
+    ]
     return "\n".join(
         ["## What came of it", "", *_table(("artifact", "bytes", "sha256 as built"), rows, right=(1,))]
     )
@@ -114,27 +125,33 @@ def _code(store: Store, artifact: Artifact) -> Iterator[str]:
     )
     with named(store, output) as path:
         try:
-            found, used = _read(path)
+            inspection, used = _read(path)
         except ExplainedError as error:
             yield f"`{_cell(artifact.filename)}` could not be read: {_cell(error.message)}"
             return
-    if found.libraries:
-        yield "\n".join([f"## Machine code in {_cell(artifact.filename)}", "", *_libraries(found)])
-    for one in used:
-        kernels = count(one.kernels, "kernel")
-        yield "\n".join([f"### Taken by its {kernels} for {one.target}", "", *_uses(one)])
+    if inspection.libraries:
+        yield "\n".join([f"## Machine code in {_cell(artifact.filename)}", "", *_libraries(inspection)])
+    for target_use in used:
+        kernels = count(target_use.kernels, "kernel")
+        yield "\n".join([f"### Taken by its {kernels} for {target_use.target}", "", *_uses(target_use)])
 
 
 def _read(path: Path) -> tuple[Inspection, list[TargetUse]]:
-    found = inspect(path)
-    return found, resources(path) if found.libraries else []
+    inspection = inspect(path)
+    return inspection, resources(path) if inspection.libraries else []
 
 
-def _libraries(found: Inspection) -> list[str]:
+def _libraries(inspection: Inspection) -> list[str]:
     rows = [
-        (f"`{_cell(library.path)}`", one.target_id, f"{one.count:,}", f"{one.size:,}", f"{library.size:,}")
-        for library in found.libraries
-        for one in library.targets
+        (
+            f"`{_cell(library.path)}`",
+            target.target_id,
+            f"{target.count:,}",
+            f"{target.size:,}",
+            f"{library.size:,}",
+        )
+        for library in inspection.libraries
+        for target in library.targets
     ]
     return _table(
         ("file", "target", "code objects", "their bytes", "bytes of the file"), rows, right=(2, 3, 4)
@@ -145,23 +162,23 @@ def _uses(used: TargetUse) -> list[str]:
     if not used.known:
         return [f"Nothing is known of the limits of {used.target}."]
     rows = [
-        (f"{one.resource}, {one.unit}", f"{one.median:,}", f"{one.most:,}", f"{one.limit:,}")
-        for one in used.uses
+        (f"{use.resource}, {use.unit}", f"{use.median:,}", f"{use.most:,}", f"{use.limit:,}")
+        for use in used.uses
     ]
     table = _table(("resource", "median", "most (of waves: fewest)", "there is"), rows, right=(1, 2, 3))
-    told = f"{used.spilling:,} move registers to memory, {used.scratch:,} use scratch."
+    spills = f"{used.spilling:,} move registers to memory, {used.scratch:,} use scratch."
     too_much = f"{len(used.excesses):,} ask for more than there is." if used.excesses else "Each fits."
-    return [*table, "", f"{told} {too_much}"]
+    return [*table, "", f"{spills} {too_much}"]
 
 
 def _checks(findings: Sequence[Finding]) -> str:
-    bad = sum(not one.ok for one in findings)
-    absent = sum(one.ok and one.absent for one in findings)
-    found = count(len(findings), "finding")
-    told = f"{found}: {len(findings) - bad - absent:,} ok, {absent:,} absent, {bad:,} failed."
+    bad = sum(not finding.ok for finding in findings)
+    absent = sum(finding.ok and finding.absent for finding in findings)
+    total = count(len(findings), "finding")
+    summary = f"{total}: {len(findings) - bad - absent:,} ok, {absent:,} absent, {bad:,} failed."
     rows = [tuple(_cell(text) for text in row) for row in table_rows(findings)]
     heads = ("component", "check", "outcome", "on", "detail")
-    return "\n".join(["## Checks", "", told, "", *_table(heads, rows)])
+    return "\n".join(["## Checks", "", summary, "", *_table(heads, rows)])
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

@@ -28,17 +28,17 @@ class Buildable:
 
     def named(self, catalog: Catalog, name: str) -> Request | None:
         """The one of that name; None where it cannot be built here."""
-        return next((one for _, one in self.of(catalog) if one.name == name), None)
+        return next((request for _, request in self.of(catalog) if request.name == name), None)
 
 
 def _planned(catalog: Catalog) -> Iterator[tuple[Stack, Request]]:
     for stack, row in rows(catalog):
-        asked = request_of(stack, row)
-        if asked.architecture is not host():
+        request = request_of(stack, row)
+        if request.architecture is not host():
             continue
         try:
-            lock = shipped_lock(catalog, asked)
+            lock = shipped_lock(catalog, request)
             if lock is not None and make_plan(lock, catalog).steps:
-                yield stack, asked
+                yield stack, request
         except ExplainedError:
             continue

@@ -50,12 +50,12 @@ class Cells:
         """One stack on one GPU and base, as it was asked for: its evidence, its channels, its runs."""
         self.site.need(request, "read")
         place = ChannelPlace(*(request.query_params.get(name, "")[:200] for name in ChannelPlace._fields))
-        records, where = self.site.records, place._asdict()
-        cells = await asked(lambda: records.matrix(**where))
+        records, criteria = self.site.records, place._asdict()
+        cells = await asked(lambda: records.matrix(**criteria))
         if len(cells) != 1:
             raise HTTPException(404, "there is no record for that stack, GPU and base")
-        runs = await asked(lambda: records.runs(Which(**where), limit=PAGE, steps=False))
-        held = await asked(lambda: records.promotions(**where))
+        runs = await asked(lambda: records.runs(Which(**criteria), limit=PAGE, steps=False))
+        promotions = await asked(lambda: records.promotions(**criteria))
         checked = next((run for run in runs if run.command == "verify"), None)
         findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
         return self.pages.page(
@@ -68,7 +68,7 @@ class Cells:
             linked=True,
             mask=lambda text: masked(text, self.site.hidden),
             runs=runs,
-            promotions=held,
+            promotions=promotions,
             findings=once(findings),
             checked=checked,
             stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
@@ -81,14 +81,14 @@ class Cells:
         cells = await asked(lambda: self.site.records.matrix(gpu=gpu))
         if not cells:
             return self._by_another_name(gpu, request)
-        offers = await asked(lambda: [self.offer(one, request) for one in cells])
+        offers = await asked(lambda: [self.offer(cell, request) for cell in cells])
         return self.pages.page(
             request,
             "gpu.html",
             gpu=gpu,
             token=not self.site.access.open_,
-            offers=sorted((one for one in offers if one is not None), key=self._rank),
-            without=[cell for cell, one in zip(cells, offers, strict=True) if one is None],
+            offers=sorted((offer for offer in offers if offer is not None), key=self._rank),
+            without=[cell for cell, offer in zip(cells, offers, strict=True) if offer is None],
         )
 
     def _by_another_name(self, gpu: str, request: Request) -> Response:
@@ -101,10 +101,10 @@ class Cells:
             raise HTTPException(404, "there is no record for that GPU")
         return RedirectResponse(str(request.url_for("gpu", gpu=target)), 303)
 
-    def _rank(self, one: CellOffer) -> tuple[str, int, str, str]:
+    def _rank(self, offer: CellOffer) -> tuple[str, int, str, str]:
         order = self.site.order()
-        rank = order.index(one.channel) if one.channel in order else -1
-        return one.cell.stack, -rank, one.cell.base, one.cell.variant
+        rank = order.index(offer.channel) if offer.channel in order else -1
+        return offer.cell.stack, -rank, offer.cell.base, offer.cell.variant
 
     def offer(self, cell: Cell, request: Request) -> CellOffer | None:
         """The best that stands of a cell, None where nothing was built of it."""
@@ -117,13 +117,15 @@ def offer(
 ) -> CellOffer | None:
     """The best that stands of a cell by the order of channels, as laid out below a folder."""
     channel = highest(order, cell.channels)
-    held = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None
-    run = records.run(held.run) if held else None
-    if held is None or run is None:
+    newest = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None
+    run = records.run(newest.run) if newest else None
+    if newest is None or run is None:
         return None
     # a verification makes no files: those are of the build with the same lock
     which = Which(stack=cell.stack, gpu=cell.gpu, base=cell.base, variant=cell.variant, lock=run.lock)
-    files = {one.filename: one for one in reversed(records.artifacts(which, limit=MOST_FILES))}
-    laid = [one for one in files.values() if laid_out(folder, one) is not None]
-    lines = tuple(filter(None, (install_line(one, index) for one in laid)))
-    return CellOffer(cell=cell, channel=channel, held=held, run=run, files=tuple(files.values()), lines=lines)
+    files = {artifact.filename: artifact for artifact in reversed(records.artifacts(which, limit=MOST_FILES))}
+    laid = [artifact for artifact in files.values() if laid_out(folder, artifact) is not None]
+    lines = tuple(filter(None, (install_line(artifact, index) for artifact in laid)))
+    return CellOffer(
+        cell=cell, channel=channel, held=newest, run=run, files=tuple(files.values()), lines=lines
+    )

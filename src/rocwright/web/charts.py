@@ -52,7 +52,7 @@ def chart(
     every = [point for points in curves.values() for point in points]
     left, right = min(x for x, _ in every), max(x for x, _ in every)
     top = max(y for _, y in every)
-    most = top or 1
+    scale = top or 1
     wide = (right - left) or 1
     return Chart(
         title=title,
@@ -60,7 +60,7 @@ def chart(
             Curve(
                 name=name,
                 points=" ".join(
-                    f"{(x - left) / wide * WIDTH:.1f},{HEIGHT - y / most * (HEIGHT - 8):.1f}"
+                    f"{(x - left) / wide * WIDTH:.1f},{HEIGHT - y / scale * (HEIGHT - 8):.1f}"
                     for x, y in points
                 ),
                 last=unit(points[-1][1]),
@@ -76,13 +76,13 @@ def chart(
 def curves_of(rows: Iterable[tuple[str, str, float]]) -> dict[str, list[Point]]:
     """Curves by name, of rows of a name, a time and a value."""
     curves: dict[str, list[Point]] = defaultdict(list)
-    for name, at, value in rows:
+    for name, timestamp, value in rows:
         # a time that a hand wrote into the records is no reason to show nothing
         with contextlib.suppress(ValueError, OverflowError):
-            curves[name].append((datetime.fromisoformat(at).timestamp(), value))
+            curves[name].append((datetime.fromisoformat(timestamp).timestamp(), value))
     # the six that have the most to tell: more cannot be told apart
-    most = sorted(curves, key=lambda name: -len(curves[name]))[:6]
-    return {name: sorted(curves[name]) for name in sorted(most)}
+    names = sorted(curves, key=lambda name: -len(curves[name]))[:6]
+    return {name: sorted(curves[name]) for name in sorted(names)}
 
 
 def between(times: Sequence[str]) -> tuple[str, str]:

@@ -30,8 +30,8 @@ class ConnectionBudget:
     """The connections of one server: at most so many, and since when each waits for a request (seconds of the
     loop), the oldest first."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.most = limit
         self.all: set[Connection] = set()
         self.waiting: dict[Connection, float] = {}
 
@@ -47,8 +47,8 @@ class Connection(asyncio.Protocol):
     room: ConnectionBudget
     speaks: Callable[..., asyncio.Protocol]
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        self._inner = type(self).speaks(*given, **named)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        self._inner = type(self).speaks(*args, **named)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._request = _Alarm(self._loop, REQUEST_SECONDS, self._too_slow)
@@ -77,14 +77,14 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._asked = True
         # the tasks that answer what is in it find the connection in their context
-        before = CURRENT.set(self)
+        token = CURRENT.set(self)
         try:
             self._inner.data_received(data)
         except h11.ProtocolError:
             # it cannot be told that what follows its request is none, where that was answered already
             self._transport.abort()
         finally:
-            CURRENT.reset(before)
+            CURRENT.reset(token)
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received()

@@ -52,15 +52,15 @@ class Cycling:
         while not self._ended.is_set():
             self.next = ""
             with self.turn:
-                whole = not self._ended.is_set() and self._once()
-            hours = self.hours if whole else min(self.hours, SOON)
+                complete = not self._ended.is_set() and self._once()
+            hours = self.hours if complete else min(self.hours, SOON)
             self.next = (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
             self._ended.wait(hours * 3600)
 
     def _once(self) -> bool:
         """Whether it was a whole cycle, whatever came of it: not where another one runs still, say."""
 
-        def begun(child: subprocess.Popen[bytes]) -> None:
+        def set_child(child: subprocess.Popen[bytes]) -> None:
             self._child = child
 
         try:
@@ -68,7 +68,7 @@ class Cycling:
                 [*mine("cycle"), *(("--engine", self.engine) if self.engine else ())],
                 lambda line: self.say(f"cycle: {line}"),
                 cwd=self.folder,
-                on_start=begun,
+                on_start=set_child,
             )
         except (ExplainedError, OSError) as error:
             self.say(f"cycle: {error}")

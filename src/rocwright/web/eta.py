@@ -27,56 +27,58 @@ class Going:
     def words(self) -> str:
         """How far it is, in words."""
         ended = f"{self.ended} of {self.steps} step{'s' * (self.steps != 1)}"
-        now = f"now {', '.join(self.now)}" if self.now else ""
-        return " · ".join(filter(None, (ended, now, self.left)))
+        running = f"now {', '.join(self.now)}" if self.now else ""
+        return " · ".join(filter(None, (ended, running, self.left)))
 
 
 def in_a_word(run: Run) -> str:
     """A run for the title of a tab that is left open: how it stands comes first."""
-    latest = {one.name: one for one in run.steps}
+    latest = {step.name: step for step in run.steps}
     stands = run.outcome or run.state
     if run.state == "running" and latest:
-        stands = f"{sum(one.state == 'ended' for one in latest.values())} of {len(latest)}"
+        stands = f"{sum(step.state == 'ended' for step in latest.values())} of {len(latest)}"
     return f"{stands}: {run.command} {run.stack} {', '.join(run.gpu)}"
 
 
-def going(run: Run, times: Sequence[StepTime], at: datetime | None = None) -> Going:
+def going(run: Run, times: Sequence[StepTime], moment: datetime | None = None) -> Going:
     """A run as it stands; `times` say what steps took when they were last built."""
-    latest = {one.name: one for one in run.steps}
-    at = at or datetime.now(UTC)
-    left = seconds_left(run, times, at)
-    ended = sum(one.state == "ended" for one in latest.values())
-    gone = seconds_since(run.started, at)
+    latest = {step.name: step for step in run.steps}
+    moment = moment or datetime.now(UTC)
+    remaining = seconds_left(run, times, moment)
+    ended = sum(step.state == "ended" for step in latest.values())
+    elapsed = seconds_since(run.started, moment)
     return Going(
         run=run,
         ended=ended,
         steps=len(latest),
-        now=tuple(name for name, one in latest.items() if one.state == "running"),
-        left=_words(left),
-        share=gone / (gone + left) if left and gone is not None else ended / (len(latest) or 1),
+        now=tuple(name for name, step in latest.items() if step.state == "running"),
+        left=_words(remaining),
+        share=elapsed / (elapsed + remaining)
+        if remaining and elapsed is not None
+        else ended / (len(latest) or 1),
     )
 
 
-def seconds_left(run: Run, times: Sequence[StepTime], at: datetime) -> float | None:
+def seconds_left(run: Run, times: Sequence[StepTime], moment: datetime) -> float | None:
     """Seconds to the end along the longest way through the steps that wait for each other; None where a step
     was never built here, or takes longer than it did."""
     # the last that is told stands: the newest, and of this stack where it has one
-    told = sorted(times, key=lambda one: one.stack != run.stack)
-    took = {one.name: one.seconds for one in reversed(told)}
-    latest = {one.name: one for one in run.steps}
+    ordered = sorted(times, key=lambda timing: timing.stack != run.stack)
+    took = {timing.name: timing.seconds for timing in reversed(ordered)}
+    latest = {step.name: step for step in run.steps}
     ends: dict[str, float] = {}
-    open_ = [one for one in latest.values() if one.state != "ended"]
+    open_ = [step for step in latest.values() if step.state != "ended"]
     while open_:
         # those whose needs are known; where they wait for each other in a circle there is no telling
-        ready = [one for one in open_ if all(name in ends or _over(latest, name) for name in one.needs)]
+        ready = [step for step in open_ if all(name in ends or _over(latest, name) for name in step.needs)]
         if not ready:
             return None
-        for one in ready:
-            wants = _remaining(one, took, at)
+        for step in ready:
+            wants = _remaining(step, took, moment)
             if wants is None:
                 return None
-            ends[one.name] = wants + max((ends.get(name, 0.0) for name in one.needs), default=0.0)
-        open_ = [one for one in open_ if one.name not in ends]
+            ends[step.name] = wants + max((ends.get(name, 0.0) for name in step.needs), default=0.0)
+        open_ = [step for step in open_ if step.name not in ends]
     return max(ends.values(), default=None)
 
 
@@ -84,20 +86,20 @@ def _over(latest: dict[str, StepRun], name: str) -> bool:
     return name not in latest or latest[name].state == "ended"
 
 
-def _remaining(step: StepRun, took: dict[str, float], at: datetime) -> float | None:
-    whole = took.get(step.name)
-    if whole is None:
+def _remaining(step: StepRun, took: dict[str, float], moment: datetime) -> float | None:
+    total = took.get(step.name)
+    if total is None:
         return None
     if step.state != "running" or not step.started:
-        return whole
-    gone = seconds_since(step.started, at) or 0.0
-    return whole - gone if gone <= whole else None
+        return total
+    elapsed = seconds_since(step.started, moment) or 0.0
+    return total - elapsed if elapsed <= total else None
 
 
-def seconds_since(started: str, at: datetime) -> float | None:
+def seconds_since(started: str, moment: datetime) -> float | None:
     """Seconds from a time on record on, None where that is no time."""
     try:
-        return max(0.0, (at - datetime.fromisoformat(started)).total_seconds())
+        return max(0.0, (moment - datetime.fromisoformat(started)).total_seconds())
     except (ValueError, TypeError):
         return None
 

@@ -51,35 +51,35 @@ class Begin(NamedTuple):
 def broken(
     records: Records,
     cells: Iterable[Cell],
-    told: CycleTold | None = None,
-    known: dict[str, Begin] | None = None,
+    cycle: CycleTold | None = None,
+    cache: dict[str, Begin] | None = None,
 ) -> list[Broken]:
-    """The broken of these cells, what broke last first; the last cycle (`told`) may know a culprit. `known`
+    """The broken of these cells, what broke last first; the last `cycle` may know a culprit. `cache`
     keeps from one time to the next what was looked up, by the run that failed."""
-    issues, culprits = the_issues()[0], dict(_culprits(told))
-    bad = sorted((one for one in cells if one.outcome in BROKEN), key=lambda one: one.at, reverse=True)
-    before = known if known is not None else {}
-    begins = {one.run: before.get(one.run) or _begin(records, one) for one in bad[:MOST]}
-    before.clear()
-    before.update(begins)
+    issues, culprits = the_issues()[0], dict(_culprits(cycle))
+    bad = sorted((cell for cell in cells if cell.outcome in BROKEN), key=lambda cell: cell.at, reverse=True)
+    cached = cache if cache is not None else {}
+    begins = {cell.run: cached.get(cell.run) or _begin(records, cell) for cell in bad[:MOST]}
+    cached.clear()
+    cached.update(begins)
     alike: dict[object, list[Cell]] = {}
     for cell in bad:
         begin = begins.get(cell.run) or Begin(cell.at)
-        where, how = (cell.stack, cell.base, cell.variant), (cell.outcome, cell.failure, cell.issue)
-        alike.setdefault((where, how, begin.changes, culprits.get(_place(cell), "")), []).append(cell)
-    groups = [(found, begins.get(found[0].run) or Begin(found[0].at)) for found in alike.values()]
+        place, how = (cell.stack, cell.base, cell.variant), (cell.outcome, cell.failure, cell.issue)
+        alike.setdefault((place, how, begin.changes, culprits.get(_place(cell), "")), []).append(cell)
+    groups = [(group, begins.get(group[0].run) or Begin(group[0].at)) for group in alike.values()]
     return [
         Broken(
-            cell=found[0],
-            gpus=tuple(sorted((one.gpu for one in found), key=lambda name: (len(name), name))),
-            since=min((begins.get(one.run) or Begin(one.at)).since for one in found),
+            cell=group[0],
+            gpus=tuple(sorted((cell.gpu for cell in group), key=lambda name: (len(name), name))),
+            since=min((begins.get(cell.run) or Begin(cell.at)).since for cell in group),
             says=begin.says,
             good=begin.good,
             changes=begin.changes,
-            issue=issues.get(found[0].issue),
-            culprit=culprits.get(_place(found[0]), ""),
+            issue=issues.get(group[0].issue),
+            culprit=culprits.get(_place(group[0]), ""),
         )
-        for found, begin in groups
+        for group, begin in groups
     ]
 
 
@@ -101,7 +101,7 @@ def _begin(records: Records, cell: Cell) -> Begin:
         if run.outcome in BROKEN:
             first = run
     newest = records.run(cell.run)
-    error = next((one.error for one in newest.steps if one.outcome == "failed"), {}) if newest else {}
+    error = next((step.error for step in newest.steps if step.outcome == "failed"), {}) if newest else {}
     says = error.get("cause") or error.get("message", "")
     if first is None:
         return Begin(cell.at, says, good)
@@ -110,22 +110,25 @@ def _begin(records: Records, cell: Cell) -> Begin:
 
 def _changes(good: Run, bad: Run) -> Iterator[str]:
     for name, version in bad.versions.items():
-        before = good.versions.get(name)
-        if before != version:
-            yield f"{name} {before} → {version}" if before else f"{name} {version} (new)"
+        previous = good.versions.get(name)
+        if previous != version:
+            yield f"{name} {previous} → {version}" if previous else f"{name} {version} (new)"
     yield from (f"{name} (gone)" for name in good.versions if name not in bad.versions)
 
 
 def culprit_of(says: Sequence[str]) -> str:
     """What a bisection found, in a line, out of all that it says."""
-    heads = [at for at, line in enumerate(says) if line.startswith("culprit")]
-    found = [line for line in says[heads[0] + 1 :] if line.startswith(" ")] if heads else says[:1]
-    return " · ".join(line.strip() for line in found)
+    heads = [index for index, line in enumerate(says) if line.startswith("culprit")]
+    details = [line for line in says[heads[0] + 1 :] if line.startswith(" ")] if heads else says[:1]
+    return " · ".join(line.strip() for line in details)
 
 
-def _culprits(told: CycleTold | None) -> Iterator[tuple[ChannelPlace, str]]:
-    for row in told.rows if told else ():
+def _culprits(cycle: CycleTold | None) -> Iterator[tuple[ChannelPlace, str]]:
+    for row in cycle.rows if cycle else ():
         if row.culprit is not None and row.culprit.says:
             for gpu in row.request.gpu:
-                asked = row.request
-                yield ChannelPlace(asked.stack, gpu, asked.base, asked.variant), culprit_of(row.culprit.says)
+                request = row.request
+                yield (
+                    ChannelPlace(request.stack, gpu, request.base, request.variant),
+                    culprit_of(row.culprit.says),
+                )

@@ -26,8 +26,8 @@ class Workers:
         """The farm that the settings of this machine name."""
         self.site.need(request, "read")
         settings = config().farm
-        seen = await asked(self._view(settings).look) if settings.scheduler else None
-        return self.pages.page(request, "farm.html", seen=seen, address=settings.scheduler)
+        view = await asked(self._view(settings).look) if settings.scheduler else None
+        return self.pages.page(request, "farm.html", seen=view, address=settings.scheduler)
 
     def _view(self, settings: Farm) -> View:
         return self._views.setdefault(settings, View(lambda: _places(settings)))

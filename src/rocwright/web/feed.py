@@ -29,20 +29,20 @@ class Feed:
 
     async def page(self, request: Request) -> Response:
         """All that are kept, the newest first."""
-        known = await asked(lambda: read(self.site.home)) or EMPTY
+        ledger = await asked(lambda: read(self.site.home)) or EMPTY
         server = f"{request.url.scheme}://{request.url.netloc}"
-        return Response(_atom(known, server, self.site.hidden), media_type=TYPE)
+        return Response(_atom(ledger, server, self.site.hidden), media_type=TYPE)
 
 
-def _atom(known: Ledger, server: str, hidden: tuple[str, ...]) -> bytes:
+def _atom(ledger: Ledger, server: str, hidden: tuple[str, ...]) -> bytes:
     feed = Element("feed", xmlns=ATOM)
-    _text(feed, "id", _urn(known.id))
+    _text(feed, "id", _urn(ledger.id))
     _text(feed, "title", "rocwright: what changed")
-    _text(feed, "updated", known.changes[-1].at if known.changes else known.since)
+    _text(feed, "updated", ledger.changes[-1].at if ledger.changes else ledger.since)
     _text(SubElement(feed, "author"), "name", "rocwright")
     SubElement(feed, "link", rel="self", href=f"{server}/feed.atom", type=TYPE)
     SubElement(feed, "link", rel="alternate", href=f"{server}/", type="text/html")
-    for change in reversed(known.changes):
+    for change in reversed(ledger.changes):
         _entry(SubElement(feed, "entry"), change, server, hidden)
     # with a declaration of its encoding: a reader must not guess it
     text: bytes = tostring(feed, encoding="utf-8", xml_declaration=True)
@@ -61,10 +61,10 @@ def _entry(entry: Element, change: StateChange, server: str, hidden: tuple[str, 
 
 
 def _text(parent: Element, name: str, text: str) -> Element:
-    found = SubElement(parent, name)
+    element = SubElement(parent, name)
     # XML has no way to write most control characters
-    found.text = printable(text, keep="\n")
-    return found
+    element.text = printable(text, keep="\n")
+    return element
 
 
 def _urn(ident: str) -> str:

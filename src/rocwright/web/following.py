@@ -43,25 +43,25 @@ class Following:
         nobody."""
         self.site.need(request, "read")
         looks = await asked(lambda: kept(self.site.home))
-        looks.sort(key=lambda one: not one.report.alarms)
+        looks.sort(key=lambda look: not look.report.alarms)
         return self.pages.page(request, "watch.html", looks=looks, kept=KEPT, mask=self._mask)
 
     async def cycle(self, request: Request) -> Response:
         """The last cycle of the project here, row by row, and one that is under way."""
         self.site.need(request, "read")
-        told = await asked(lambda: last_cycle(self.site.folder, self.site.home))
-        rows = await asked(lambda: self._turned(told))
+        cycle = await asked(lambda: last_cycle(self.site.folder, self.site.home))
+        rows = await asked(lambda: self._turned(cycle))
         running = await asked(self._running)
-        return self.pages.page(request, "cycle.html", told=told, rows=rows, running=running, mask=self._mask)
+        return self.pages.page(request, "cycle.html", told=cycle, rows=rows, running=running, mask=self._mask)
 
-    def _turned(self, told: CycleTold | None) -> list[Turned]:
+    def _turned(self, cycle: CycleTold | None) -> list[Turned]:
         return [
             Turned(
-                row=one,
-                report=self._report(one),
-                culprit=culprit_of(one.culprit.says) if one.culprit else "",
+                row=row,
+                report=self._report(row),
+                culprit=culprit_of(row.culprit.says) if row.culprit else "",
             )
-            for one in (told.rows if told else ())
+            for row in (cycle.rows if cycle else ())
         ]
 
     def _report(self, row: RowTold) -> str:
@@ -81,4 +81,4 @@ class Following:
 
     def _running(self) -> list[Run]:
         going = self.site.records.runs(Which(state="running"), limit=50, steps=False)
-        return [one for one in going if one.origin.startswith("cycle ")]
+        return [run for run in going if run.origin.startswith("cycle ")]

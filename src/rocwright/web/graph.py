@@ -38,7 +38,7 @@ def look_of(step: StepRun) -> str:
 
 def graph(steps: Sequence[StepRun]) -> Graph:
     """Where each step stands. A step that was tried again is drawn once, as it is now."""
-    latest = {one.name: one for one in steps}
+    latest = {step.name: step for step in steps}
     column = _columns(latest)
     rows: dict[int, int] = {}
     places: dict[str, tuple[int, int]] = {}
@@ -47,14 +47,14 @@ def graph(steps: Sequence[StepRun]) -> Graph:
         rows[column[name]] = row + 1
         places[name] = (column[name] * (WIDTH + GAP_X), row * (HEIGHT + GAP_Y))
     boxes = tuple(
-        Box(name=name, look=look_of(one), x=places[name][0], y=places[name][1], says=_says(one))
-        for name, one in latest.items()
+        Box(name=name, look=look_of(step), x=places[name][0], y=places[name][1], says=_says(step))
+        for name, step in latest.items()
     )
     arrows = tuple(
-        _arrow(places[before], places[name])
-        for name, one in latest.items()
-        for before in dict.fromkeys(one.needs)
-        if before in places
+        _arrow(places[need], places[name])
+        for name, step in latest.items()
+        for need in dict.fromkeys(step.needs)
+        if need in places
     )
     width = (max(column.values(), default=0) + 1) * (WIDTH + GAP_X) - GAP_X
     height = max(rows.values(), default=1) * (HEIGHT + GAP_Y) - GAP_Y
@@ -65,18 +65,18 @@ def _columns(steps: Mapping[str, StepRun]) -> dict[str, int]:
     """For each step one more than the rightmost of what it waits for; an arrow that closes a circle does not
     count."""
     column: dict[str, int] = {}
-    begun: set[str] = set()
+    visited: set[str] = set()
     for first in steps:
         path = [first]
         while path:
             name = path[-1]
-            begun.add(name)
-            needs = [one for one in steps[name].needs if one in steps]
-            ahead = next((one for one in needs if one not in begun), "")
+            visited.add(name)
+            needs = [need for need in steps[name].needs if need in steps]
+            ahead = next((need for need in needs if need not in visited), "")
             if ahead:
                 path.append(ahead)
             else:
-                column.setdefault(name, max((column.get(one, -1) for one in needs), default=-1) + 1)
+                column.setdefault(name, max((column.get(need, -1) for need in needs), default=-1) + 1)
                 path.pop()
     return column
 

@@ -31,7 +31,7 @@ class Guard:
     """
 
     def __init__(self, inner: ASGIApp, names: Collection[str] = ()) -> None:
-        self.inner, self.names = inner, {one.lower() for one in names}
+        self.inner, self.names = inner, {name.lower() for name in names}
         self.headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,8 +41,8 @@ class Guard:
 
         async def safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
-                added = [header for header in self.headers if header[0] not in given]
+                present = {name for name, _ in message["headers"]}
+                added = [header for header in self.headers if header[0] not in present]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 

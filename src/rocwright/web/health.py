@@ -36,26 +36,26 @@ class Health:
     async def page(self, request: Request) -> Response:
         """200 where all is well, else 503 and why. Anybody may ask; details are for those who may read."""
         wrong, details = await asked(self._wrong)
-        told: dict[str, object] = {"status": "failing" if wrong else "ok"}
+        body: dict[str, object] = {"status": "failing" if wrong else "ok"}
         if wrong:
-            told["reasons"] = wrong
+            body["reasons"] = wrong
         if details and self.site.still(request, "read"):
-            told["details"] = details
-        return JSONResponse(told, 503 if wrong else 200, {"cache-control": "no-store"})
+            body["details"] = details
+        return JSONResponse(body, 503 if wrong else 200, {"cache-control": "no-store"})
 
     def _wrong(self) -> tuple[list[str], list[str]]:
         """What is wrong, in words that tell nothing of this machine, and in words that do."""
         wrong, details = list[str](), list[str]()
         try:
-            found = self.pace()
+            pace = self.pace()
         except ExplainedError as error:
             wrong.append(SETTINGS)
             details.append(f"{error.message}: {error.cause}")
         else:
-            if found.late:
+            if pace.late:
                 wrong.append(OVERDUE)
-                last = f"the last one ended {duration(found.age)} ago" if found.age else "none has ended yet"
-                details.append(f"{last}; {found.limit:g} h are allowed")
+                last = f"the last one ended {duration(pace.age)} ago" if pace.age else "none has ended yet"
+                details.append(f"{last}; {pace.limit:g} h are allowed")
         try:
             self.site.records.changed()
         except ExplainedError as error:

@@ -59,17 +59,17 @@ class Index:
 
     def look(self) -> tuple[Problem, ...]:
         """Read what is new in the folder. Raises InputError."""
-        found = look(self.folder, self._known)
-        if found.wheels != self._known:
-            Marker(wheels=found.wheels).save(self._cached)
-        self._set(found.wheels, found)
-        return found.problems
+        scan = look(self.folder, self._known)
+        if scan.wheels != self._known:
+            Marker(wheels=scan.wheels).save(self._cached)
+        self._set(scan.wheels, scan)
+        return scan.problems
 
-    def _set(self, known: tuple[Wheel, ...], found: Look) -> None:
-        projects = found.projects
-        listed = [one.wheel for wheels in projects.values() for one in wheels]
+    def _set(self, scanned: tuple[Wheel, ...], scan: Look) -> None:
+        projects = scan.projects
+        listed = [entry.wheel for wheels in projects.values() for entry in wheels]
         # pages link to files, and views to pages
-        self._known, self._files = known, {(wheel.sha256, wheel.filename): wheel for wheel in listed}
+        self._known, self._files = scanned, {(wheel.sha256, wheel.filename): wheel for wheel in listed}
         self._projects = projects
         self._views = frozenset(name for wheel in listed for name in wheel.targets or ())
 
@@ -78,21 +78,21 @@ class Index:
         state: object = None
         wait = 0.0
         while not self._ended.wait(wait):
-            begun = time.monotonic()
+            start = time.monotonic()
             try:
                 # a wheel that cannot be read is not read again until something changes
-                if self.folder.is_dir() and state != (now := self._state()):
+                if self.folder.is_dir() and state != (current := self._state()):
                     problems = set(self.look())
-                    if self._state() != now:
+                    if self._state() != current:
                         # a wheel is being written: the next look tells what is left out
                         continue
                     for problem in sorted(problems - reported, key=lambda problem: problem.path):
                         self.say(f"left out  {problem.path}: {problem.what}")
-                    state, reported = now, problems
+                    state, reported = current, problems
             except (ExplainedError, OSError) as error:
                 self.say(f"cannot read {self.folder}: {error}")
             finally:
-                wait = max(LEAST_WAIT, REST * (time.monotonic() - begun))
+                wait = max(LEAST_WAIT, REST * (time.monotonic() - start))
 
     def _state(self) -> object:
         yanks = self.folder / YANKS
@@ -121,7 +121,7 @@ class Index:
         if project and name != project and name in self._projects:
             return Response(status_code=301, headers={"location": f"../{name}/"})
         shown = {
-            name: [one for one in wheels if not view or is_for(one.wheel.targets, view)]
+            name: [entry for entry in wheels if not view or is_for(entry.wheel.targets, view)]
             for name, wheels in self._projects.items()
             if not project or name == project
         }

@@ -35,17 +35,17 @@ def index_at(request: Request, site: Site, views: Views) -> IndexAt:
     return IndexAt(server=server, token=not site.access.open_, views=views())
 
 
-def install_line(made: Artifact, index: IndexAt) -> str:
+def install_line(artifact: Artifact, index: IndexAt) -> str:
     """What installs exactly this wheel, "" for what is no wheel. TOKEN in it is to be replaced."""
     try:
-        name, version, _, _ = parse_wheel_filename(made.filename)
+        name, version, _, _ = parse_wheel_filename(artifact.filename)
     except InvalidWheelFilename:
         return ""
-    at = urlsplit(index.server)
-    view = f"/{quote(made.gpu[0])}" if len(made.gpu) == 1 and made.gpu[0] in index.views else ""
-    address = f"{at.scheme}://{'me:TOKEN@' if index.token else ''}{at.netloc}{view}/simple/"
+    url = urlsplit(index.server)
+    view = f"/{quote(artifact.gpu[0])}" if len(artifact.gpu) == 1 and artifact.gpu[0] in index.views else ""
+    address = f"{url.scheme}://{'me:TOKEN@' if index.token else ''}{url.netloc}{view}/simple/"
     # pip takes nothing over plain HTTP from elsewhere, unless it is told to
-    trusted = "" if at.scheme == "https" or _is_here(at.hostname or "") else f"--trusted-host {at.netloc} "
+    trusted = "" if url.scheme == "https" or _is_here(url.hostname or "") else f"--trusted-host {url.netloc} "
     return f"pip install {trusted}--index-url {shlex.quote(address)} '{name}=={version}'"
 
 

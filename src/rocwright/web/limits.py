@@ -36,7 +36,7 @@ class RequestLimits:
 
     def __init__(self, inner: ASGIApp, names: Collection[str] = ()) -> None:
         self._inner = inner
-        self._names = frozenset(one.lower() for one in names)
+        self._names = frozenset(name.lower() for name in names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -108,8 +108,8 @@ def refusal_of(scope: Scope, names: Collection[str]) -> PlainTextResponse | None
         return _refused(400, "a request names one host, once: Host: NAME or NAME:PORT")
     if names and not goes_by(hosts[0].decode() if hosts else "", names):
         return _refused(403, WRONG_NAME)
-    given = {name for name, _ in headers}
-    if b"transfer-encoding" in given and (b"content-length" in given or version == "1.0"):
+    present = {name for name, _ in headers}
+    if b"transfer-encoding" in present and (b"content-length" in present or version == "1.0"):
         return _refused(400, "the length of the body was given in two ways")
     for name, value in headers:
         if name == b"content-length" and (not _SIZE.fullmatch(value) or int(value) > MOST_BODY):

@@ -66,12 +66,12 @@ class Live:
             while True:
                 bell.clear()
                 run = await self._now(run)
-                told = json.dumps(_told(run, times))
+                state = json.dumps(_told(run, times))
                 if not may():
                     return
-                if told != last:
-                    last = told
-                    yield _event("state", told)
+                if state != last:
+                    last = state
+                    yield _event("state", state)
                 if run.state == "ended":
                     break
                 if not await _rung(bell):
@@ -86,17 +86,19 @@ class Live:
         start = request.headers.get("last-event-id") or request.query_params.get("from", "0")
         return _stream(self._lines(run, step, number(start), self._may(request)))
 
-    async def _lines(self, run: Run, step: StepRun, at: int, may: Callable[[], bool]) -> AsyncIterator[str]:
+    async def _lines(
+        self, run: Run, step: StepRun, offset: int, may: Callable[[], bool]
+    ) -> AsyncIterator[str]:
         path = self.pages.log_path(run, step.log)
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(path) as bell:
             while True:
                 bell.clear()
                 run = await self._now(run)
-                end, lines = await self._part(path, at)
+                end, lines = await self._part(path, offset)
                 if not may():
                     return
-                if end > at:
-                    at = end
+                if end > offset:
+                    offset = end
                     yield lines
                 elif run.state == "ended":
                     break
@@ -104,16 +106,16 @@ class Live:
                     yield PING
         yield _event("end", "{}")
 
-    async def _part(self, path: Path, at: int) -> tuple[int, str]:
+    async def _part(self, path: Path, offset: int) -> tuple[int, str]:
         size = size_of(path)
-        if size <= at:
-            return at, ""
+        if size <= offset:
+            return offset, ""
 
         def read() -> tuple[int, str]:
-            part = read_part(path, at, self.site.hidden, MOST_BYTES)
-            return part.end, _event("lines", json.dumps([asdict(one) for one in part.lines]), part.end)
+            part = read_part(path, offset, self.site.hidden, MOST_BYTES)
+            return part.end, _event("lines", json.dumps([asdict(line) for line in part.lines]), part.end)
 
-        return await self._parts.get((path, at, size), lambda: asked(read))
+        return await self._parts.get((path, offset, size), lambda: asked(read))
 
     async def _now(self, run: Run) -> Run:
         """The run as it is on record; as it was where the records do not answer."""
@@ -174,7 +176,7 @@ def _event(name: str, data: str, ident: int | None = None) -> str:
 
 
 def _told(run: Run, times: Sequence[StepTime]) -> dict[str, object]:
-    latest, how_far = {one.name: one for one in run.steps}, going(run, times)
+    latest, how_far = {step.name: step for step in run.steps}, going(run, times)
     return {
         "title": in_a_word(run),
         "words": how_far.words,
@@ -183,11 +185,11 @@ def _told(run: Run, times: Sequence[StepTime]) -> dict[str, object]:
         "outcome": run.outcome,
         "steps": {
             name: {
-                "look": look_of(one),
-                "seconds": round(one.seconds),
-                "jobs": one.most_jobs or one.jobs,
-                "log": bool(one.log),
+                "look": look_of(step),
+                "seconds": round(step.seconds),
+                "jobs": step.most_jobs or step.jobs,
+                "log": bool(step.log),
             }
-            for name, one in latest.items()
+            for name, step in latest.items()
         },
     }

@@ -45,54 +45,54 @@ class LogPart:
 def clean_line(text: str, hidden: Iterable[str] = ()) -> Line:
     """A line of a log without terminal codes and secrets; markup is escaped by the template."""
     stamp = _STAMP.match(text)
-    rest = TERMINAL_CODE.sub("", text[stamp.end() :] if stamp else text)
-    rest = masked(rest, hidden)
-    if len(rest) > LONGEST:
-        rest = f"{rest[:LONGEST]} ... ({len(rest) - LONGEST} characters more)"
-    kind = "phase" if _PHASE.match(rest) else ""
-    kind = kind or ("error" if _ERROR.search(rest) else "warning" if _WARNING.search(rest) else "")
-    return Line(stamp[2] if stamp else "", rest, kind)
+    content = TERMINAL_CODE.sub("", text[stamp.end() :] if stamp else text)
+    content = masked(content, hidden)
+    if len(content) > LONGEST:
+        content = f"{content[:LONGEST]} ... ({len(content) - LONGEST} characters more)"
+    kind = "phase" if _PHASE.match(content) else ""
+    kind = kind or ("error" if _ERROR.search(content) else "warning" if _WARNING.search(content) else "")
+    return Line(stamp[2] if stamp else "", content, kind)
 
 
-def read_part(path: Path, start: int, hidden: Iterable[str] = (), most: int = CHUNK) -> LogPart:
-    """Whole lines from byte `start` on; a negative one counts from the end. A line that is longer than `most`
-    is cut. Where a place is within a line, the next one is the first: of a part of a line it cannot be told
+def read_part(path: Path, start: int, hidden: Iterable[str] = (), limit: int = CHUNK) -> LogPart:
+    """Whole lines from byte `start` on; a negative one counts from the end. A line longer than `limit` is
+    cut. Where a place is within a line, the next one is the first: of a part of a line it cannot be told
     what is a secret. Nothing where the file is not there (yet)."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             begin = max(0, size + start) if start < 0 else min(start, size)
-            data = os.pread(file.fileno(), most, begin)
-            within = _is_within(file.fileno(), begin, most)
+            data = os.pread(file.fileno(), limit, begin)
+            within = _is_within(file.fileno(), begin, limit)
     except FileNotFoundError:
         return LogPart((), 0, 0, 0)
     if within:
-        skipped = data.find(b"\n") + 1 or (len(data) if len(data) == most else 0)
+        skipped = data.find(b"\n") + 1 or (len(data) if len(data) == limit else 0)
         if not skipped:
             return LogPart((), begin, begin, size)
         data, begin = data[skipped:], begin + skipped
-    whole = data.rfind(b"\n") + 1
-    if whole == 0 and len(data) == most:
-        whole = len(data)
+    length = data.rfind(b"\n") + 1
+    if length == 0 and len(data) == limit:
+        length = len(data)
     hidden = tuple(hidden)
-    lines = data[:whole].decode(errors="replace").removesuffix("\n").split("\n") if whole else []
-    return LogPart(tuple(clean_line(one, hidden) for one in lines), begin, begin + whole, size)
+    lines = data[:length].decode(errors="replace").removesuffix("\n").split("\n") if length else []
+    return LogPart(tuple(clean_line(line, hidden) for line in lines), begin, begin + length, size)
 
 
-def _is_within(file: int, place: int, most: int) -> bool:
-    """Whether a place is within a line, and not where a line of more than `most` bytes is cut."""
+def _is_within(file: int, place: int, limit: int) -> bool:
+    """Whether a place is within a line, and not where a line of more than `limit` bytes is cut."""
     if place == 0 or os.pread(file, 1, place - 1) == b"\n":
         return False
-    return place < most or b"\n" in os.pread(file, most - 1, place - most + 1)
+    return place < limit or b"\n" in os.pread(file, limit - 1, place - limit + 1)
 
 
-def read_from(path: Path, start: int, at: int, hidden: Iterable[str] = ()) -> tuple[LogPart, Line | None]:
-    """A part from byte `start` on, and the line of it that begins at byte `at`: the first error, where that
-    is none of it."""
+def read_from(path: Path, start: int, offset: int, hidden: Iterable[str] = ()) -> tuple[LogPart, Line | None]:
+    """A part from byte `start` on, and the line of it that begins at byte `offset`: the first error, where
+    that is none of it."""
     part = read_part(path, start, hidden)
-    if not part.start <= at < part.end:
-        return part, next((one for one in part.lines if one.kind == "error"), None)
-    marked = len(read_part(path, part.start, hidden, at - part.start).lines) if at > part.start else 0
+    if not part.start <= offset < part.end:
+        return part, next((line for line in part.lines if line.kind == "error"), None)
+    marked = len(read_part(path, part.start, hidden, offset - part.start).lines) if offset > part.start else 0
     lines = [*part.lines]
     lines[marked] = replace(lines[marked], kind="error")
     return replace(part, lines=tuple(lines)), lines[marked]
@@ -100,12 +100,12 @@ def read_from(path: Path, start: int, at: int, hidden: Iterable[str] = ()) -> tu
 
 def phases(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:
     """The lines by phase: a title, "" before the first, and what came in it."""
-    title, held = "", list[Line]()
+    title, body = "", list[Line]()
     for line in lines:
         if line.kind == "phase":
-            if title or held:
-                yield title, held
-            title, held = line.text, []
+            if title or body:
+                yield title, body
+            title, body = line.text, []
         else:
-            held.append(line)
-    yield title, held
+            body.append(line)
+    yield title, body

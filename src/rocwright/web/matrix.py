@@ -72,52 +72,52 @@ class Matrix:
         }
         if request.headers.get("if-none-match") == headers["etag"]:
             return Response(status_code=304, headers=headers)
-        who = render("who.html", session=session, here="/").encode()
-        before, between, after = drawn.parts
-        return Response(before + who + between + runs + after, headers=headers, media_type="text/html")
+        banner = render("who.html", session=session, here="/").encode()
+        head, between, foot = drawn.parts
+        return Response(head + banner + between + runs + foot, headers=headers, media_type="text/html")
 
     async def _drawn(self, stack: str) -> tuple[Drawn, tuple[str, bytes]]:
         """The page as it is on record, and what runs; as it was, where the records do not answer for a
         moment."""
-        kept = self._kept.get(stack)
+        drawn = self._kept.get(stack)
         try:
             any_, counter = await asked(self.site.records.changed)
-            if kept is None or kept.counter != counter:
-                kept = await self._draw(stack, counter, kept.stacks if kept else {})
+            if drawn is None or drawn.counter != counter:
+                drawn = await self._draw(stack, counter, drawn.stacks if drawn else {})
             runs = await self._now.part(any_)
         except ExplainedError:
-            if kept is None:
+            if drawn is None:
                 raise
-            return kept, ("", b"")
-        if self.clock() - kept.at > OLD_SECONDS and not self._drawing:
+            return drawn, ("", b"")
+        if self.clock() - drawn.at > OLD_SECONDS and not self._drawing:
             task = asyncio.ensure_future(self._draw(stack, counter, {}))
             self._drawing.add(task)
             task.add_done_callback(self._drawn_anew)
-        return kept, runs
+        return drawn, runs
 
     def _drawn_anew(self, task: asyncio.Task[Drawn]) -> None:
         self._drawing.discard(task)
         # the records did not answer: the next who asks tries again
         task.cancelled() or task.exception()
 
-    async def _draw(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], str]]) -> Drawn:
-        made = await asked(lambda: self._render(stack, counter, known))
+    async def _draw(self, stack: str, counter: int, cached: dict[str, tuple[list[Cell], str]]) -> Drawn:
+        drawn = await asked(lambda: self._render(stack, counter, cached))
         if len(self._kept) > MOST_KEPT:
             self._kept.clear()
             self._begins.clear()
-        self._kept[stack] = made
-        return made
+        self._kept[stack] = drawn
+        return drawn
 
-    def _render(self, stack: str, counter: int, known: dict[str, tuple[list[Cell], str]]) -> Drawn:
+    def _render(self, stack: str, counter: int, cached: dict[str, tuple[list[Cell], str]]) -> Drawn:
         order = self.site.order()
         stacks, every = {}, self.site.records.matrix(stack=stack)
-        for name, group in groupby(every, key=lambda one: one.stack):
+        for name, group in groupby(every, key=lambda cell: cell.stack):
             cells = list(group)
-            before = known.get(name)
-            same = before is not None and before[0] == cells
-            stacks[name] = before if before and same else (cells, _section(cells, order))
+            previous = cached.get(name)
+            unchanged = previous is not None and previous[0] == cells
+            stacks[name] = previous if previous and unchanged else (cells, _section(cells, order))
         tables = "".join(section for _, section in stacks.values())
-        told = last_cycle(self.site.folder, self.site.home)
+        cycle = last_cycle(self.site.folder, self.site.home)
         body = render(
             "matrix.html",
             session=None,
@@ -125,15 +125,15 @@ class Matrix:
             tables=tables,
             wanted=stack,
             count=len(every),
-            bad=sum(standing(one) == "failing" for one in every),
+            bad=sum(standing(cell) == "failing" for cell in every),
             standings=standings(every),
-            broken=broken(self.site.records, every, told, self._begins.setdefault(stack, {})),
-            gpus=sorted({one.gpu for one in every}, key=by_number),
+            broken=broken(self.site.records, every, cycle, self._begins.setdefault(stack, {})),
+            gpus=sorted({cell.gpu for cell in every}, key=by_number),
             linked=True,
             mask=lambda text: masked(text, self.site.hidden),
         )
-        head, _, rest = body.partition(WHO)
-        top, _, foot = rest.partition(NOW)
+        head, _, tail = body.partition(WHO)
+        top, _, foot = tail.partition(NOW)
         return Drawn(
             parts=(head.encode(), top.encode(), foot.encode()),
             tag=sha256_bytes(body.encode())[:32],
@@ -161,14 +161,14 @@ def by_stack(
     cells: Iterable[Cell],
 ) -> list[tuple[str, list[str], list[tuple[str, str, dict[str, Cell]]]]]:
     """Stacks with their bases, and for each GPU and variant the cells by base."""
-    found = []
-    for stack, group in groupby(cells, key=lambda one: one.stack):
+    tables = []
+    for stack, group in groupby(cells, key=lambda cell: cell.stack):
         mine = list(group)
-        bases = sorted({one.base for one in mine})
+        bases = sorted({cell.base for cell in mine})
         rows = [
-            (*key, {one.base: one for one in row})
-            for key, row in groupby(mine, key=lambda one: (one.gpu, one.variant))
+            (*key, {cell.base: cell for cell in row})
+            for key, row in groupby(mine, key=lambda cell: (cell.gpu, cell.variant))
         ]
         rows.sort(key=lambda row: (by_number(row[0]), row[1]))
-        found.append((stack, bases, rows))
-    return found
+        tables.append((stack, bases, rows))
+    return tables

@@ -67,27 +67,27 @@ class Metrics(Collector):
 
     def _rows(self) -> Iterator[Metric]:
         cells = self.health.site.records.matrix()
-        states = Counter(standing(one) for one in cells)
+        states = Counter(standing(cell) for cell in cells)
         rows = Gauge("rocwright_rows", "Rows of the matrix, by how their newest run ended.", None, ["state"])
         for state in STANDINGS:
             rows.add_metric([state], states[state])
         yield rows
-        each = Gauge("rocwright_row_broken", "1 where the newest run of the row failed.", None, ROW)
-        held = Gauge("rocwright_channel_rows", "Rows of which a channel holds a lock.", None, ["channel"])
-        for one in cells:
-            each.add_metric([getattr(one, name) for name in ROW], standing(one) == "failing")
-        for channel, count in sorted(Counter(name for one in cells for name in one.channels).items()):
-            held.add_metric([channel], count)
-        yield each
-        yield held
+        broken = Gauge("rocwright_row_broken", "1 where the newest run of the row failed.", None, ROW)
+        channels = Gauge("rocwright_channel_rows", "Rows of which a channel holds a lock.", None, ["channel"])
+        for cell in cells:
+            broken.add_metric([getattr(cell, name) for name in ROW], standing(cell) == "failing")
+        for channel, count in sorted(Counter(name for cell in cells for name in cell.channels).items()):
+            channels.add_metric([channel], count)
+        yield broken
+        yield channels
 
     def _builds(self) -> Iterator[Metric]:
         records = self.health.site.records
         last = records.runs(Which(command="build", state="ended"), limit=1, steps=False)
         if last:
             yield Gauge("rocwright_last_build_seconds", "What the newest build took.", last[0].seconds)
-            begun = datetime.fromisoformat(last[0].started).timestamp()
-            yield Gauge("rocwright_last_build_timestamp_seconds", "When the newest build began.", begun)
+            started = datetime.fromisoformat(last[0].started).timestamp()
+            yield Gauge("rocwright_last_build_timestamp_seconds", "When the newest build began.", started)
         runs = Gauge("rocwright_runs", "Runs that wait in the queue, and that run.", None, ["state"])
         for state in ("queued", "running"):
             runs.add_metric([state], records.count(Which(state=state)))
@@ -95,27 +95,27 @@ class Metrics(Collector):
 
     def _cycles(self) -> Iterator[Metric]:
         try:
-            found = self.health.pace()
+            pace = self.health.pace()
         except ExplainedError:
             # /healthz says that the settings cannot be read
             return
-        if found.age is not None:
-            yield Gauge("rocwright_cycle_age_seconds", "Seconds since the last cycle ended.", found.age)
-            yield Gauge("rocwright_cycle_ok", "1 where every row of the last cycle was fine.", found.ok)
-        yield Gauge("rocwright_cycle_overdue", "1 where no cycle ended for longer than allowed.", found.late)
+        if pace.age is not None:
+            yield Gauge("rocwright_cycle_age_seconds", "Seconds since the last cycle ended.", pace.age)
+            yield Gauge("rocwright_cycle_ok", "1 where every row of the last cycle was fine.", pace.ok)
+        yield Gauge("rocwright_cycle_overdue", "1 where no cycle ended for longer than allowed.", pace.late)
 
     def _waiting(self) -> Iterator[Metric]:
-        known = read(self.health.site.home)
+        ledger = read(self.health.site.home)
         waiting = Gauge("rocwright_notify_waiting", "Changes not told yet, by destination.", None, ["name"])
-        for name, told in known.told.items() if known else ():
-            waiting.add_metric([name], len(told.waiting))
+        for name, delivery in ledger.told.items() if ledger else ():
+            waiting.add_metric([name], len(delivery.waiting))
         yield waiting
 
     def _store_bytes(self) -> int | None:
-        at, known = self.clock(), self._store
-        if known is None or at - known[0] > STORE_SECONDS:
-            known = self._store = (at, _bytes_of(self.health.site.home))
-        return known[1]
+        moment, cached = self.clock(), self._store
+        if cached is None or moment - cached[0] > STORE_SECONDS:
+            cached = self._store = (moment, _bytes_of(self.health.site.home))
+        return cached[1]
 
 
 def _bytes_of(home: Home) -> int | None:

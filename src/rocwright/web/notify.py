@@ -45,9 +45,9 @@ class Bells:
         while self._hearing:
             for path in [*self._hearing]:
                 # whoever has just come has looked by itself
-                now, before = size_of(path), sizes.get(path)
-                sizes[path] = now
-                if before is not None and now != before:
+                size, previous = size_of(path), sizes.get(path)
+                sizes[path] = size
+                if previous is not None and size != previous:
                     _ring(self._hearing[path])
             if looks % RECORDS_LOOKS == 0:
                 counter = await self._changed()

@@ -45,23 +45,23 @@ class Pages:
         self.site = site
         self._broken = BrokenSteps(site.hidden, partial(new_lines, site.records, site.home.runs))
 
-    def page(self, request: Request, template: str, status: int = 200, **told: object) -> Response:
+    def page(self, request: Request, template: str, status: int = 200, **context: object) -> Response:
         """A page for whoever asks."""
         session = self.site.session(request)
-        body = render(template, session=session, here=request.url.path, **told)
+        body = render(template, session=session, here=request.url.path, **context)
         return Response(body, status, media_type="text/html")
 
     async def runs(self, request: Request) -> Response:
         """Runs, the newest first."""
         self.site.need(request, "read")
         asked_for = {name: request.query_params.get(name, "")[:200] for name in ("stack", "outcome", "state")}
-        before = number(request.query_params.get("before", "0"))
-        which = Which(**asked_for, before=before)
-        found = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
-        more = found[PAGE - 1].number if len(found) > PAGE else 0
-        filtered = bool(before or any(asked_for.values()))
+        cursor = number(request.query_params.get("before", "0"))
+        which = Which(**asked_for, before=cursor)
+        runs = await asked(lambda: self.site.records.runs(which, limit=PAGE + 1, steps=False))
+        next_cursor = runs[PAGE - 1].number if len(runs) > PAGE else 0
+        filtered = bool(cursor or any(asked_for.values()))
         return self.page(
-            request, "runs.html", runs=found[:PAGE], more=more, asked=asked_for, filtered=filtered
+            request, "runs.html", runs=runs[:PAGE], more=next_cursor, asked=asked_for, filtered=filtered
         )
 
     async def run(self, request: Request) -> Response:
@@ -72,7 +72,7 @@ class Pages:
         artifacts = await asked(lambda: self.site.records.artifacts(run=run.id))
         findings = await asked(lambda: self.site.records.findings(run=run.id))
         broken = await asked(lambda: self._broken.of(run, self.log_path(run, "").parent))
-        lock, before = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
+        lock, previous = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
         tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
         tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
         newest = tries[0].id if tries else run.id
@@ -85,7 +85,7 @@ class Pages:
             run=run,
             graph=graph(run.steps),
             broken=broken,
-            begins=lambda at: max(0, at - CONTEXT),
+            begins=lambda offset: max(0, offset - CONTEXT),
             runs=tries,
             follow=follow and f"/runs/{follow}?{LIVE}",
             charts=charts(samples),
@@ -95,7 +95,7 @@ class Pages:
             in_a_word=in_a_word,
             going=going(run, await asked(self.site.records.times)) if run.state == "running" else None,
             lock=lock,
-            before=before,
+            before=previous,
         )
 
     async def lock(self, request: Request) -> Response:
@@ -132,9 +132,9 @@ class Pages:
         self.site.need(request, "read")
         run = await self.known_run(request)
         step = step_of(run, request.path_params["step"])
-        start, at = (number(request.query_params.get(name, ""), -1) for name in ("from", "at"))
+        start, offset = (number(request.query_params.get(name, ""), -1) for name in ("from", "at"))
         begin, log = start if start >= 0 else -CHUNK, self.log_path(run, step.log)
-        part, first = await asked(lambda: read_from(log, begin, at, self.site.hidden))
+        part, first = await asked(lambda: read_from(log, begin, offset, self.site.hidden))
         new = await asked(lambda: self._broken.new_in(run, step))
         return self.page(
             request,
@@ -144,7 +144,7 @@ class Pages:
             part=part,
             first=first,
             new=new,
-            told={one.text.strip() for one in new.lines} if new else (),
+            told={line.text.strip() for line in new.lines} if new else (),
             widest=MOST_WIDE,
             parts=list(phases(part.lines)),
             earlier=max(0, part.start - CHUNK),
@@ -157,22 +157,22 @@ class Pages:
         asked_for = {
             name: request.query_params.get(name, "")[:200] for name in ("words", "failure", "component")
         }
-        met = {one.issue: one for one in await asked(self.site.records.met)}
-        known = the_issues()[0].values()
+        met = {sighting.issue: sighting for sighting in await asked(self.site.records.met)}
+        catalogued = the_issues()[0].values()
         words = asked_for.pop("words")
-        found = [one for one in known if about(one, **asked_for)]
+        matches = [issue for issue in catalogued if about(issue, **asked_for)]
         if words.strip():
-            found = [one.issue for one in search(words, found)]
+            matches = [hit.issue for hit in search(words, matches)]
         else:
-            found.sort(key=lambda one: (one.name not in met, one.name))
+            matches.sort(key=lambda issue: (issue.name not in met, issue.name))
         return self.page(
             request,
             "issues.html",
-            issues=found,
+            issues=matches,
             met=met,
             asked=asked_for | {"words": words},
-            failures=sorted({one.failure.value for one in known}),
-            components=sorted({name for one in known for name in one.components}),
+            failures=sorted({issue.failure.value for issue in catalogued}),
+            components=sorted({name for issue in catalogued for name in issue.components}),
         )
 
     async def known_run(self, request: Request) -> Run:
@@ -197,7 +197,7 @@ def about(issue: Issue, failure: str = "", component: str = "") -> bool:
 
 def step_of(run: Run, name: str) -> StepRun:
     """The newest try of a step of a run. Raises HTTPException where it has none of that name."""
-    step = next((one for one in reversed(run.steps) if one.name == name), None)
+    step = next((step for step in reversed(run.steps) if step.name == name), None)
     if step is None or not step.log:
         raise HTTPException(404, "there is no log of that step")
     return step
@@ -207,27 +207,27 @@ def charts(samples: Sequence[Sample]) -> list[Chart]:
     """Memory and processes over the time of a run, added up over its steps."""
     memory: dict[float, float] = {}
     processes: dict[float, float] = {}
-    for one in samples:
-        at = round(one.at)
-        memory[at] = memory.get(at, 0) + one.memory
-        processes[at] = processes.get(at, 0) + one.processes
+    for sample in samples:
+        second = round(sample.at)
+        memory[second] = memory.get(second, 0) + sample.memory
+        processes[second] = processes.get(second, 0) + sample.processes
     ends = ("0 s", duration(max(memory, default=0)))
-    told: tuple[tuple[str, dict[float, float], Callable[[float], str]], ...] = (
+    series: tuple[tuple[str, dict[float, float], Callable[[float], str]], ...] = (
         ("Memory", memory, size),
         ("Processes", processes, lambda value: f"{value:.0f}"),
     )
-    found = [
+    drawings = [
         # where nothing was measured there is nothing to draw
-        chart(name, {name.lower(): sorted(of.items()) if any(of.values()) else []}, ends, unit)
-        for name, of, unit in told
+        chart(name, {name.lower(): sorted(points.items()) if any(points.values()) else []}, ends, unit)
+        for name, points, unit in series
     ]
-    return [one for one in found if one is not None]
+    return [drawing for drawing in drawings if drawing is not None]
 
 
 def once(findings: Iterable[Finding]) -> list[Finding]:
     """Each statement once, however many files and runs say it; what is wrong comes first."""
-    told = {
-        (one.component, one.check, one.name, one.ok, one.absent, one.detail, one.device): one
-        for one in findings
+    unique = {
+        (finding.component, finding.check, finding.name, finding.ok, finding.absent, finding.detail, finding.device): finding
+        for finding in findings
     }
-    return sorted(told.values(), key=lambda one: one.ok)
+    return sorted(unique.values(), key=lambda finding: finding.ok)

@@ -46,12 +46,12 @@ class Laid:
         return self.file.with_name(self.file.name + sbom_of.BESIDE)
 
 
-def laid_out(folder: Path, made: Artifact) -> Laid | None:
+def laid_out(folder: Path, artifact: Artifact) -> Laid | None:
     """The file that was laid out of an artifact in a project's folder, by what its statement says."""
-    for file in _candidates(folder / OUTPUT, made):
-        for one, keys in _statements(file):
-            if _is_of(one, made.sha256):
-                return Laid(file=file, told=told(one), keys=keys, sbom=_sbom(file))
+    for file in _candidates(folder / OUTPUT, artifact):
+        for statement, keys in _statements(file):
+            if _is_of(statement, artifact.sha256):
+                return Laid(file=file, told=told(statement), keys=keys, sbom=_sbom(file))
     return None
 
 
@@ -70,39 +70,40 @@ def has_key() -> bool:
     return own_public_key() is not None
 
 
-def _candidates(output: Path, made: Artifact) -> Iterator[Path]:
-    name = Path(made.filename).name
+def _candidates(output: Path, artifact: Artifact) -> Iterator[Path]:
+    name = Path(artifact.filename).name
     if name not in ("", ".", "..") and output.is_dir():
         for pattern in (f"*/{glob.escape(name)}", f"*/*/{glob.escape(name)}"):
-            found = sorted(output.glob(pattern))
-            yield from (path for path in found if _is_plain(path, output))
+            paths = sorted(output.glob(pattern))
+            yield from (path for path in paths if _is_plain(path, output))
 
 
 def _is_plain(file: Path, output: Path) -> bool:
     """Whether no link leads to a file or to what lies beside it: a server gives them to whoever may read."""
-    beside = (file.with_name(file.name + suffix) for suffix in (envelope.SUFFIX, sbom_of.BESIDE))
+    sidecars = (file.with_name(file.name + suffix) for suffix in (envelope.SUFFIX, sbom_of.BESIDE))
     return all(
-        is_plain_file(path, output) for path in (file, *(one for one in beside if os.path.lexists(one)))
+        is_plain_file(path, output)
+        for path in (file, *(sidecar for sidecar in sidecars if os.path.lexists(sidecar)))
     )
 
 
 def _statements(file: Path) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
     try:
-        for one in envelope.read_envelopes(file.with_name(file.name + envelope.SUFFIX)):
-            yield read_statement(one), tuple(keyid for keyid, _ in one.signatures)
+        for signed in envelope.read_envelopes(file.with_name(file.name + envelope.SUFFIX)):
+            yield read_statement(signed), tuple(keyid for keyid, _ in signed.signatures)
     except ExplainedError:
         return
 
 
-def _is_of(said: dict[str, Any], sha256: str) -> bool:
+def _is_of(statement: dict[str, Any], sha256: str) -> bool:
     """Whether a statement is of what the step made: as it is, or with an SBOM put into it."""
-    match said:
+    match statement:
         case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(built)}}}}:
             if built == sha256:
-                return bool(told(said).subjects)
+                return bool(told(statement).subjects)
         case _:
             pass
-    return any(one.sha256 == sha256 for one in told(said).subjects)
+    return any(subject.sha256 == sha256 for subject in told(statement).subjects)
 
 
 def _sbom(file: Path) -> Document | None:

@@ -88,20 +88,20 @@ class Queue:
         """Stop what runs, in order, and take no more."""
         with self._wake:
             self._ended = True
-            left = [*self.waiting]
+            remaining = [*self.waiting]
             self.waiting.clear()
             self._wake.notify()
             if self.current is not None:
                 self._cancelled.add(self.current.run)
-        for order in left:
+        for order in remaining:
             self._put_ended(order, "stopped")
         self._interrupt()
         if self._thread is not None:
             self._thread.join(PATIENCE + 5)
 
-    def put(self, request: Request, *, own: bool, heal: bool, by: str) -> str:
+    def put(self, request: Request, *, own: bool, heal: bool, user: str) -> str:
         """Take an order; gives the id of its run, which is on record as queued. Raises FullError."""
-        order = BuildOrder(run=new_run_id(), request=request, own=own, heal=heal, by=by, engine=self.engine)
+        order = BuildOrder(run=new_run_id(), request=request, own=own, heal=heal, by=user, engine=self.engine)
         with self._wake:
             if len(self.waiting) >= MOST_WAITING or self._ended:
                 raise FullError
@@ -121,7 +121,7 @@ class Queue:
         False where it is neither waiting nor running.
         """
         with self._wake:
-            order = next((one for one in self.waiting if one.run == run), None)
+            order = next((order for order in self.waiting if order.run == run), None)
             if order is not None:
                 self.waiting.remove(order)
             elif self.current is None or (self.current.run != run and self.current.origin != origin):
@@ -173,13 +173,13 @@ class Queue:
             return
         last: deque[str] = deque(maxlen=LAST_LINES)
 
-        def begun(child: subprocess.Popen[bytes]) -> None:
+        def set_child(child: subprocess.Popen[bytes]) -> None:
             self._child = child
             if order.run in self._cancelled:
                 self._interrupt()
 
         ended = process.stream(
-            order.words, last.append, cwd=self.folder, env=dict(os.environ), on_start=begun
+            order.words, last.append, cwd=self.folder, env=dict(os.environ), on_start=set_child
         )
         self.say(f"build {order.request.stack} for {order.by}: {ended.returncode}")
         run = self.records.run(order.run)
@@ -195,10 +195,10 @@ class Queue:
     def _put_ended(self, order: BuildOrder, outcome: str, says: str = "") -> None:
         run = ended_as(outcome, self._run(order, "ended"))
         if says:
-            what = next(
+            message = next(
                 (line for line in says.splitlines() if line.startswith("error")), says.splitlines()[-1]
             )
-            error = {"class": "input", "message": what, "detail": says}
+            error = {"class": "input", "message": message, "detail": says}
             step = StepRun(name="build", key="", outcome="failed", error=error)
             run = run.model_copy(update={"steps": (step,), "failure": "input"})
         self.records.put(run)

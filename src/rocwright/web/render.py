@@ -14,29 +14,29 @@ from rocwright.records.standings import standing
 @cache
 def environment() -> Environment:
     """All text is escaped; a name that a template does not know is an error."""
-    made = Environment(
+    env = Environment(
         loader=PackageLoader("rocwright.web"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"duration": duration, "size": size, "count": count, "ago": ago, "day": day}
-    made.filters["standing"] = standing
-    return made
+    env.filters |= {"duration": duration, "size": size, "count": count, "ago": ago, "day": day}
+    env.filters["standing"] = standing
+    return env
 
 
-def render(template: str, **told: object) -> str:
+def render(template: str, **context: object) -> str:
     """A page of `templates/`."""
-    return environment().get_template(template).render(**told)
+    return environment().get_template(template).render(**context)
 
 
-def ago(at: str, now: datetime | None = None) -> str:
+def ago(timestamp: str, moment: datetime | None = None) -> str:
     """How long ago a time was, in a word or two."""
     try:
-        since = (now or datetime.now(UTC)) - datetime.fromisoformat(at)
+        since = (moment or datetime.now(UTC)) - datetime.fromisoformat(timestamp)
     except (ValueError, TypeError):
-        return at
+        return timestamp
     seconds = since.total_seconds()
     if seconds < -60:
         return "in the future"
@@ -48,6 +48,6 @@ def ago(at: str, now: datetime | None = None) -> str:
     return "now"
 
 
-def day(at: str) -> str:
+def day(timestamp: str) -> str:
     """The date and the minute of a time."""
-    return at[:16].replace("T", " ")
+    return timestamp[:16].replace("T", " ")

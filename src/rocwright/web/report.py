@@ -35,6 +35,6 @@ def report(records: Records, stack: str = "") -> str:
         standings=standings(cells),
         broken=broken(records, cells),
         mask=partial(masked, hidden=hidden(config())),
-        highest=partial(highest, [one.name for one in channels()]),
+        highest=partial(highest, [channel.name for channel in channels()]),
         promotions=records.promotions(stack=stack, limit=200),
     )

@@ -31,16 +31,16 @@ class Now:
 
     async def part(self, counter: int) -> tuple[str, bytes]:
         """That part of the page with its digest, as of this change of the records."""
-        kept = self._kept
-        if kept is None or kept[0] != counter or self.clock() - kept[1] > OLD_SECONDS:
+        cached = self._kept
+        if cached is None or cached[0] != counter or self.clock() - cached[1] > OLD_SECONDS:
             body = await asked(self._render)
-            kept = self._kept = (counter, self.clock(), sha256_bytes(body)[:16], body)
-        return kept[2], kept[3]
+            cached = self._kept = (counter, self.clock(), sha256_bytes(body)[:16], body)
+        return cached[2], cached[3]
 
     def _render(self) -> bytes:
         records = self.site.records
         runs = records.runs(Which(state="running"), limit=MOST)
         times = records.times() if runs else []
-        told = [going(run, times) for run in runs]
+        running = [going(run, times) for run in runs]
         waiting = records.count(Which(state="queued"))
-        return render("now.html", going=told, waiting=waiting, cycling=self.cycling).encode()
+        return render("now.html", going=running, waiting=waiting, cycling=self.cycling).encode()

@@ -20,17 +20,17 @@ CHUNK = 256 * 1024
 """Bytes of a file that are in memory for one client."""
 
 
-def sent(request: Request, file: BufferedReader, size: int, etag: str, more: Mapping[str, str]) -> Response:
+def sent(request: Request, file: BufferedReader, size: int, etag: str, extra: Mapping[str, str]) -> Response:
     """An open file, or the part of it that is asked for, or 304; it is closed at the end."""
-    headers = {"etag": etag, "accept-ranges": "bytes", **more}
+    headers = {"etag": etag, "accept-ranges": "bytes", **extra}
     if names(request.headers.get("if-none-match", ""), etag):
         file.close()
         return Response(status_code=304, headers=headers)
-    wanted = request.headers.get("range", "")
+    range_header = request.headers.get("range", "")
     if request.headers.get("if-range", etag) != etag:
-        wanted = ""
+        range_header = ""
     try:
-        part = span(wanted, size)
+        part = span(range_header, size)
     except ValueError:
         file.close()
         return Response(status_code=416, headers=headers | {"content-range": f"bytes */{size}"})
@@ -45,9 +45,9 @@ def sent(request: Request, file: BufferedReader, size: int, etag: str, more: Map
     return _Part(file, begin, end, status, headers)
 
 
-def page(request: Request, body: bytes, media_type: str, more: Mapping[str, str]) -> Response:
+def page(request: Request, body: bytes, media_type: str, extra: Mapping[str, str]) -> Response:
     """A page, or 304."""
-    headers = {"etag": f'"{sha256_bytes(body)[:32]}"', **more}
+    headers = {"etag": f'"{sha256_bytes(body)[:32]}"', **extra}
     if names(request.headers.get("if-none-match", ""), headers["etag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=media_type, headers=headers)
@@ -84,10 +84,10 @@ def span(header: str, size: int) -> tuple[int, int] | None:
     What is no range of bytes, or several of them, asks for nothing in particular (RFC 9110, 14.2). Raises
     ValueError where a file of `size` bytes has none of them.
     """
-    found = _RANGE.fullmatch(header)
-    if not found or not any(found.groups()):
+    match = _RANGE.fullmatch(header)
+    if not match or not any(match.groups()):
         return None
-    first, last = found.groups()
+    first, last = match.groups()
     begin, end = (int(first), int(last) + 1 if last else size) if first else (max(0, size - int(last)), size)
     if first and last and end <= begin:
         return None
@@ -98,5 +98,5 @@ def span(header: str, size: int) -> tuple[int, int] | None:
 
 def names(header: str, etag: str) -> bool:
     """Whether an If-None-Match header names an entity tag, weakly compared."""
-    told = {one.strip().removeprefix("W/") for one in header.split(",")}
-    return "*" in told or etag in told
+    tags = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    return "*" in tags or etag in tags

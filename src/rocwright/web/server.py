@@ -27,26 +27,26 @@ RECEIVED = 32 * 1024
 
 
 def serve(
-    made: ASGIApp,
+    application: ASGIApp,
     host: str,
     port: int,
-    told: Callable[[str], None],
+    announce: Callable[[str], None],
     *,
     most_clients: int = 256,
     names: Collection[str] = (),
 ) -> None:
-    """Serve; `told` is given the address once it listens. `names`: the host names that it answers to beside
-    addresses of the loopback; empty: any.
+    """Serve; `announce` is given the address once it listens. `names`: the host names that it answers to
+    beside addresses of the loopback; empty: any.
 
     Further clients than `most_clients`, or than this process may open files for, are told to come again.
     Raises InputError where it cannot listen there, or may hardly open files.
     """
     import uvicorn
 
-    most = room_for(most_clients)
+    limit = room_for(most_clients)
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=most)
+        listening = socket.create_server((host, port), family=family, backlog=limit)
     except (OSError, OverflowError) as error:
         raise InputError(
             f"cannot listen on {host} port {port}: {error}",
@@ -59,18 +59,18 @@ def serve(
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED)
         name = f"[{host}]" if family == socket.AF_INET6 else host
-        told(f"http://{name}:{listening.getsockname()[1]}")
+        announce(f"http://{name}:{listening.getsockname()[1]}")
         # uvicorn ends in order and then hands the signal on: what the caller has begun must end too
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            uvicorn.Server(settings(made, most, names)).run(sockets=[listening])
+            uvicorn.Server(settings(application, limit, names)).run(sockets=[listening])
         except KeyboardInterrupt:
             return
         finally:
-            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, previous)
 
 
-def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> uvicorn.Config:
+def settings(application: ASGIApp, most_clients: int, names: Collection[str] = ()) -> uvicorn.Config:
     """How uvicorn serves it: with bounds for its clients, and without a word."""
     import uvicorn
 
@@ -78,7 +78,7 @@ def settings(made: ASGIApp, most_clients: int, names: Collection[str] = ()) -> u
     from rocwright.web.limits import RequestLimits
 
     config = uvicorn.Config(
-        RequestLimits(made, names),
+        RequestLimits(application, names),
         http="h11",
         h11_max_incomplete_event_size=MOST_HEAD,
         log_config=None,
@@ -99,17 +99,17 @@ def room_for(clients: int) -> int:
 
     Raises InputError where that is none.
     """
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OWN_FILES + FILES_EACH * clients
-    if now != resource.RLIM_INFINITY and now < wanted:
-        now = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
-    if now == resource.RLIM_INFINITY:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    required = OWN_FILES + FILES_EACH * clients
+    if soft != resource.RLIM_INFINITY and soft < required:
+        soft = required if hard == resource.RLIM_INFINITY else min(required, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
         return clients
-    room = min(clients, (now - OWN_FILES) // FILES_EACH)
+    room = min(clients, (soft - OWN_FILES) // FILES_EACH)
     if room < 1:
         raise InputError(
-            f"this process may open only {now} files, and a server needs more than {OWN_FILES}",
+            f"this process may open only {soft} files, and a server needs more than {OWN_FILES}",
             cause="the limit of open files (RLIMIT_NOFILE) is too low",
             next_step="raise the limit: ulimit -Hn, or LimitNOFILE= of its unit",
         )

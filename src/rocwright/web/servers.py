@@ -62,8 +62,8 @@ class Servers:
         site = self.pages.site
         with self._lock:
             if self._kept is None or self.clock() - self._kept[0] >= FRESH:
-                found = [shown(site.home, one, site.hidden) for one in state.servers(site.home)]
-                self._kept = (self.clock(), found)
+                views = [shown(site.home, server, site.hidden) for server in state.servers(site.home)]
+                self._kept = (self.clock(), views)
             return self._kept[1]
 
 
@@ -71,13 +71,13 @@ def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> ServerVie
     """A server for the page; its key is masked in what it printed."""
     hidden = (*hidden, *_key(home, server.name))
     log = read_part(state.log_of(home, server.name), -TAIL, hidden, TAIL)
-    word, why = "not known", ""
+    word, reason = "not known", ""
     try:
         word = "running" if state.runs(server) else "ended"
     except ExplainedError as error:
-        why = error.message
+        reason = error.message
     return ServerView(
-        server=server, state=word, why=why, model=Path(server.model).name, lines=log.lines[-LINES:]
+        server=server, state=word, why=reason, model=Path(server.model).name, lines=log.lines[-LINES:]
     )
 
 

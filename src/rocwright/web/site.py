@@ -53,8 +53,8 @@ class Site:
     def order(self) -> tuple[str, ...]:
         """The names of channels in their order; the catalog's, where the project cannot be read."""
         with contextlib.suppress(InputError):
-            return tuple(one.name for one in self.channels())
-        return tuple(one.name for one in channels())
+            return tuple(channel.name for channel in self.channels())
+        return tuple(channel.name for channel in channels())
 
     def session(self, request: Request) -> SignIn | None:
         """Who asks, where they gave a token: in the page, or as a password, as installers can."""
@@ -80,12 +80,12 @@ class Site:
         session = self.need(request, scope)
         if session is None:
             raise HTTPException(401, f"this needs a token with the scope {scope}")
-        given = await fields(request)
-        if not hmac.compare_digest(given.pop("secret", "").encode(), session.secret.encode()):
+        form = await fields(request)
+        if not hmac.compare_digest(form.pop("secret", "").encode(), session.secret.encode()):
             raise HTTPException(
                 403, "the form has expired or comes from another site: reload the page and try again"
             )
-        return session, given
+        return session, form
 
 
 def password(encoded: str) -> str:

@@ -29,21 +29,25 @@ class LockSpeed:
 
 def speeds(steps: Sequence[StepAt]) -> list[Chart]:
     """A chart for each unit: the median of each figure on each device, over time."""
-    told = [(at, one) for at in steps for one in at.step.measured]
-    found = []
-    for unit in dict.fromkeys(one.unit for _, one in told):
-        rows = [(_called(one), at.at, middle(one.values)) for at, one in told if one.unit == unit]
-        ends = between([at.at for at, one in told if one.unit == unit])
-        found.append(chart(f"Measured: {unit}", curves_of(rows), ends, partial(_with_unit, unit)))
-    return [one for one in found if one is not None]
+    measured = [(attempt, figure) for attempt in steps for figure in attempt.step.measured]
+    charts = []
+    for unit in dict.fromkeys(figure.unit for _, figure in measured):
+        rows = [
+            (_called(figure), attempt.at, middle(figure.values))
+            for attempt, figure in measured
+            if figure.unit == unit
+        ]
+        ends = between([attempt.at for attempt, figure in measured if figure.unit == unit])
+        charts.append(chart(f"Measured: {unit}", curves_of(rows), ends, partial(_with_unit, unit)))
+    return [drawn for drawn in charts if drawn is not None]
 
 
 def _with_unit(unit: str, value: float) -> str:
     return f"{number(value)} {unit}"
 
 
-def _called(one: Figure) -> str:
-    return f"{one.name} on {where(one.device)}"
+def _called(figure: Figure) -> str:
+    return f"{figure.name} on {where(figure.device)}"
 
 
 def by_lock(steps: Sequence[StepAt]) -> list[LockSpeed]:
@@ -52,29 +56,29 @@ def by_lock(steps: Sequence[StepAt]) -> list[LockSpeed]:
     Locks are ordered by when they were measured first; `steps` are the newest first.
     """
     mine: dict[str, list[StepAt]] = {}
-    for at in reversed(steps):
-        mine.setdefault(at.lock, []).insert(0, at)
-    figures = {lock: newest(each) for lock, each in mine.items()}
+    for attempt in reversed(steps):
+        mine.setdefault(attempt.lock, []).insert(0, attempt)
+    figures = {lock: newest(attempts) for lock, attempts in mine.items()}
     locks = list(mine)
-    found: list[LockSpeed] = []
+    rows: list[LockSpeed] = []
     for place in range(len(locks) - 1, -1, -1):
         lock = locks[place]
-        before = figures[locks[place - 1]] if place else ()
-        old = {id(new): difference(past, new) for past, new in pairs(before, figures[lock])}
-        for one in figures[lock]:
-            change = old.get(id(one))
-            found.append(
+        previous = figures[locks[place - 1]] if place else ()
+        old = {id(new): difference(past, new) for past, new in pairs(previous, figures[lock])}
+        for figure in figures[lock]:
+            change = old.get(id(figure))
+            rows.append(
                 LockSpeed(
                     lock=lock,
                     at=mine[lock][0].at,
-                    name=one.name,
-                    told=f"{number(middle(one.values))} {one.unit}",
-                    device=where(one.device),
+                    name=figure.name,
+                    told=f"{number(middle(figure.values))} {figure.unit}",
+                    device=where(figure.device),
                     change="" if change is None else _words(change.worse),
                     verdict="" if change is None or change.certain else "within the spread",
                 )
             )
-    return found
+    return rows
 
 
 def _words(worse: float) -> str:

@@ -53,14 +53,14 @@ class Telling:
 
     def _work(self) -> None:
         looked: object = None
-        seen, since = self._signs(), time.monotonic() - self.settle
+        latest, since = self._signs(), time.monotonic() - self.settle
         while not self._ended.is_set():
-            now = self._signs()
-            if now != seen:
-                seen, since = now, time.monotonic()
+            signs = self._signs()
+            if signs != latest:
+                latest, since = signs, time.monotonic()
             settled = time.monotonic() - since >= self.settle
-            if (now != looked and settled) or self._is_due():
-                looked = now
+            if (signs != looked and settled) or self._is_due():
+                looked = signs
                 self._look()
             self._ended.wait(LOOK_SECONDS if self.settle > LOOK_SECONDS else self.settle)
 
@@ -88,21 +88,23 @@ class Telling:
         except ExplainedError:
             return None
         folders = (self.home.cycles, self.home.watched)
-        return cells, late, tuple(_newest(one.glob("*.json")) for one in folders)
+        return cells, late, tuple(_newest(folder.glob("*.json")) for folder in folders)
 
     def _is_due(self) -> bool:
-        known, now = read(self.home), datetime.now(UTC)
-        if known is None:
+        ledger, moment = read(self.home), datetime.now(UTC)
+        if ledger is None:
             return False
-        waiting = [one for one in known.told.values() if one.waiting]
-        waiting += [known.ping] if known.ping.error else []
-        return any(not one.again or datetime.fromisoformat(one.again) <= now for one in waiting)
+        waiting = [delivery for delivery in ledger.told.values() if delivery.waiting]
+        waiting += [ledger.ping] if ledger.ping.error else []
+        return any(
+            not delivery.again or datetime.fromisoformat(delivery.again) <= moment for delivery in waiting
+        )
 
 
 def _newest(paths: Iterable[Path]) -> int:
     """When one of these files was written last."""
-    found = 0
+    newest = 0
     for path in paths:
         with contextlib.suppress(OSError):
-            found = max(found, path.stat().st_mtime_ns)
-    return found
+            newest = max(newest, path.stat().st_mtime_ns)
+    return newest

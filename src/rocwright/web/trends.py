@@ -33,13 +33,13 @@ class Trends:
         self.site.need(request, "read")
         records = self.site.records
         cells = await asked(records.matrix)
-        stacks = sorted({one.stack for one in cells})
+        stacks = sorted({cell.stack for cell in cells})
         stack = request.query_params.get("stack", "")[:100] or (stacks[0] if stacks else "")
         gpu, base = (request.query_params.get(name, "")[:100] for name in ("gpu", "base"))
-        mine = [one for one in cells if one.stack == stack]
+        mine = [cell for cell in cells if cell.stack == stack]
         which = Which(stack=stack, gpu=gpu, base=base, outcome="built")
         steps = await asked(lambda: records.steps(which, limit=MOST))
-        made = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
+        artifacts = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
         bench = Which(stack=stack, gpu=gpu, base=base, command=BENCH)
         benched = await asked(lambda: records.steps(bench, limit=MOST))
         return self.pages.page(
@@ -49,67 +49,75 @@ class Trends:
             stack=stack,
             gpu=gpu,
             base=base,
-            gpus=sorted({one.gpu for one in mine}),
-            bases=sorted({one.base for one in mine}),
-            charts=[*figures(steps, made), *speeds(benched)],
+            gpus=sorted({cell.gpu for cell in mine}),
+            bases=sorted({cell.base for cell in mine}),
+            charts=[*figures(steps, artifacts), *speeds(benched)],
             locks=by_lock(benched),
         )
 
     async def compare(self, request: Request) -> Response:
         """Two runs: what differs between their locks, and what their steps took."""
         self.site.need(request, "read")
-        one, two = request.query_params.get("a", "")[:80], request.query_params.get("b", "")[:80]
+        first, second = request.query_params.get("a", "")[:80], request.query_params.get("b", "")[:80]
         runs = await asked(lambda: self.site.records.runs(limit=50, steps=False))
-        if not (one and two):
+        if not (first and second):
             return self.pages.page(request, "compare.html", runs=runs, pair=None, lines=[], steps=[])
-        pair = [await asked(lambda ident=ident: self.site.records.run(ident)) for ident in (one, two)]  # type: ignore[misc]
-        before, after = pair
-        if before is None or after is None:
+        pair = [await asked(lambda ident=ident: self.site.records.run(ident)) for ident in (first, second)]  # type: ignore[misc]
+        old_run, new_run = pair
+        if old_run is None or new_run is None:
             raise HTTPException(404, "one of the two runs is not on record")
-        old, new = [await asked(partial(self.pages.lock_of, run)) for run in (before, after)]
+        old, new = [await asked(partial(self.pages.lock_of, run)) for run in (old_run, new_run)]
         lines = tell_difference(difference(old, new)) if old and new else None
         return self.pages.page(
             request,
             "compare.html",
-            runs=[*runs, *(one for one in (before, after) if one.id not in {run.id for run in runs})],
-            pair=(before, after),
+            runs=[
+                *runs,
+                *(compared for compared in (old_run, new_run) if compared.id not in {run.id for run in runs}),
+            ],
+            pair=(old_run, new_run),
             lines=lines,
-            steps=side_by_side(before, after),
+            steps=side_by_side(old_run, new_run),
         )
 
 
-def side_by_side(before: Run, after: Run) -> list[tuple[str, StepRun | None, StepRun | None]]:
+def side_by_side(old_run: Run, new_run: Run) -> list[tuple[str, StepRun | None, StepRun | None]]:
     """The steps of two runs by name."""
-    old, new = ({one.name: one for one in run.steps} for run in (before, after))
+    old, new = ({step.name: step for step in run.steps} for run in (old_run, new_run))
     return [(name, old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new))]
 
 
-def figures(steps: Sequence[StepAt], made: Sequence[Artifact]) -> list[Chart]:
+def figures(steps: Sequence[StepAt], artifacts: Sequence[Artifact]) -> list[Chart]:
     """Charts of what main steps took, and of how large files became."""
-    main = [one for one in steps if one.step.seconds and "/" not in one.step.name]
-    built = [one for one in main if one.step.outcome == "built"]
-    told: tuple[tuple[str, Callable[[StepAt], float | None], Callable[[float], str]], ...] = (
-        ("Time of each component", lambda one: one.step.seconds, duration),
-        ("Memory, at most", lambda one: one.step.peak_memory, size),
+    main = [attempt for attempt in steps if attempt.step.seconds and "/" not in attempt.step.name]
+    built = [attempt for attempt in main if attempt.step.outcome == "built"]
+    series: tuple[tuple[str, Callable[[StepAt], float | None], Callable[[float], str]], ...] = (
+        ("Time of each component", lambda attempt: attempt.step.seconds, duration),
+        ("Memory, at most", lambda attempt: attempt.step.peak_memory, size),
         (
             "From the compiler cache",
-            lambda one: one.step.cached * 100 if one.step.compiler_cache else None,
+            lambda attempt: attempt.step.cached * 100 if attempt.step.compiler_cache else None,
             lambda value: f"{value:.0f} %",
         ),
     )
-    found = [
-        chart(title, curves_of(_told(built, of)), between([one.at for one in built]), unit)
-        for title, of, unit in told
+    charts = [
+        chart(title, curves_of(_told(built, measure)), between([attempt.at for attempt in built]), unit)
+        for title, measure, unit in series
     ]
-    rows = [(f"{one.component} {', '.join(one.gpu)}", one.at, float(one.size)) for one in made]
-    ends = between([one.at for one in made])
-    found.append(chart("Size of what is built, by GPU", curves_of(rows), ends, size))
-    return [one for one in found if one is not None]
+    rows = [
+        (f"{artifact.component} {', '.join(artifact.gpu)}", artifact.at, float(artifact.size))
+        for artifact in artifacts
+    ]
+    ends = between([artifact.at for artifact in artifacts])
+    charts.append(chart("Size of what is built, by GPU", curves_of(rows), ends, size))
+    return [drawn for drawn in charts if drawn is not None]
 
 
-def _told(steps: Iterable[StepAt], of: Callable[[StepAt], float | None]) -> Iterator[tuple[str, str, float]]:
+def _told(
+    steps: Iterable[StepAt], measure: Callable[[StepAt], float | None]
+) -> Iterator[tuple[str, str, float]]:
     """What was measured of each; what was not is no zero."""
-    for one in steps:
-        value = of(one)
+    for attempt in steps:
+        value = measure(attempt)
         if value is not None:
-            yield one.step.name, one.at, value
+            yield attempt.step.name, attempt.at, value
