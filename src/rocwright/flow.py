@@ -62,7 +62,9 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         try:
             liked = preferred(catalog, request)
             below = _below(project)
-            made = make_lock(request, catalog, outside, on_line, remedies=remedies, below=below, **liked)
+            made = make_lock(
+                request, catalog, outside, on_line, remedies=remedies, locks_below=below, **liked
+            )
         except (ConflictError, InputError) as error:
             if any(relocks(one.action) and one.in_force for one in remedies):
                 error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
@@ -183,7 +185,7 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
             outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            return make_lock(request, catalog, outside, lambda _: None, below=_below(project), **liked)
+            return make_lock(request, catalog, outside, lambda _: None, locks_below=_below(project), **liked)
     return current_lock(project, on_line)
 
 

@@ -147,6 +147,6 @@ def test_a_lock_of_a_row_takes_its_python_packages_as_long_as_the_same_is_wanted
     assert row.python == shipped.python
     assert row.python_run == shipped.python_run
     fewer = [one.model_copy(update={"wanted": one.wanted[1:]}) for one in (shipped.python,)]
-    asked = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None, known=fewer)
+    asked = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None, pythons=fewer)
     assert asked.python is not None
     assert asked.python.pending

@@ -35,7 +35,7 @@ def quiet(line: str) -> None:
 
 
 def locked(request: Request, *below: Lock) -> Lock:
-    return make_lock(request, CATALOG, OfflineUpstream(), quiet, below=lambda asked: below)
+    return make_lock(request, CATALOG, OfflineUpstream(), quiet, locks_below=lambda asked: below)
 
 
 PIN = FilePin(

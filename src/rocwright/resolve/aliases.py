@@ -21,21 +21,21 @@ from rocwright.resolve.model import Lock, Request
 _LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")
 
 
-def like(version: str, known: str) -> str:
+def like(version: str, original: str) -> str:
     """How a request says that a version has the facts of one that is known."""
-    return f"{version} like {known}"
+    return f"{version} like {original}"
 
 
-def known_kin(pin: str, before: str) -> str:
-    """A pin like a version that is itself only like another, by the pin `before`: like that one then."""
-    new, old = _LIKE.fullmatch(pin), _LIKE.fullmatch(before)
+def known_kin(pin: str, previous: str) -> str:
+    """A pin like a version that is itself only like another, by the pin `previous`: like that one then."""
+    new, old = _LIKE.fullmatch(pin), _LIKE.fullmatch(previous)
     return like(new["version"], old["known"]) if new and old and new["known"] == old["version"] else pin
 
 
 def version_pins(versions: Mapping[str, str]) -> dict[str, str]:
     """The versions that components are pinned to by `[versions]`; commits are no versions."""
     return {
-        name: found["version"] if (found := _LIKE.fullmatch(text)) else text
+        name: match["version"] if (match := _LIKE.fullmatch(text)) else text
         for name, text in versions.items()
         if not text.startswith("@")
     }
@@ -49,21 +49,23 @@ def catalog_for(request: Request, catalog: Catalog) -> Catalog:
     """
     components, providers = dict(catalog.components), dict(catalog.providers)
     for name, text in request.versions.items():
-        found = _LIKE.fullmatch(text)
-        if found is None:
+        match = _LIKE.fullmatch(text)
+        if match is None:
             continue
-        version, known = found["version"], found["known"]
-        having = [key for key, one in providers.items() if name == ROCM and known in one.versions]
+        version, original = match["version"], match["known"]
+        having = [
+            key for key, provider in providers.items() if name == ROCM and original in provider.versions
+        ]
         for key in having:
             versions = providers[key].versions
-            more = () if version in versions else (version,)
-            providers[key] = providers[key].model_copy(update={"versions": (*more, *versions)})
+            added = () if version in versions else (version,)
+            providers[key] = providers[key].model_copy(update={"versions": (*added, *versions)})
         if name in components or not having:
-            components[name] = _with_release(catalog.component(name), version, known, bool(having))
-    for name, one in components.items():
-        if any(release.on for release in one.release):
-            releases = tuple(release.for_base(request.base) for release in one.release)
-            components[name] = one.model_copy(update={"release": releases})
+            components[name] = _with_release(catalog.component(name), version, original, bool(having))
+    for name, component in components.items():
+        if any(release.on for release in component.release):
+            releases = tuple(release.for_base(request.base) for release in component.release)
+            components[name] = component.model_copy(update={"release": releases})
     general = catalog.general or catalog
     return replace(catalog, components=components, providers=providers, general=general)
 
@@ -77,19 +79,19 @@ PYTHON, ROCM = "python", "rocm"
 """What a request calls Python and ROCm, whichever provider they come from."""
 
 
-def _with_release(component: Component, version: str, known: str, elsewhere: bool) -> Component:
-    releases = {one.version: one for one in component.release}
-    if version in releases or (known not in releases and elsewhere):
+def _with_release(component: Component, version: str, original: str, elsewhere: bool) -> Component:
+    releases = {release.version: release for release in component.release}
+    if version in releases or (original not in releases and elsewhere):
         return component
-    if known not in releases:
+    if original not in releases:
         raise InputError(
-            f"{component.name} {version} cannot use the facts of {known}: the catalog does not have "
+            f"{component.name} {version} cannot use the facts of {original}: the catalog does not have "
             "that version either",
             cause=f"the catalog has {component.name} {', '.join(releases)}",
             next_step="name one of these in [versions] of rocwright.toml",
         )
     return component.model_copy(
-        update={"release": (taken_over(releases[known], version), *component.release)}
+        update={"release": (taken_over(releases[original], version), *component.release)}
     )
 
 
@@ -105,33 +107,33 @@ def taken_over(release: Release, version: str) -> Release:
     )
 
 
-def _places(places: Iterable[Place], known: str, version: str) -> Iterator[Place]:
+def _places(places: Iterable[Place], original: str, version: str) -> Iterator[Place]:
     """The places where the other version must be, as far as their names tell; without hashes."""
     for place in places:
         match place:
-            case GitPlace() if (tag := name_of_version(place.tag, known, version)) is not None:
+            case GitPlace() if (tag := name_of_version(place.tag, original, version)) is not None:
                 yield place.model_copy(update={"tag": tag, "commit": ""})
-            case IndexPlace() if place.version == known:
+            case IndexPlace() if place.version == original:
                 yield place.model_copy(update={"version": version})
-            case ImagePlace() if (image := name_of_version(place.image, known, version)) is not None:
+            case ImagePlace() if (image := name_of_version(place.image, original, version)) is not None:
                 yield place.model_copy(update={"image": image, "digest": ""})
-            case ArchivePlace() if known in place.url:
+            case ArchivePlace() if original in place.url:
                 hashes = {"sha256": "", "sha512": ""}
-                yield place.model_copy(update={"url": place.url.replace(known, version), **hashes})
+                yield place.model_copy(update={"url": place.url.replace(original, version), **hashes})
             case _:
                 pass
 
 
-def name_of_version(name: str, known: str, version: str) -> str | None:
+def name_of_version(name: str, original: str, version: str) -> str | None:
     """What a tag such as `v2.6.0` is called for another version, or None where it does not name its own."""
-    found = pattern_of(name, known)
-    return None if found is None else f"{found[0]}{version}{found[1]}"
+    pattern = pattern_of(name, original)
+    return None if pattern is None else f"{pattern[0]}{version}{pattern[1]}"
 
 
 def pattern_of(name: str, version: str) -> tuple[str, str] | None:
     """What stands before and after the version in a name; a version that ends in .0 may stand without it."""
     for spelled in (version, version.removesuffix(".0")):
-        before, found, after = name.rpartition(spelled)
-        if found and not before[-1:].isdigit() and not after[:1].isdigit():
-            return before, after
+        prefix, match, suffix = name.rpartition(spelled)
+        if match and not prefix[-1:].isdigit() and not suffix[:1].isdigit():
+            return prefix, suffix
     return None

@@ -45,25 +45,33 @@ class Choice:
         tools = [
             f"{name}=={version}"
             for name, version in self.versions.items()
-            if name not in self.provided and name not in {one.name for one in self.components}
+            if name not in self.provided and name not in {component.name for component in self.components}
         ]
-        named = [name for one in self.components for name in one.python_of(self.versions[one.name])]
+        named = [
+            name
+            for component in self.components
+            for name in component.python_of(self.versions[component.name])
+        ]
         return tuple(sorted({*tools, *named, INSTALLER})) if named else ()
 
     @property
     def built_on(self) -> dict[str, str]:
         """The versions of components, Python and ROCm: the tools of a build are its own affair."""
-        names = {*(one.name for one in self.components), PYTHON, ROCM}
+        names = {*(component.name for component in self.components), PYTHON, ROCM}
         return {name: version for name, version in self.versions.items() if name in names}
 
     @property
     def run_wheels(self) -> tuple[str, ...]:
         """The Python requirements of checks that import what was built, beside the base's own packages."""
-        if not any(check.wheels for one in self.components for check in one.check):
+        if not any(check.wheels for component in self.components for check in component.check):
             return ()
-        run = {name for one in self.components for name in one.system_of(self.versions[one.name]).run}
-        brought = {wanted for name, wanted in self.release.wheels.items() if name in run}
-        named = {name for one in self.components for name in one.python_run}
+        run = {
+            name
+            for component in self.components
+            for name in component.system_of(self.versions[component.name]).run
+        }
+        brought = {requirement for name, requirement in self.release.wheels.items() if name in run}
+        named = {name for component in self.components for name in component.python_run}
         return tuple(sorted({self._pinned(name) for name in named} | brought))
 
     def _pinned(self, name: str) -> str:
@@ -75,10 +83,11 @@ def choose(
     request: Request,
     catalog: Catalog,
     version_of: Callable[[Provided], str],
-    held: Sequence[Requirement] = (),
+    constraints: Sequence[Requirement] = (),
     prefer: Mapping[str, str] = MappingProxyType({}),
 ) -> Choice:
-    """Versions of all components of a request, and of all that these need; see `solve` for `held`, `prefer`.
+    """Versions of all components of a request, and of all that these need; `solve` explains `constraints`
+    and `prefer`.
 
     `version_of` tells the version of a package that a base brings along. Where a library of ROCm that is used
     has no code for a GPU asked for, it is built along, or must be accepted. Raises InputError for a name that
@@ -86,48 +95,48 @@ def choose(
     """
     catalog = catalog_for(request, catalog)
     stack = catalog.stack(request.stack)
-    wanted = (*stack.components, *request.extra)
-    choice = _choice(request, catalog, wanted, version_of, held, prefer)
+    requested = (*stack.components, *request.extra)
+    choice = _choice(request, catalog, requested, version_of, constraints, prefer)
     lacks = lacking(
         request, choice.provider, choice.versions.get(ROCM, ""), choice.components, choice.versions
     )
-    built = [name for name in to_build(lacks, request, stack, catalog) if name not in wanted]
+    built = [name for name in to_build(lacks, request, stack, catalog) if name not in requested]
     if built:
-        choice = _choice(request, catalog, (*wanted, *built), version_of, held, prefer)
+        choice = _choice(request, catalog, (*requested, *built), version_of, constraints, prefer)
     return replace(choice, notes=tuple(told(lacks, request, built)))
 
 
 def _choice(
     request: Request,
     catalog: Catalog,
-    wanted: Sequence[str],
+    requested: Sequence[str],
     version_of: Callable[[Provided], str],
-    held: Sequence[Requirement],
+    constraints: Sequence[Requirement],
     prefer: Mapping[str, str],
 ) -> Choice:
     base, release = check_request(request, catalog)
-    offered = {name: one for name, one in base.provided(release).items() if name not in wanted}
-    needed = _reachable(catalog, wanted, offered)
+    offered = {name: package for name, package in base.provided(release).items() if name not in requested}
+    needed = _reachable(catalog, requested, offered)
 
-    def version(one: Provided) -> str:
-        return version_of(one) if one.package else one.version
+    def version(package: Provided) -> str:
+        return version_of(package) if package.package else package.version
 
     candidates = {
-        name: [VersionCandidate(name, version(one), _where(request.base, one))]
-        for name, one in offered.items()
+        name: [VersionCandidate(name, version(package), _where(request.base, package))]
+        for name, package in offered.items()
         if name in needed and name != ROCM
     }
     if release.python:
-        pythons = (release.python, *(one.version for one in release.pythons))
-        candidates[PYTHON] = [VersionCandidate(PYTHON, one, request.base) for one in pythons]
+        pythons = (release.python, *(python.version for python in release.pythons))
+        candidates[PYTHON] = [VersionCandidate(PYTHON, python, request.base) for python in pythons]
     provider = None
     if ROCM in needed:
-        provider, found = choose_provider(request, catalog, offered.get(ROCM), version_of)
-        if found:
-            candidates[ROCM] = found
+        provider, rocm_versions = choose_provider(request, catalog, offered.get(ROCM), version_of)
+        if rocm_versions:
+            candidates[ROCM] = rocm_versions
     pins = version_pins(request.versions)
-    chosen = solve(catalog, wanted, pins, candidates, request.gpu, held, prefer)
-    provided = {name: one.version for name, one in chosen.items() if one.provided}
+    chosen = solve(catalog, requested, pins, candidates, request.gpu, constraints, prefer)
+    provided = {name: candidate.version for name, candidate in chosen.items() if candidate.provided}
     built = [name for name in chosen if name not in provided and catalog.component(name).kind != "tool"]
     for name in built:
         _check_is_there(catalog.component(name), request)
@@ -137,7 +146,7 @@ def _choice(
         release=release,
         provider=provider,
         components=tuple(catalog.component(name) for name in _in_order(catalog, chosen, built)),
-        versions={name: one.version for name, one in chosen.items()},
+        versions={name: candidate.version for name, candidate in chosen.items()},
         provided=provided,
     )
 
@@ -152,28 +161,28 @@ def choose_provider(
     Raises InputError for an unknown provider, ConflictError that names those that serve.
     """
 
-    found = _versions(request, catalog, packaged, version_of)
-    serving = _serving(request, catalog, found)
+    candidates = _versions(request, catalog, packaged, version_of)
+    serving = _serving(request, catalog, candidates)
     # rows are of x86_64
     rows = () if request.other_architecture else catalog.stack(request.stack).row
-    here = (one.provider for one in rows if one.base == request.base and one.gpu in request.gpu)
-    named = request.provider or next(here, "")
+    row_providers = (row.provider for row in rows if row.base == request.base and row.gpu in request.gpu)
+    named = request.provider or next(row_providers, "")
     if (named and catalog.provider(named) not in serving) or not serving:
-        others, other = [one.name for one in serving], request.other_architecture
+        alternatives, architecture = [provider.name for provider in serving], request.other_architecture
         nobody, instead = "the catalog has no provider that does", ANOTHER_BASE
-        if other:
-            nobody = f"no fact of the catalog says that there is ROCm for {other} on {request.base}"
+        if architecture:
+            nobody = f"no fact of the catalog says that there is ROCm for {architecture} on {request.base}"
             instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"
-        if not others and len(request.gpu) > 1:
+        if not alternatives and len(request.gpu) > 1:
             nobody = "; ".join(_alone(gpu, request, catalog, packaged, version_of) for gpu in request.gpu)
         raise ConflictError(
             f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
-            f"{', '.join(request.gpu)} on {request.base}{other and f' for {other}'}",
-            cause=f"these have: {', '.join(others)}" if others else nobody,
-            next_step=f'provider = "{others[0]}" in rocwright.toml' if others else instead,
+            f"{', '.join(request.gpu)} on {request.base}{architecture and f' for {architecture}'}",
+            cause=f"these have: {', '.join(alternatives)}" if alternatives else nobody,
+            next_step=f'provider = "{alternatives[0]}" in rocwright.toml' if alternatives else instead,
         )
     provider = catalog.provider(named) if named else serving[0]
-    return provider, found[provider.name]
+    return provider, candidates[provider.name]
 
 
 def _versions(
@@ -182,23 +191,31 @@ def _versions(
     """The versions of each provider that serve every GPU of a request."""
 
     def versions(provider: Provider) -> list[VersionCandidate]:
-        known = list(provider.versions)
+        released = list(provider.versions)
         if provider.kind == "source":
-            known = []
+            released = []
         if provider.kind == "packages":
-            known = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
-        where = f"{provider.name} on {request.base}"
-        return [VersionCandidate(ROCM, one, where) for one in known if _serves(provider, one, request)]
+            released = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
+        source = f"{provider.name} on {request.base}"
+        return [
+            VersionCandidate(ROCM, version, source)
+            for version in released
+            if _serves(provider, version, request)
+        ]
 
-    return {name: versions(one) for name, one in catalog.providers.items()}
+    return {name: versions(provider) for name, provider in catalog.providers.items()}
 
 
 def _serving(
-    request: Request, catalog: Catalog, found: Mapping[str, Sequence[VersionCandidate]]
+    request: Request, catalog: Catalog, candidates: Mapping[str, Sequence[VersionCandidate]]
 ) -> list[Provider]:
     """The providers that serve every GPU of a request, those that cost a user least first."""
-    able = [one for one in catalog.providers.values() if found[one.name] or _builds(one, request, catalog)]
-    return sorted(able, key=lambda one: KINDS.index(one.kind))
+    able = [
+        provider
+        for provider in catalog.providers.values()
+        if candidates[provider.name] or _builds(provider, request, catalog)
+    ]
+    return sorted(able, key=lambda provider: KINDS.index(provider.kind))
 
 
 def _alone(
@@ -211,7 +228,7 @@ def _alone(
     """Who serves one of several GPUs on the base, in words."""
     alone = request.model_copy(update={"gpu": (gpu,)})
     able = _serving(alone, catalog, _versions(alone, catalog, packaged, version_of))
-    return f"{gpu} alone: {' or '.join(one.name for one in able) or 'no provider'}"
+    return f"{gpu} alone: {' or '.join(provider.name for provider in able) or 'no provider'}"
 
 
 def _check_is_there(component: Component, request: Request) -> None:
@@ -235,41 +252,41 @@ def _builds(provider: Provider, request: Request, catalog: Catalog) -> bool:
         and ROCM in catalog.components
         and (
             not provider.serves
-            or any(_serves(provider, one.version, request) for one in catalog.component(ROCM).release)
+            or any(_serves(provider, release.version, request) for release in catalog.component(ROCM).release)
         )
     )
 
 
-def _where(base: str, one: Provided) -> str:
-    return f"{base} (package {one.package})" if one.package else base
+def _where(base: str, package: Provided) -> str:
+    return f"{base} (package {package.package})" if package.package else base
 
 
-def _reachable(catalog: Catalog, wanted: Iterable[str], offered: Mapping[str, Provided]) -> set[str]:
+def _reachable(catalog: Catalog, requested: Iterable[str], offered: Mapping[str, Provided]) -> set[str]:
     """Every component that any version of the wanted ones may need, short of what is offered."""
-    found: set[str] = set()
-    waiting = list(wanted)
+    reachable: set[str] = set()
+    waiting = list(requested)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in reachable:
             continue
-        found.add(name)
+        reachable.add(name)
         if name not in offered and name in catalog.components:
-            waiting += [need for one in catalog.component(name).release for need in one.needs]
-    return found
+            waiting += [need for release in catalog.component(name).release for need in release.needs]
+    return reachable
 
 
 def _in_order(catalog: Catalog, chosen: Mapping[str, VersionCandidate], built: Iterable[str]) -> list[str]:
     """Names so that each comes after what it needs."""
     names = list(built)
-    found: list[str] = []
+    ordered: list[str] = []
 
     def add(name: str) -> None:
-        if name in found or name not in names:
+        if name in ordered or name not in names:
             return
         for need in catalog.component(name).takes(chosen[name].version, chosen):
             add(need)
-        found.append(name)
+        ordered.append(name)
 
     for name in names:
         add(name)
-    return found
+    return ordered

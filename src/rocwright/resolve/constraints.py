@@ -32,8 +32,8 @@ class Requirement:
     source: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.who} needs {self.name} {self.specifier or '(any version)'}"
-        return f"{told}   [{self.source}]" if self.source else told
+        text = f"{self.who} needs {self.name} {self.specifier or '(any version)'}"
+        return f"{text}   [{self.source}]" if self.source else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +47,29 @@ class VersionCandidate:
 
 def solve(
     catalog: Catalog,
-    wanted: Sequence[str],
+    requested: Sequence[str],
     pins: Mapping[str, str],
     provided: Mapping[str, Sequence[VersionCandidate]],
     targets: Sequence[str] = (),
-    held: Sequence[Requirement] = (),
+    constraints: Sequence[Requirement] = (),
     prefer: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, VersionCandidate]:
     """One version of each component wanted and of all that they need, serving all of `targets`.
 
     Versions that are known to be good go first, then the newest; before all others those in `prefer`, where
-    they fit. What is `held` binds what takes part. `provided` maps a component to what the base or a provider
-    of ROCm has of it, the best first. Raises InputError for an unknown component or version
+    they fit. The `constraints` bind what takes part. `provided` maps a component to what the base or a
+    provider of ROCm has of it, the best first. Raises InputError for an unknown component or version
     (with the nearest), ConflictError with the chain of reasons.
     """
     for name, version in pins.items():
         _check_pin(catalog, name, version, provided)
-    requirements = [Requirement(name, "", "the stack") for name in wanted]
+    requirements = [Requirement(name, "", "the stack") for name in requested]
     requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
     try:
-        provider = _Provider(catalog, provided, targets, wanted, held, prefer)
+        provider = _Provider(catalog, provided, targets, requested, constraints, prefer)
         result = Resolver(provider, BaseReporter()).resolve(requirements, max_rounds=MOST_ROUNDS)
     except ResolutionImpossible as error:
-        raise _conflict(error, pins, provided, catalog, targets, wanted, held) from error
+        raise _conflict(error, pins, provided, catalog, targets, requested, constraints) from error
     return dict(result.mapping)
 
 
@@ -86,35 +86,35 @@ def _check_pin(
         ) from error
     if name in provided:
         return
-    known = [release.version for release in catalog.component(name).release]
-    if not any(Version(one) in SpecifierSet(f"=={version}") for one in known):
-        near = nearest_version(version, known)
+    versions = [release.version for release in catalog.component(name).release]
+    if not any(Version(release) in SpecifierSet(f"=={version}") for release in versions):
+        near = nearest_version(version, versions)
         raise InputError(
             f"{name} {version} is not known",
-            cause=f"the catalog has {name} {', '.join(known)}",
+            cause=f"the catalog has {name} {', '.join(versions)}",
             next_step=f"use {near}, add the release to {name}.toml, or take over the facts of one: "
             f"--set '{name}={like(version, near)}'",
         )
 
 
-def nearest_version(version: str, known: Sequence[str]) -> str:
+def nearest_version(version: str, versions: Sequence[str]) -> str:
     """The known version closest to `version`, part by part."""
     try:
-        asked = Version(version).release
+        target = Version(version).release
     except InvalidVersion:
-        return known[-1]
+        return versions[-1]
 
-    def distance(one: str) -> tuple[int, ...]:
-        release = Version(one).release
-        width = max(len(release), len(asked))
+    def distance(candidate: str) -> tuple[int, ...]:
+        release = Version(candidate).release
+        width = max(len(release), len(target))
         return tuple(
             abs(a - b)
             for a, b in zip(
-                release + (0,) * (width - len(release)), asked + (0,) * (width - len(asked)), strict=True
+                release + (0,) * (width - len(release)), target + (0,) * (width - len(target)), strict=True
             )
         )
 
-    return min(known, key=distance)
+    return min(versions, key=distance)
 
 
 class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
@@ -123,26 +123,28 @@ class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
         catalog: Catalog,
         provided: Mapping[str, Sequence[VersionCandidate]],
         targets: Sequence[str],
-        wanted: Sequence[str],
-        held: Sequence[Requirement] = (),
+        requested: Sequence[str],
+        constraints: Sequence[Requirement] = (),
         prefer: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.catalog = catalog
-        self.held, self.prefer = held, prefer
+        self.held, self.prefer = constraints, prefer
         self.provided = provided
         self.targets = targets
-        self.wanted = wanted
+        self.wanted = requested
         self.heights: dict[str, int] = {}
 
     def height(self, name: str, above: frozenset[str] = frozenset()) -> int:
         """How many components lie below this one: 0 for what needs nothing, or is provided."""
         if name in self.heights or name in above:
             return self.heights.get(name, 0)
-        below: set[str] = set()
+        needs: set[str] = set()
         if name not in self.provided and name in self.catalog.components:
             recipe = self.catalog.component(name)
-            below = {need for one in recipe.release for need in recipe.takes(one.version, self.wanted)}
-        self.heights[name] = max((1 + self.height(one, above | {name}) for one in below), default=0)
+            needs = {
+                need for release in recipe.release for need in recipe.takes(release.version, self.wanted)
+            }
+        self.heights[name] = max((1 + self.height(need, above | {name}) for need in needs), default=0)
         return self.heights[name]
 
     def identify(self, requirement_or_candidate: Requirement | VersionCandidate) -> str:
@@ -163,13 +165,18 @@ class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
     ) -> Iterable[VersionCandidate]:
         refused = {candidate.version for candidate in incompatibilities[identifier]}
         specifiers = [requirement.specifier for requirement in requirements[identifier]]
-        specifiers += [one.specifier for one in self.held if one.name == identifier]
+        specifiers += [constraint.specifier for constraint in self.held if constraint.name == identifier]
         liked = self.prefer.get(identifier)
         return [
             candidate
-            for candidate in sorted(self._candidates(identifier), key=lambda one: one.version != liked)
+            for candidate in sorted(
+                self._candidates(identifier), key=lambda candidate: candidate.version != liked
+            )
             if candidate.version not in refused
-            and all(Version(candidate.version) in SpecifierSet(one, prereleases=True) for one in specifiers)
+            and all(
+                Version(candidate.version) in SpecifierSet(specifier, prereleases=True)
+                for specifier in specifiers
+            )
         ]
 
     def _candidates(self, name: str) -> list[VersionCandidate]:
@@ -179,14 +186,16 @@ class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
             return []
         recipe = self.catalog.component(name)
         serving = [
-            one
-            for one in recipe.release
-            if not refusals(one, self.targets) and not left_out(recipe, one, self.wanted)
+            release
+            for release in recipe.release
+            if not refusals(release, self.targets) and not left_out(recipe, release, self.wanted)
         ]
-        known = sorted(
-            serving, key=lambda one: (one.known_good(self.targets), Version(one.version)), reverse=True
+        ranked = sorted(
+            serving,
+            key=lambda release: (release.known_good(self.targets), Version(release.version)),
+            reverse=True,
         )
-        return [VersionCandidate(name, release.version) for release in known]
+        return [VersionCandidate(name, release.version) for release in ranked]
 
     def is_satisfied_by(self, requirement: Requirement, candidate: VersionCandidate) -> bool:
         return Version(candidate.version) in SpecifierSet(requirement.specifier, prereleases=True)
@@ -196,25 +205,25 @@ class _Provider(AbstractProvider[Requirement, VersionCandidate, str]):
             return []
         recipe = self.catalog.component(candidate.name)
         source = recipe.released(candidate.version).source
-        who = f"{candidate.name} {candidate.version}"
-        taken = recipe.takes(candidate.version, self.wanted)
-        return [Requirement(name, spec, who, source) for name, spec in taken.items()]
+        parent = f"{candidate.name} {candidate.version}"
+        needs = recipe.takes(candidate.version, self.wanted)
+        return [Requirement(name, spec, parent, source) for name, spec in needs.items()]
 
 
 def refusals(release: Release, targets: Sequence[str]) -> list[str]:
     """Why a release does not serve some of the targets, in words; none where it serves all."""
-    found = [f"{gpu}: {release.without[gpu]}" for gpu in targets if gpu in release.without]
+    reasons = [f"{gpu}: {release.without[gpu]}" for gpu in targets if gpu in release.without]
     if release.targets:
         missing = [gpu for gpu in targets if gpu not in release.targets]
-        found += [f"{gpu}: it supports only {', '.join(release.targets)}" for gpu in missing]
-    return found
+        reasons += [f"{gpu}: it supports only {', '.join(release.targets)}" for gpu in missing]
+    return reasons
 
 
-def left_out(recipe: Component, release: Release, wanted: Sequence[str]) -> list[str]:
+def left_out(recipe: Component, release: Release, requested: Sequence[str]) -> list[str]:
     """What is asked for that other releases of a recipe take in, and this one does not: it would be built for
     nobody."""
-    used = {*recipe.uses, *(name for one in recipe.release for name in one.uses)}
-    return sorted(used & set(wanted) - {*recipe.uses, *release.uses})
+    used = {*recipe.uses, *(name for sibling in recipe.release for name in sibling.uses)}
+    return sorted(used & set(requested) - {*recipe.uses, *release.uses})
 
 
 SHOWN = 2
@@ -229,13 +238,13 @@ def _chain(causes: Sequence[Any]) -> list[str]:
         by_component[parent, cause.requirement.name].append(cause.requirement)
     chain: list[str] = []
     for (parent, name), requirements in by_component.items():
-        told = list(dict.fromkeys(str(one) for one in requirements))
-        if not parent or len(told) <= SHOWN + 1:
-            chain += told
+        lines = list(dict.fromkeys(str(requirement) for requirement in requirements))
+        if not parent or len(lines) <= SHOWN + 1:
+            chain += lines
             continue
-        chain += told[:SHOWN]
+        chain += lines[:SHOWN]
         chain.append(
-            f"and {len(told) - SHOWN} other versions of {parent} need still other versions of {name}"
+            f"and {len(lines) - SHOWN} other versions of {parent} need still other versions of {name}"
         )
     return chain
 
@@ -246,23 +255,27 @@ def _conflict(
     provided: Mapping[str, Sequence[VersionCandidate]],
     catalog: Catalog,
     targets: Sequence[str],
-    wanted: Sequence[str],
-    held: Sequence[Requirement] = (),
+    requested: Sequence[str],
+    constraints: Sequence[Requirement] = (),
 ) -> ConflictError:
     names = sorted({cause.requirement.name for cause in error.causes})
-    chain = [*_chain(error.causes), *(str(one) for one in held if one.name in names)]
+    chain = [
+        *_chain(error.causes),
+        *(str(constraint) for constraint in constraints if constraint.name in names),
+    ]
     for name in names:
         if name in provided:
-            versions = ", ".join(one.version for one in provided[name])
+            versions = ", ".join(candidate.version for candidate in provided[name])
             chain += [
-                f"{one.provided} provides {name} {versions}, and no other" for one in provided[name][:1]
+                f"{candidate.provided} provides {name} {versions}, and no other"
+                for candidate in provided[name][:1]
             ]
         elif name in catalog.components:
             recipe = catalog.component(name)
             chain += [
-                f"{name} {release.version} takes in no {one}"
+                f"{name} {release.version} takes in no {component}"
                 for release in recipe.release
-                for one in left_out(recipe, release, wanted)
+                for component in left_out(recipe, release, requested)
             ]
             chain += [
                 f"{name} {release.version} does not serve {reason}   [{release.source}]"
@@ -271,12 +284,12 @@ def _conflict(
             ]
         else:
             chain.append(f"nothing here provides {name}, and the catalog has no recipe of that name")
-    asked = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
-    pinned = [f"{name} = {pins[name]!r}" for name in asked if name in pins]
+    involved = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
+    pinned = [f"{name} = {pins[name]!r}" for name in involved if name in pins]
     return ConflictError(
         f"no version of {', '.join(names)} satisfies all requirements",
         cause="these requirements contradict each other",
-        detail="\n".join(f"- {one}" for one in dict.fromkeys(chain)),
+        detail="\n".join(f"- {reason}" for reason in dict.fromkeys(chain)),
         next_step=f"loosen [versions] in rocwright.toml ({', '.join(pinned)})"
         if pinned
         else f"{ANOTHER_BASE}, or add a matching release to the catalog",

@@ -73,7 +73,7 @@ class LockDifference(Frozen):
 
     def of(self, part: Part) -> tuple[PinChange, ...]:
         """The changes of one part."""
-        return tuple(one for one in self.changes if one.part == part)
+        return tuple(change for change in self.changes if change.part == part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +95,9 @@ Key = tuple[Part, str, str]
 """Part, role of the root, name."""
 
 
-def difference(before: Lock, after: Lock) -> LockDifference:
+def difference(old_lock: Lock, new_lock: Lock) -> LockDifference:
     """What differs from one lock to another. When and by what they were made is no difference."""
-    old, new = dict(_pins(before)), dict(_pins(after))
+    old, new = dict(_pins(old_lock)), dict(_pins(new_lock))
     return LockDifference(
         changes=tuple(
             _change(key, old.get(key), new.get(key))
@@ -108,27 +108,30 @@ def difference(before: Lock, after: Lock) -> LockDifference:
 
 
 def _change(key: Key, old: _Pin | None, new: _Pin | None) -> PinChange:
-    part, where, name = key
-    known = new or old
-    assert known is not None
-    before, after = old.version if old else "", new.version if new else ""
+    part, role, name = key
+    pin = new or old
+    assert pin is not None
+    old_version, new_version = old.version if old else "", new.version if new else ""
     kind: Kind = "new" if old is None else "gone" if new is None else "other"
     if old is not None and new is not None:
-        if before == after:
-            before, after = f"{before} {old.mark}".strip(), f"{after} {new.mark}".strip()
-        elif part != "request" and before and after and not before.startswith("sha256:"):
-            kind = step_between(before, after)
+        if old_version == new_version:
+            old_version, new_version = (
+                f"{old_version} {old.mark}".strip(),
+                f"{new_version} {new.mark}".strip(),
+            )
+        elif part != "request" and old_version and new_version and not old_version.startswith("sha256:"):
+            kind = step_between(old_version, new_version)
     return PinChange(
-        part=part, where=where, name=name, before=before, after=after, kind=kind, named=known.named
+        part=part, where=role, name=name, before=old_version, after=new_version, kind=kind, named=pin.named
     )
 
 
 def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
-    asked = lock.request.model_dump(mode="json", exclude_defaults=True)
-    for name, value in asked.items():
+    request = lock.request.model_dump(mode="json", exclude_defaults=True)
+    for name, value in request.items():
         if isinstance(value, dict):
-            for inner, one in value.items():
-                yield ("request", "", f"{name}.{inner}"), _Pin(version=str(one), exact=one)
+            for inner, pinned in value.items():
+                yield ("request", "", f"{name}.{inner}"), _Pin(version=str(pinned), exact=pinned)
         else:
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             yield ("request", "", name), _Pin(version=text, exact=value)
@@ -136,26 +139,26 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
         yield ("provided", "", name), _Pin(version=version, exact=version)
     if lock.rocm is not None:
         exact = lock.rocm.model_dump(exclude={"pending", "wanted"})
-        mark = _digest_of(*lock.rocm.files, *(pin for one in lock.rocm.sdists for pin in one.files))
+        mark = _digest_of(*lock.rocm.files, *(pin for sdist in lock.rocm.sdists for pin in sdist.files))
         yield ("rocm", "", lock.rocm.name), _Pin(version=lock.rocm.version, exact=exact, mark=mark)
-    for one in lock.components:
-        exact = one.model_dump(exclude={"pending", "passed_over", "place"})
-        mark = one.commit.removeprefix("sha256:")[:SHORT] or _digest_of(*one.files)
-        yield ("component", "", one.name), _Pin(version=one.version, exact=exact, mark=mark)
+    for component in lock.components:
+        exact = component.model_dump(exclude={"pending", "passed_over", "place"})
+        mark = component.commit.removeprefix("sha256:")[:SHORT] or _digest_of(*component.files)
+        yield ("component", "", component.name), _Pin(version=component.version, exact=exact, mark=mark)
     for name, remedies in _remedies_by_name(lock).items():
-        done = [one.model_dump(mode="json", include={"action", "memory"}) for one in remedies]
-        yield ("remedy", "", name), _Pin(version="in force", exact=done, mark="in another way")
+        applied = [remedy.model_dump(mode="json", include={"action", "memory"}) for remedy in remedies]
+        yield ("remedy", "", name), _Pin(version="in force", exact=applied, mark="in another way")
     if lock.python is not None:
         yield (
             ("provided", "", BUILD_PYTHON),
             _Pin(version=lock.python.version, exact=lock.python.version),
         )
-        wanted = {_project(one) for one in lock.python.wanted}
+        required = {_project(requirement) for requirement in lock.python.wanted}
         for pin in lock.python.files:
             name, version = name_and_version(pin)
             yield (
                 ("python", "", name),
-                _Pin(version=version, exact=pin.sha256, mark=pin.sha256[:SHORT], named=name in wanted),
+                _Pin(version=version, exact=pin.sha256, mark=pin.sha256[:SHORT], named=name in required),
             )
         for sdist in lock.python.sdists:
             exact = sdist.model_dump(exclude={"wanted"})
@@ -165,7 +168,7 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
                     version=sdist.version,
                     exact=exact,
                     mark=_digest_of(*sdist.files),
-                    named=sdist.name in wanted,
+                    named=sdist.name in required,
                 ),
             )
     for root in lock.roots:
@@ -187,11 +190,11 @@ def _pins(lock: Lock) -> Iterator[tuple[Key, _Pin]]:
 
 def _remedies_by_name(lock: Lock) -> dict[str, tuple[Remedy, ...]]:
     """The remedies that builds have, by issue and component."""
-    found: dict[str, tuple[Remedy, ...]] = {}
-    for one in lock.in_force:
-        name = f"{one.issue} for {one.component}"
-        found[name] = (*found.get(name, ()), one)
-    return found
+    by_name: dict[str, tuple[Remedy, ...]] = {}
+    for remedy in lock.in_force:
+        name = f"{remedy.issue} for {remedy.component}"
+        by_name[name] = (*by_name.get(name, ()), remedy)
+    return by_name
 
 
 def _digest_of(*pins: FilePin) -> str:
@@ -200,7 +203,7 @@ def _digest_of(*pins: FilePin) -> str:
 
 def _project(requirement: str) -> str:
     """The project of a requirement as an index spells it."""
-    name = next((at for at, sign in enumerate(requirement) if sign in "=<>!~[;@ "), len(requirement))
+    name = next((index for index, sign in enumerate(requirement) if sign in "=<>!~[;@ "), len(requirement))
     return requirement[:name].lower().replace("_", "-").replace(".", "-")
 
 
@@ -233,104 +236,106 @@ def _asked(package: str) -> tuple[str, str]:
 # a lock that takes some of the differences
 
 
-def taking(before: Lock, after: Lock, changes: Collection[PinChange]) -> Lock:
-    """The lock `before` with these of its differences to `after`: what bisects between two locks.
+def taking(old_lock: Lock, new_lock: Lock, changes: Collection[PinChange]) -> Lock:
+    """The lock `old_lock` with these of its differences to `new_lock`: what bisects between two locks.
 
-    All of them give `after`. Of what is asked for, all is taken or nothing, and so of ROCm, of remedies, and
-    of a root that comes from an image; other roots and Python packages are taken pin by pin, and whether
+    All of them give `new_lock`. Of what is asked for, all is taken or nothing, and so of ROCm, of remedies,
+    and of a root that comes from an image; other roots and Python packages are taken pin by pin, and whether
     those go together then is for the build to say.
     """
-    taken = {(one.part, one.where, one.name) for one in changes}
-    whole = {(one.part, one.where, one.name) for one in difference(before, after).changes} <= taken
-    if whole:
-        return after
-    return before.model_copy(
+    keys = {(change.part, change.where, change.name) for change in changes}
+    complete = {
+        (change.part, change.where, change.name) for change in difference(old_lock, new_lock).changes
+    } <= keys
+    if complete:
+        return new_lock
+    return old_lock.model_copy(
         update={
-            "request": _request(before.request, after.request, _names(taken, "request")),
-            "provided": _mixed(before.provided, after.provided, _names(taken, "provided")),
-            "rocm": after.rocm if _names(taken, "rocm") else before.rocm,
-            "components": tuple(_components(before, after, _names(taken, "component"))),
-            "remedies": _remedies(before, after, _names(taken, "remedy")),
+            "request": _request(old_lock.request, new_lock.request, _names(keys, "request")),
+            "provided": _mixed(old_lock.provided, new_lock.provided, _names(keys, "provided")),
+            "rocm": new_lock.rocm if _names(keys, "rocm") else old_lock.rocm,
+            "components": tuple(_components(old_lock, new_lock, _names(keys, "component"))),
+            "remedies": _remedies(old_lock, new_lock, _names(keys, "remedy")),
             "python": _python(
-                before.python,
-                after.python,
-                _names(taken, "python"),
-                BUILD_PYTHON in _names(taken, "provided"),
+                old_lock.python,
+                new_lock.python,
+                _names(keys, "python"),
+                BUILD_PYTHON in _names(keys, "provided"),
             ),
-            "roots": tuple(_roots(before, after, taken)),
+            "roots": tuple(_roots(old_lock, new_lock, keys)),
         }
     )
 
 
-def _names(taken: Iterable[Key], part: Part, where: str = "") -> set[str]:
-    return {name for one, role, name in taken if (one, role) == (part, where)}
+def _names(keys: Iterable[Key], part: Part, root_role: str = "") -> set[str]:
+    return {name for kind, role, name in keys if (kind, role) == (part, root_role)}
 
 
 One = TypeVar("One")
 
 
-def _mixed(old: Mapping[str, One], new: Mapping[str, One], taken: Collection[str]) -> dict[str, One]:
+def _mixed(old: Mapping[str, One], new: Mapping[str, One], names: Collection[str]) -> dict[str, One]:
     """What `new` says of the names taken, what `old` says of the others; in the order of `new`."""
     return {
-        name: (new if name in taken else old)[name]
+        name: (new if name in names else old)[name]
         for name in dict.fromkeys((*new, *old))
-        if name in (new if name in taken else old)
+        if name in (new if name in names else old)
     }
 
 
-def _request(before: Request, after: Request, taken: Collection[str]) -> Request:
-    versions = {name.removeprefix(VERSIONS) for name in taken if name.startswith(VERSIONS)}
-    rest = after if len(versions) < len(taken) else before
-    return rest.model_copy(update={"versions": _mixed(before.versions, after.versions, versions)})
+def _request(old: Request, new: Request, names: Collection[str]) -> Request:
+    versions = {name.removeprefix(VERSIONS) for name in names if name.startswith(VERSIONS)}
+    base = new if len(versions) < len(names) else old
+    return base.model_copy(update={"versions": _mixed(old.versions, new.versions, versions)})
 
 
-def _components(before: Lock, after: Lock, taken: Collection[str]) -> Iterator[LockedComponent]:
-    old = {one.name: one for one in before.components}
-    new = {one.name: one for one in after.components}
-    yield from _mixed(old, new, taken).values()
+def _components(old_lock: Lock, new_lock: Lock, names: Collection[str]) -> Iterator[LockedComponent]:
+    old = {component.name: component for component in old_lock.components}
+    new = {component.name: component for component in new_lock.components}
+    yield from _mixed(old, new, names).values()
 
 
-def _remedies(before: Lock, after: Lock, taken: Collection[str]) -> tuple[Remedy, ...]:
+def _remedies(old_lock: Lock, new_lock: Lock, names: Collection[str]) -> tuple[Remedy, ...]:
     """Those in force as taken; what was useless stays, for it changes no build."""
-    if not taken:
-        return before.remedies
-    useless = (one for one in before.remedies if not one.in_force)
-    mixed = _mixed(_remedies_by_name(before), _remedies_by_name(after), taken).values()
-    return (*useless, *(one for some in mixed for one in some))
+    if not names:
+        return old_lock.remedies
+    useless = (remedy for remedy in old_lock.remedies if not remedy.in_force)
+    mixed = _mixed(_remedies_by_name(old_lock), _remedies_by_name(new_lock), names).values()
+    return (*useless, *(remedy for some in mixed for remedy in some))
 
 
 def _python(
-    old: LockedPython | None, new: LockedPython | None, taken: Collection[str], version: bool
+    old: LockedPython | None, new: LockedPython | None, names: Collection[str], version: bool
 ) -> LockedPython | None:
-    if not (taken or version) or old is None or new is None:
-        return new if taken or version else old
-    sdists = _mixed(_by_name(old.sdists), _by_name(new.sdists), taken)
+    if not (names or version) or old is None or new is None:
+        return new if names or version else old
+    sdists = _mixed(_by_name(old.sdists), _by_name(new.sdists), names)
     return (new if version else old).model_copy(
-        update={"files": _pins_of(old.files, new.files, taken), "sdists": tuple(sdists.values())}
+        update={"files": _pins_of(old.files, new.files, names), "sdists": tuple(sdists.values())}
     )
 
 
 def _by_name(sdists: Iterable[LockedSdist]) -> dict[str, LockedSdist]:
-    return {one.name: one for one in sdists}
+    return {sdist.name: sdist for sdist in sdists}
 
 
-def _pins_of(old: Iterable[FilePin], new: Iterable[FilePin], taken: Collection[str]) -> tuple[FilePin, ...]:
+def _pins_of(old: Iterable[FilePin], new: Iterable[FilePin], names: Collection[str]) -> tuple[FilePin, ...]:
     mixed = _mixed(
         {name_and_version(pin)[0]: pin for pin in old},
         {name_and_version(pin)[0]: pin for pin in new},
-        taken,
+        names,
     )
     return tuple(sorted(mixed.values(), key=lambda pin: pin.filename))
 
 
-def _roots(before: Lock, after: Lock, taken: Collection[Key]) -> Iterator[LockedRoot]:
-    for role in dict.fromkeys(root.role for root in (*before.roots, *after.roots)):
-        old, new = before.root(role), after.root(role)
-        names = _names(taken, "package", role)
-        found = new if names else old
+def _roots(old_lock: Lock, new_lock: Lock, keys: Collection[Key]) -> Iterator[LockedRoot]:
+    for role in dict.fromkeys(root.role for root in (*old_lock.roots, *new_lock.roots)):
+        old, new = old_lock.root(role), new_lock.root(role)
+        names = _names(keys, "package", role)
+        root = new if names else old
         if names and old is not None and new is not None and not (old.image or new.image):
-            found = (new if ROOT in names else old).model_copy(
+            root = (new if ROOT in names else old).model_copy(
                 update={"packages": _pins_of(old.packages, new.packages, names)}
             )
-        if found is not None:
-            yield found
+        if root is not None:
+            yield root

@@ -24,13 +24,13 @@ def check_resolves(request: Request, catalog: Catalog) -> Choice:
     """
     with naming_bases(request, catalog):
         check_request(request, catalog)
-        return choose(request, catalog, lambda one: one.version)
+        return choose(request, catalog, lambda package: package.version)
 
 
 def resolves(request: Request, catalog: Catalog) -> bool:
     """Whether a lock would be made of this request, by the catalog alone."""
     with suppress(ExplainedError):
-        return bool(choose(request, catalog, lambda one: one.version))
+        return bool(choose(request, catalog, lambda package: package.version))
     return False
 
 
@@ -38,14 +38,14 @@ def other_bases(request: Request, catalog: Catalog) -> Iterator[str]:
     """The other bases of the stack on which the rest of a request resolves, as options; of each the provider
     of the stack's row, else the one that costs a user least."""
     catalog = catalog.general or catalog
-    providers = sorted(catalog.providers.values(), key=lambda one: KINDS.index(one.kind))
+    providers = sorted(catalog.providers.values(), key=lambda provider: KINDS.index(provider.kind))
     for base in catalog.stack(request.stack).bases:
         if base == request.base:
             continue
-        for provider in ("", *(one.name for one in providers)):
-            asked = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
+        for provider in ("", *(provider.name for provider in providers)):
+            candidate = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
             with suppress(ExplainedError):
-                chosen = choose(asked, catalog, lambda one: one.version).provider
+                chosen = choose(candidate, catalog, lambda package: package.version).provider
                 yield f"--base {base}" + (f" --provider {chosen.name}" if chosen else "")
                 break
 
@@ -58,19 +58,17 @@ def naming_bases(request: Request, catalog: Catalog) -> Iterator[None]:
     except (ConflictError, InputError) as error:
         stack = catalog.stacks.get(request.stack)
         if stack is not None and (isinstance(error, ConflictError) or request.base not in stack.bases):
-            found = list(islice(other_bases(request, catalog), SHOWN))
-            error.next_step = _next_step(error.next_step, found, request)
+            options = list(islice(other_bases(request, catalog), SHOWN))
+            error.next_step = _next_step(error.next_step, options, request)
         raise
 
 
-def _next_step(own: str, found: list[str], request: Request) -> str:
-    before, another, after = own.partition(ANOTHER_BASE)
-    if found:
-        places = ", or ".join(found)
-        return (
-            f"{before}{ANOTHER_BASE}: {places}{after}" if another else f"{ANOTHER_BASE}: {places}; or {own}"
-        )
+def _next_step(own: str, options: list[str], request: Request) -> str:
+    head, another, tail = own.partition(ANOTHER_BASE)
+    if options:
+        places = ", or ".join(options)
+        return f"{head}{ANOTHER_BASE}: {places}{tail}" if another else f"{ANOTHER_BASE}: {places}; or {own}"
     if not another:
         return own
     nowhere = f"choose another stack: {request.stack} has no base that serves {', '.join(request.gpu)}"
-    return f"{before}{nowhere} (rocwright stacks){after}"
+    return f"{head}{nowhere} (rocwright stacks){tail}"

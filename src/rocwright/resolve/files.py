@@ -35,7 +35,7 @@ def project_folder(start: Path) -> Path:
 
     Above `start` a file that another user wrote is passed over: it is no word of whoever calls.
     """
-    return next((one for one in (start, *start.parents) if _has_project(one, start)), start)
+    return next((folder for folder in (start, *start.parents) if _has_project(folder, start)), start)
 
 
 def _has_project(folder: Path, start: Path) -> bool:
@@ -63,9 +63,9 @@ def read_project(path: Path) -> ProjectFile:
     data = read_toml(path)
     if "architecture" not in data:
         data["architecture"] = host_architecture()
-    said = parse(ProjectFile, data, path)
+    project = parse(ProjectFile, data, path)
     try:
-        return with_gpus(said, the_catalog())
+        return with_gpus(project, the_catalog())
     except InputError as error:
         error.detail = error.detail or f"it stands in {path}"
         raise
@@ -167,10 +167,10 @@ def lock_text(lock: Lock) -> str:
     Its sha256 is over what it says, as data: comments and spaces may be anything.
     """
     document = _document(lock)
-    said = sealed(document.unwrap())
+    content = sealed(document.unwrap())
     above = tomlkit.document()
     above.add(tomlkit.comment(HEADER))
-    above[SUM] = said[SUM]
+    above[SUM] = content[SUM]
     return tomlkit.dumps(above) + tomlkit.dumps(document)
 
 
@@ -198,9 +198,9 @@ def _say(lock: Lock, document: tomlkit.TOMLDocument | tomlkit.items.Table) -> No
     document["roots"] = _rows(lock.roots)
     if lock.remedies:
         remedies = tomlkit.aot()
-        for one in lock.remedies:
+        for remedy in lock.remedies:
             row = tomlkit.table()
-            row.update(one.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+            row.update(remedy.model_dump(mode="json", by_alias=True, exclude_defaults=True))
             remedies.append(row)
         document["remedies"] = remedies
     if lock.on is not None:
@@ -215,8 +215,8 @@ def write_lock(path: Path, lock: Lock) -> None:
 
 def _rows(parts: Iterable[Frozen]) -> tomlkit.items.AoT:
     array = tomlkit.aot()
-    for one in parts:
-        array.append(_row(one))
+    for part in parts:
+        array.append(_row(part))
     return array
 
 

@@ -15,14 +15,14 @@ def table_of(catalog: Catalog) -> GpuTable:
     """The names of the catalog's targets, for the matcher."""
     gpus = (
         GpuNames(
-            target=one.name,
-            products=one.products,
-            also=one.also,
-            codenames=one.codenames,
-            pci_ids=one.pci_ids,
-            families=one.families,
+            target=target.name,
+            products=target.products,
+            also=target.also,
+            codenames=target.codenames,
+            pci_ids=target.pci_ids,
+            families=target.families,
         )
-        for one in catalog.targets.values()
+        for target in catalog.targets.values()
     )
     return replace(
         gpu_table(),
@@ -32,20 +32,20 @@ def table_of(catalog: Catalog) -> GpuTable:
     )
 
 
-def with_gpus(said: ProjectFile, catalog: Catalog) -> ProjectFile:
+def with_gpus(project: ProjectFile, catalog: Catalog) -> ProjectFile:
     """The project file with targets in the place of what it calls GPUs. Raises InputError."""
     table = table_of(catalog)
 
     def targets(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(find_one(name, table).target for name in names))
 
-    matrix = tuple(one.model_copy(update={"gpu": targets(one.gpu)}) for one in said.matrix)
-    return said.model_copy(update={"gpu": targets(said.gpu), "matrix": matrix})
+    matrix = tuple(row.model_copy(update={"gpu": targets(row.gpu)}) for row in project.matrix)
+    return project.model_copy(update={"gpu": targets(project.gpu), "matrix": matrix})
 
 
 def targets_named(text: str, catalog: Catalog) -> list[Target]:
     """The targets that `text` can mean, one or several. Raises InputError where it means none."""
-    return [catalog.target(one.target) for one in find(text, table_of(catalog))]
+    return [catalog.target(gpu.target) for gpu in find(text, table_of(catalog))]
 
 
 def target_named(text: str, catalog: Catalog) -> Target:

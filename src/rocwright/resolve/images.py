@@ -37,37 +37,37 @@ class KeptImage(Frozen):
 
 def lock_image(
     reference: str,
-    known: str,
+    locked_digest: str,
     store: Store,
     home: Home,
     on_line: Callable[[str], None],
     architecture: Architecture,
 ) -> KeptImage:
-    """The image that a reference names for an architecture, by the `known` digest where there is one; it is
+    """The image that a reference names for an architecture, by its `locked_digest` where there is one; it is
     pulled if need be.
 
     Raises FetchError, NetworkError.
     """
     on_line(f"lock: the image {reference}")
     scratch = home.work / "image"
-    wanted = Reference.parse(reference)
-    digest = choose_digest(wanted, known, scratch / "digest", architecture, on_line)
+    parsed = Reference.parse(reference)
+    digest = choose_digest(parsed, locked_digest, scratch / "digest", architecture, on_line)
     noted = home.images / f"{digest.removeprefix('sha256:')}.json"
-    kept = _noted(noted, store)
-    if kept is None:
+    image = _noted(noted, store)
+    if image is None:
         pulled = pull(ImageOrigin(reference=reference, digest=digest), scratch / "pull", architecture)
         store.put_file(pulled.path, move=True)
-        kept = KeptImage(pin=pulled.pin, env=dict(pulled.config.env))
-        write_atomic(noted, kept.model_dump_json())
+        image = KeptImage(pin=pulled.pin, env=dict(pulled.config.env))
+        write_atomic(noted, image.model_dump_json())
     origin = ImageOrigin(reference=reference, digest=digest)
-    return kept.model_copy(update={"pin": kept.pin.model_copy(update={"origin": origin})})
+    return image.model_copy(update={"pin": image.pin.model_copy(update={"origin": origin})})
 
 
 def _noted(path: Path, store: Store) -> KeptImage | None:
     with contextlib.suppress(OSError, ValidationError):
-        kept = KeptImage.model_validate_json(path.read_bytes())
-        if store.has(kept.pin.sha256, kept.pin.size):
-            return kept
+        image = KeptImage.model_validate_json(path.read_bytes())
+        if store.has(image.pin.sha256, image.pin.size):
+            return image
     return None
 
 
@@ -85,14 +85,14 @@ class ImageRoots:
         store: Store,
         home: Home,
         on_line: Callable[[str], None],
-        known: str = "",
+        locked_digest: str = "",
         *,
         architecture: Architecture,
     ) -> None:
         self.architecture = architecture
         self.base, self.release, self.manager = base, release, manager
         self.store, self.home, self.on_line = store, home, on_line
-        self.known = release.digest or known
+        self.known = release.digest or locked_digest
         self._stack = ExitStack()
         self._image: KeptImage | None = None
         self._packages: Packages | None = None
@@ -102,9 +102,9 @@ class ImageRoots:
         self._stack.close()
 
     def root(
-        self, role: Role, architecture: str, wanted: tuple[str, ...], kept: Sequence[FilePin] = ()
+        self, role: Role, architecture: str, packages: tuple[str, ...], locked: Sequence[FilePin] = ()
     ) -> LockedRoot:
-        """The exact image and packages of a root; those `kept` stay as they are, if that is possible.
+        """The exact image and packages of a root; those `locked` stay as they are, if that is possible.
 
         Raises what pulling and the package manager raise.
         """
@@ -115,23 +115,23 @@ class ImageRoots:
             manager=self.manager.name,
             suite=self.release.name,
             architecture=architecture,
-            wanted=wanted,
+            wanted=packages,
             image=f"{self.release.image.partition('@')[0]}@{image.digest}",
             env=image.env,
-            lists=self.packages().lists() if wanted else (),
-            packages=(image.pin, *self._choose(wanted, kept)),
+            lists=self.packages().lists() if packages else (),
+            packages=(image.pin, *self._choose(packages, locked)),
         )
 
-    def _choose(self, wanted: tuple[str, ...], kept: Sequence[FilePin]) -> tuple[FilePin, ...]:
-        exactly = [pin.origin.package for pin in kept if isinstance(pin.origin, PackageOrigin)]
+    def _choose(self, packages: tuple[str, ...], locked: Sequence[FilePin]) -> tuple[FilePin, ...]:
+        exactly = [pin.origin.package for pin in locked if isinstance(pin.origin, PackageOrigin)]
         if exactly:
             try:
-                return self.packages().choose((*wanted, *exactly), self.store)
+                return self.packages().choose((*packages, *exactly), self.store)
             except (ConflictError, FetchError):
                 self.on_line(
                     "lock: some locked packages are no longer available: resolving all packages again"
                 )
-        return self.packages().choose(wanted, self.store)
+        return self.packages().choose(packages, self.store)
 
     def image(self) -> KeptImage:
         """The image of the release, in the store.
@@ -153,14 +153,14 @@ class ImageRoots:
 
     def version(self, package: str) -> str:
         """The upstream version of a package that the image has. Raises FetchError where it has none."""
-        found = self.packages().version(package)
-        if not found:
+        version = self.packages().version(package)
+        if not version:
             raise FetchError(
                 f"the image of {self.base.name}:{self.release.name} has no package {package}",
                 cause=f"the base lists it under `provides`, but {self.release.image} does not have it",
                 next_step="correct `provides` of the base in the catalog",
             )
-        return upstream_version(found)
+        return upstream_version(version)
 
     def packages(self) -> Packages:
         """The image's package manager, its lists refreshed."""

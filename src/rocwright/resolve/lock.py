@@ -43,18 +43,18 @@ def make_lock(
     remedies: tuple[Remedy, ...] = (),
     keep: Lock | None = None,
     prefer: Mapping[str, str] = MappingProxyType({}),
-    known: Sequence[LockedPython] = (),
+    pythons: Sequence[LockedPython] = (),
     published: Sequence[LockedComponent] = (),
-    below: LocksOf = lambda request: (),
+    locks_below: LocksOf = lambda request: (),
 ) -> Lock:
     """Answer a request with one exact version of everything, as its remedies want it; those for components
     that it has no more are dropped.
 
     What the lock `keep` has stays as it is, where it fits: only what must change is asked for outside.
-    Without one, versions in `prefer` go before all others, where they fit, and of Python packages those that
-    are `known` for what is wanted are taken, and so are wheels that others `published`. A stack that stands
-    on another takes what that one builds from the first lock that `below` tells and that fits, else from a
-    new one.
+    Without one, versions in `prefer` go before all others, where they fit, and of Python packages those
+    of `pythons` that answer what is wanted are taken, and so are wheels that others `published`. A stack that
+    stands on another takes what that one builds from the first lock that `locks_below` tells and that fits,
+    else from a new one.
     Raises InputError, ConflictError (with the bases on which the request resolves), FetchError.
     """
     assert outside.architecture is request.architecture
@@ -64,22 +64,26 @@ def make_lock(
     ask: Version = outside.package_version
     version_of = brought(keep, catalog, ask) if keep is not None and settled else ask
 
-    def chosen(on: Lock | None = None) -> Choice:
-        return choose(request, catalog, version_of, (*held_by(remedies), *held_below(on)), prefer)
+    def chosen(lower: Lock | None = None) -> Choice:
+        return choose(request, catalog, version_of, (*held_by(remedies), *held_below(lower)), prefer)
 
-    on = None
+    lower = None
     with naming_bases(request, catalog):
-        if (asked := request_below(request, catalog)) is not None:
-            had = keep.on if keep is not None and keep.on is not None and keep.on.request == asked else None
-            offered = chain((had,) if had is not None else (), below(asked))
-            on = next((one for one in offered if _fits(chosen, one)), None)
-            if on is None:
+        if (lower_request := request_below(request, catalog)) is not None:
+            previous = (
+                keep.on
+                if keep is not None and keep.on is not None and keep.on.request == lower_request
+                else None
+            )
+            offered = chain((previous,) if previous is not None else (), locks_below(lower_request))
+            lower = next((lock for lock in offered if _fits(chosen, lock)), None)
+            if lower is None:
                 built_on = chosen().built_on
-                on = make_lock(asked, general, outside, on_line, prefer=built_on, known=known)
-            on_line(f"lock: what {on.request.stack} builds is taken from its lock of {on.created[:10]}")
-        choice = chosen(on)
-    here = {one.name for one in choice.components}
-    remedies = tuple(one for one in remedies if one.component in here)
+                lower = make_lock(lower_request, general, outside, on_line, prefer=built_on, pythons=pythons)
+            on_line(f"lock: what {lower.request.stack} builds is taken from its lock of {lower.created[:10]}")
+        choice = chosen(lower)
+    names = {component.name for component in choice.components}
+    remedies = tuple(remedy for remedy in remedies if remedy.component in names)
     on_line("lock: choosing versions that fit together")
     for note in choice.notes:
         on_line(f"lock: {note}")
@@ -89,22 +93,22 @@ def make_lock(
         request=request,
         provided=dict(choice.provided),
         rocm=_rocm(choice, request, outside, keep),
-        python=_python(choice, choice.tools, outside, (keep.python,) if keep else known),
-        python_run=_python(choice, choice.run_wheels, outside, (keep.python_run,) if keep else known),
+        python=_python(choice, choice.tools, outside, (keep.python,) if keep else pythons),
+        python_run=_python(choice, choice.run_wheels, outside, (keep.python_run,) if keep else pythons),
         components=tuple(
-            _component(one, choice, request, outside, on_line, (on, keep), published)
-            for one in choice.components
+            _component(component, choice, request, outside, on_line, (lower, keep), published)
+            for component in choice.components
         ),
         roots=_roots(catalog, choice, outside, on_line, remedies, keep),
         remedies=remedies,
-        on=on,
+        on=lower,
     )
 
 
-def _fits(chosen: Callable[[Lock | None], Choice], on: Lock) -> bool:
+def _fits(chosen: Callable[[Lock | None], Choice], lower: Lock) -> bool:
     """Whether versions fit together that take in those of a lock below."""
     try:
-        chosen(on)
+        chosen(lower)
     except ConflictError:
         return False
     return True
@@ -112,10 +116,14 @@ def _fits(chosen: Callable[[Lock | None], Choice], on: Lock) -> bool:
 
 def versions_in(lock: Lock) -> dict[str, str]:
     """The version of everything that a lock has: components, tools, and what the base provides."""
-    asked = lock.python.wanted if lock.python is not None else ()
-    tools = {one.partition("==")[0]: one.partition("==")[2] for one in asked if "==" in one}
+    requirements = lock.python.wanted if lock.python is not None else ()
+    tools = {
+        requirement.partition("==")[0]: requirement.partition("==")[2]
+        for requirement in requirements
+        if "==" in requirement
+    }
     rocm = {ROCM: lock.rocm.version} if lock.rocm is not None else {}
-    return tools | rocm | lock.provided | {one.name: one.version for one in lock.components}
+    return tools | rocm | lock.provided | {component.name: component.version for component in lock.components}
 
 
 Version = Callable[[Provided], str]
@@ -125,10 +133,10 @@ Version = Callable[[Provided], str]
 def brought(lock: Lock, catalog: Catalog, otherwise: Version) -> Version:
     """The version of what the base brings along, as a lock has it; `otherwise` where it has none."""
     base, release = catalog.base(lock.request.base)
-    names = {one.package: name for name, one in base.provided(release).items() if one.package}
+    names = {package.package: name for name, package in base.provided(release).items() if package.package}
 
-    def version_of(one: Provided) -> str:
-        return lock.provided.get(names.get(one.package, "")) or otherwise(one)
+    def version_of(package: Provided) -> str:
+        return lock.provided.get(names.get(package.package, "")) or otherwise(package)
 
     return version_of
 
@@ -142,10 +150,13 @@ def held_by(remedies: Sequence[Remedy]) -> list[Requirement]:
     """What the remedies in force want of versions."""
     return [
         Requirement(
-            one.action.component, one.action.versions, f"the remedy for {one.issue}", "; ".join(one.source)
+            remedy.action.component,
+            remedy.action.versions,
+            f"the remedy for {remedy.issue}",
+            "; ".join(remedy.source),
         )
-        for one in remedies
-        if one.in_force and isinstance(one.action, PickVersion)
+        for remedy in remedies
+        if remedy.in_force and isinstance(remedy.action, PickVersion)
     ]
 
 
@@ -153,7 +164,7 @@ def held_below(lock: Lock | None) -> list[Requirement]:
     """The versions that a stack takes from the lock that it stands on."""
     if lock is None:
         return []
-    names = {one.name for one in lock.components} | {PYTHON, ROCM}
+    names = {component.name for component in lock.components} | {PYTHON, ROCM}
     return [
         Requirement(name, f"=={version}", f"the lock of {lock.request.stack}, on which it stands")
         for name, version in lock.versions.items()
@@ -164,22 +175,33 @@ def held_below(lock: Lock | None) -> list[Requirement]:
 def _rocm(choice: Choice, request: Request, outside: Upstream, keep: Lock | None) -> LockedProvider | None:
     if choice.provider is None:
         return None
-    had, version = keep.rocm if keep is not None else None, choice.versions[ROCM]
-    if had is not None and (had.name, had.version, had.pending) == (choice.provider.name, version, ""):
-        return had
+    previous, version = keep.rocm if keep is not None else None, choice.versions[ROCM]
+    if previous is not None and (previous.name, previous.version, previous.pending) == (
+        choice.provider.name,
+        version,
+        "",
+    ):
+        return previous
     return outside.rocm(choice.provider, version, request.gpu)
 
 
 def _python(
-    choice: Choice, wanted: tuple[str, ...], outside: Upstream, had: Iterable[LockedPython | None]
+    choice: Choice,
+    requirements: tuple[str, ...],
+    outside: Upstream,
+    candidates: Iterable[LockedPython | None],
 ) -> LockedPython | None:
-    if not wanted:
+    if not requirements:
         return None
     version = choice.provided.get(PYTHON, choice.release.python)
-    for one in had:
-        if one is not None and (one.version, one.wanted, one.pending) == (version, wanted, ""):
-            return one
-    return outside.python(version, wanted)
+    for locked in candidates:
+        if locked is not None and (locked.version, locked.wanted, locked.pending) == (
+            version,
+            requirements,
+            "",
+        ):
+            return locked
+    return outside.python(version, requirements)
 
 
 def _component(
@@ -188,48 +210,48 @@ def _component(
     request: Request,
     outside: Upstream,
     on_line: Callable[[str], None],
-    kept: Sequence[Lock | None],
+    locks: Sequence[Lock | None],
     published: Sequence[LockedComponent],
 ) -> LockedComponent:
     version = choice.versions[component.name]
-    for had in (one for lock in kept if lock is not None for one in lock.components):
-        if (had.name, had.version, had.pending) == (component.name, version, ""):
-            return had
+    for locked in (candidate for lock in locks if lock is not None for candidate in lock.components):
+        if (locked.name, locked.version, locked.pending) == (component.name, version, ""):
+            return locked
     on_line(f"lock: the source of {component.name} {version}")
     places: Sequence[Place] = component.released(version).places
     wished = request.versions.get(component.name, "")
     if wished.startswith("@"):
         places = at_commit(component, places, wished.removeprefix("@"))
     python = choice.provided.get(PYTHON, choice.release.python)
-    places = [one.of(request.gpu, python) if isinstance(one, WheelsPlace) else one for one in places]
-    for had in published if kept[-1] is None else ():
-        if (had.name, had.version, had.pending, had.place) == (
+    places = [place.of(request.gpu, python) if isinstance(place, WheelsPlace) else place for place in places]
+    for locked in published if locks[-1] is None else ():
+        if (locked.name, locked.version, locked.pending, locked.place) == (
             component.name,
             version,
             "",
             describe(places[0]),
         ):
-            return had
-    found = outside.component(component, version, places)
-    for reason in found.passed_over:
+            return locked
+    fresh = outside.component(component, version, places)
+    for reason in fresh.passed_over:
         on_line(f"lock: skipped: {reason}")
-    return found
+    return fresh
 
 
 def at_commit(component: Component, places: Sequence[Place], commit: str) -> tuple[Place, ...]:
     """The git places of a release, at another commit. Raises InputError where it has none."""
-    found = tuple(
+    git_places = tuple(
         place.model_copy(update={"commit": commit, "tag": ""})
         for place in places
         if isinstance(place, GitPlace)
     )
-    if not found:
+    if not git_places:
         raise InputError(
             f"{component.name} has no git repository, so it cannot be pinned to the commit {commit[:12]}",
             cause="its recipe names only other kinds of sources",
             next_step="pin a version instead: NAME=VERSION",
         )
-    return found
+    return git_places
 
 
 def _roots(
@@ -242,7 +264,7 @@ def _roots(
 ) -> tuple[LockedRoot, ...]:
     roots = []
     packaged = choice.provider is not None and choice.provider.kind == "packages"
-    wanted = wanted_packages(
+    required = wanted_packages(
         catalog,
         choice.components,
         choice.versions,
@@ -252,10 +274,10 @@ def _roots(
         packaged,
         remedies,
     )
-    for role, packages in wanted.items():
-        had = keep.root(role) if keep is not None else None
-        if had is not None and had.wanted == packages and not had.pending:
-            roots.append(had)
+    for role, packages in required.items():
+        previous = keep.root(role) if keep is not None else None
+        if previous is not None and previous.wanted == packages and not previous.pending:
+            roots.append(previous)
             continue
         on_line(f"lock: the packages to {role}")
         roots.append(outside.root(role, choice.base, choice.release, packages))

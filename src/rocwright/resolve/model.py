@@ -276,32 +276,32 @@ class Lock(Frozen):
     @property
     def in_force(self) -> tuple[Remedy, ...]:
         """The remedies that builds have, in the order in which they were taken."""
-        return tuple(one for one in self.remedies if one.in_force)
+        return tuple(remedy for remedy in self.remedies if remedy.in_force)
 
     @property
     def pending(self) -> tuple[str, ...]:
         """What nobody could verify when the lock was made; an online `rocwright lock` fills it in."""
         parts = (*self.components, *self.roots, self.rocm, self.python, self.python_run)
-        open_ = [one.pending for one in parts if one is not None and one.pending]
+        open_ = [part.pending for part in parts if part is not None and part.pending]
         return tuple(dict.fromkeys((*open_, *(self.on.pending if self.on is not None else ()))))
 
     @property
     def packages(self) -> tuple[LockedPython, ...]:
         """The Python packages of builds and checks, and those of the lock that it stands on."""
-        own = tuple(one for one in (self.python, self.python_run) if one is not None)
+        own = tuple(python for python in (self.python, self.python_run) if python is not None)
         return (*own, *(self.on.packages if self.on is not None else ()))
 
     @property
     def versions(self) -> dict[str, str]:
         """The version of ROCm, of what the base brings, and of each component."""
         rocm = {"rocm": self.rocm.version} if self.rocm else {}
-        return rocm | self.provided | {one.name: one.version for one in self.components}
+        return rocm | self.provided | {component.name: component.version for component in self.components}
 
     @property
     def digest(self) -> str:
         """The sha256 over what it says, whenever it was made: of its JSON without `created`."""
-        said = self.model_dump_json(by_alias=True, exclude={"created": True, "on": {"created"}})
-        return sha256_bytes(said.encode())
+        text = self.model_dump_json(by_alias=True, exclude={"created": True, "on": {"created"}})
+        return sha256_bytes(text.encode())
 
     def root(self, role: str) -> LockedRoot | None:
         """The root file system of that role, or None where the stack needs none."""

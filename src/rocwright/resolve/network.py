@@ -49,7 +49,7 @@ class NetworkUpstream:
         store: Store,
         home: Home,
         on_line: Callable[[str], None],
-        before: Lock | None = None,
+        previous: Lock | None = None,
         *,
         keep: bool = False,
         until: datetime | None = None,
@@ -58,15 +58,15 @@ class NetworkUpstream:
         self.architecture = architecture
         self.base, self.release = base, release
         self.store, self.home, self.on_line = store, home, on_line
-        self.before, self.until = before, until
-        self.kept = before if keep else None
+        self.before, self.until = previous, until
+        self.kept = previous if keep else None
         self.reach = Reach(
             store=store,
             archive=self.archive,
             carried=catalog.source,
             image=self.image,
             wheels=self.wheels,
-            known=_known_files(before),
+            known=_known_files(previous),
         )
         self._archives: dict[str, DebianArchive] = {}
         self.images = ImageRoots(
@@ -76,7 +76,7 @@ class NetworkUpstream:
             store,
             home,
             on_line,
-            known=self._known_root(),
+            locked_digest=self._known_root(),
             architecture=architecture,
         )
 
@@ -88,23 +88,23 @@ class NetworkUpstream:
 
     def _known_root(self) -> str:
         roots = self.before.roots if self.before is not None else ()
-        same = (root.image.partition("@") for root in roots)
-        return next((digest for image, _, digest in same if image and image == self.release.image), "")
+        images = (root.image.partition("@") for root in roots)
+        return next((digest for image, _, digest in images if image and image == self.release.image), "")
 
     def image(self, place: ImagePlace) -> tuple[FilePin, Mapping[str, str]]:
         """An image that a recipe names, in the store, and the variables that it sets. Raises FetchError,
         NetworkError."""
         components = self.before.components if self.before is not None else ()
-        same = (one.commit for one in components if one.place == describe(place))
-        known = place.digest or next(same, "")
-        kept = lock_image(place.image, known, self.store, self.home, self.on_line, self.architecture)
-        return kept.pin, kept.env
+        commits = (component.commit for component in components if component.place == describe(place))
+        digest = place.digest or next(commits, "")
+        image = lock_image(place.image, digest, self.store, self.home, self.on_line, self.architecture)
+        return image.pin, image.env
 
     def wheels(self, place: WheelsPlace) -> tuple[FilePin, ...]:
         """Every file that published wheels come to. Raises ConflictError, FetchError, NetworkError."""
         self.on_line(f"lock: {', '.join(place.wheels)}")
         until = None if place.index else self.until
-        found = index.resolve(
+        resolved = index.resolve(
             place.wheels,
             place.python,
             self.architecture,
@@ -114,7 +114,7 @@ class NetworkUpstream:
             until=until,
             leave=place.leave,
         )
-        return (*found.wheels, *(one.pin for one in found.sdists))
+        return (*resolved.wheels, *(sdist.pin for sdist in resolved.sdists))
 
     def archive(self, suite: str = "") -> DebianArchive:
         """The archive of a suite, or of the base's own release, refreshed at its first use.
@@ -147,10 +147,10 @@ class NetworkUpstream:
             return self.images.version(package.package)
         return self.archive().package_version(package.package)
 
-    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+    def root(self, role: Role, base: Base, release: BaseRelease, packages: tuple[str, ...]) -> LockedRoot:
         if base.made == "image":
             return self.images.root(
-                role, base.architecture[self.architecture], wanted, self._packages_kept(role)
+                role, base.architecture[self.architecture], packages, self._packages_kept(role)
             )
         return LockedRoot(
             role=role,
@@ -158,8 +158,8 @@ class NetworkUpstream:
             manager=base.manager,
             suite=release.name,
             architecture=base.architecture[self.architecture],
-            wanted=wanted,
-            packages=self.archive().resolve(wanted, self._packages_kept(role)),
+            wanted=packages,
+            packages=self.archive().resolve(packages, self._packages_kept(role)),
         )
 
     def _packages_kept(self, role: Role) -> tuple[FilePin, ...]:
@@ -167,19 +167,19 @@ class NetworkUpstream:
         return root.packages if root is not None else ()
 
     def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
-        found = locate(component.name, version, places, self.reach)
+        located = locate(component.name, version, places, self.reach)
         return LockedComponent(
             name=component.name,
             version=version,
-            kind=found.kind,
-            place=found.place,
-            passed_over=found.passed_over,
-            commit=found.commit,
-            subdir=found.subdir,
-            series=found.series,
-            packaging=found.packaging,
-            files=found.files,
-            env=dict(found.env),
+            kind=located.kind,
+            place=located.place,
+            passed_over=located.passed_over,
+            commit=located.commit,
+            subdir=located.subdir,
+            series=located.series,
+            packaging=located.packaging,
+            files=located.files,
+            env=dict(located.env),
             downloads=tuple(map(self._file, component.downloads(version))),
         )
 
@@ -187,56 +187,57 @@ class NetworkUpstream:
         self.on_line(f"lock: {address.filename}")
         return web.find_file(address, self.store, self.reach.known.get(address.url, ""))
 
-    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
-        self.on_line(f"lock: Python packages for {', '.join(wanted)}")
-        found = self._resolve(wanted, version)
-        sdists = tuple(self._sdist(one, version) for one in found.sdists)
-        return LockedPython(version=version, wanted=wanted, files=found.wheels, sdists=sdists)
+    def python(self, version: str, requirements: tuple[str, ...]) -> LockedPython:
+        self.on_line(f"lock: Python packages for {', '.join(requirements)}")
+        resolved = self._resolve(requirements, version)
+        sdists = tuple(self._sdist(sdist, version) for sdist in resolved.sdists)
+        return LockedPython(version=version, wanted=requirements, files=resolved.wheels, sdists=sdists)
 
-    def _resolve(self, wanted: tuple[str, ...], python: str) -> index.Resolved:
+    def _resolve(self, requirements: tuple[str, ...], python: str) -> index.Resolved:
         """The packages that answer, in the versions of the lock that is kept, if that is possible."""
-        had = self.kept.python if self.kept is not None else None
-        kept = (
+        previous = self.kept.python if self.kept is not None else None
+        locked = (
             {
                 pin.origin.project: pin.origin.version
-                for pin in (*had.files, *(file for one in had.sdists for file in one.files))
+                for pin in (*previous.files, *(file for sdist in previous.sdists for file in sdist.files))
                 if isinstance(pin.origin, IndexOrigin)
-                and f"{pin.origin.project}=={pin.origin.version}" not in set(had.wanted) - set(wanted)
+                and f"{pin.origin.project}=={pin.origin.version}"
+                not in set(previous.wanted) - set(requirements)
             }
-            if had is not None
+            if previous is not None
             else {}
         )
-        if kept:
+        if locked:
             try:
                 return index.resolve(
-                    wanted, python, self.architecture, self.store, kept=kept, until=self.until
+                    requirements, python, self.architecture, self.store, kept=locked, until=self.until
                 )
             except ConflictError:
                 self.on_line(
                     "lock: some locked Python packages no longer fit: resolving all Python packages again"
                 )
-        return index.resolve(wanted, python, self.architecture, self.store, until=self.until)
+        return index.resolve(requirements, python, self.architecture, self.store, until=self.until)
 
-    def _sdist(self, found: index.FoundSdist, python: str) -> LockedSdist:
+    def _sdist(self, sdist: index.FoundSdist, python: str) -> LockedSdist:
         """What builds a source distribution, exactly. Raises ConflictError where that is one itself."""
-        assert isinstance(found.pin.origin, IndexOrigin)
-        name = found.pin.origin.project
-        wanted = tuple(sorted({*found.build, INSTALLER}))
-        self.on_line(f"lock: {name} has no wheel; packages that build one: {', '.join(wanted)}")
-        built_by = index.resolve(wanted, python, self.architecture, self.store, until=self.until)
+        assert isinstance(sdist.pin.origin, IndexOrigin)
+        name = sdist.pin.origin.project
+        requirements = tuple(sorted({*sdist.build, INSTALLER}))
+        self.on_line(f"lock: {name} has no wheel; packages that build one: {', '.join(requirements)}")
+        built_by = index.resolve(requirements, python, self.architecture, self.store, until=self.until)
         if built_by.sdists:
-            deeper = ", ".join(one.pin.filename for one in built_by.sdists)
+            deeper = ", ".join(nested.pin.filename for nested in built_by.sdists)
             raise ConflictError(
-                f"building {found.pin.filename} needs {deeper}",
+                f"building {sdist.pin.filename} needs {deeper}",
                 cause="that is itself only a source distribution; building the tools of a build is "
                 "not supported",
                 next_step="name another version in the recipe, one that has a wheel",
             )
         return LockedSdist(
             name=name,
-            version=found.pin.origin.version,
-            wanted=wanted,
-            files=(found.pin,),
+            version=sdist.pin.origin.version,
+            wanted=requirements,
+            files=(sdist.pin,),
             requires=built_by.wheels,
         )
 
@@ -250,15 +251,15 @@ class NetworkUpstream:
         self.on_line(f"lock: ROCm {version} from {provider.name}")
         python = self.release.python
         endpoint = provider.shelf_of(version).index
-        found = index.resolve(named.wanted, python, self.architecture, self.store, endpoint=endpoint)
-        sdists = tuple(self._sdist(sdist, python) for sdist in found.sdists)
-        return named.model_copy(update={"files": found.wheels, "sdists": sdists, "pending": ""})
+        resolved = index.resolve(named.wanted, python, self.architecture, self.store, endpoint=endpoint)
+        sdists = tuple(self._sdist(sdist, python) for sdist in resolved.sdists)
+        return named.model_copy(update={"files": resolved.wheels, "sdists": sdists, "pending": ""})
 
 
-def _known_files(before: Lock | None) -> dict[str, str]:
+def _known_files(previous: Lock | None) -> dict[str, str]:
     """Address -> sha256 of every file that a lock has from the web."""
-    if before is None:
+    if previous is None:
         return {}
-    pins = [pin for one in before.components for pin in (*one.files, *one.downloads)]
-    pins += before.rocm.files if before.rocm is not None else ()
+    pins = [pin for component in previous.components for pin in (*component.files, *component.downloads)]
+    pins += previous.rocm.files if previous.rocm is not None else ()
     return {pin.origin.url: pin.sha256 for pin in pins if isinstance(pin.origin, ArchiveOrigin)}

@@ -57,11 +57,15 @@ class MatrixRows(Frozen):
 
     def rows(self, architecture: Architecture) -> tuple[Request, ...]:
         """What is asked for in each row, for an architecture where they name none."""
-        rest: dict[str, object] = {"provider": self.provider, "extra": self.extra, "versions": self.versions}
-        rest["accept_missing"] = self.accept_missing
-        rest["architecture"] = self.architecture or architecture
+        common: dict[str, object] = {
+            "provider": self.provider,
+            "extra": self.extra,
+            "versions": self.versions,
+        }
+        common["accept_missing"] = self.accept_missing
+        common["architecture"] = self.architecture or architecture
         return tuple(
-            Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | rest)
+            Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | common)
             for stack, gpu, base in product(self.stack, self.gpu, self.base)
         )
 
@@ -114,15 +118,15 @@ class ProjectFile(Request):
         ]
         missing = [name for name in ASKED if not getattr(self, name)]
         if missing and (of_a_request or not self.matrix):
-            beside = f" beside {', '.join(of_a_request)}" if of_a_request else ""
-            raise ValueError(f"{', '.join(missing)} must be given{beside}, or a [[matrix]] instead")
+            suffix = f" beside {', '.join(of_a_request)}" if of_a_request else ""
+            raise ValueError(f"{', '.join(missing)} must be given{suffix}, or a [[matrix]] instead")
         return self
 
     @property
     def rows(self) -> tuple[Request, ...]:
         """The rows of the matrix, each once; where there is none, what is asked for itself."""
-        found = [row for one in self.matrix for row in one.rows(self.architecture)]
-        return tuple({row.name: row for row in found}.values()) or (self.request,)
+        rows = [row for matrix in self.matrix for row in matrix.rows(self.architecture)]
+        return tuple({row.name: row for row in rows}.values()) or (self.request,)
 
     @property
     def first(self) -> Request:

@@ -48,14 +48,19 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
     for stack, row in rows(catalog):
         if stack.name != request.stack or (row.gpu,) != request.gpu or row.base != request.base:
             continue
-        meant = request_of(stack, row)
-        if request.architecture is not meant.architecture:
+        row_request = request_of(stack, row)
+        if request.architecture is not row_request.architecture:
             continue
-        same = request.provider in ("", meant.provider) and request.versions in ({}, meant.versions)
-        same = same and set(request.accept_missing) == set(meant.accept_missing)
-        held = holder(name_of(meant), catalog.folders)
-        if same and not request.extra and held is not None:
-            return read_lock(held / name_of(meant), meant).model_copy(update={"request": request})
+        matches = request.provider in ("", row_request.provider) and request.versions in (
+            {},
+            row_request.versions,
+        )
+        matches = matches and set(request.accept_missing) == set(row_request.accept_missing)
+        folder = holder(name_of(row_request), catalog.folders)
+        if matches and not request.extra and folder is not None:
+            return read_lock(folder / name_of(row_request), row_request).model_copy(
+                update={"request": request}
+            )
     return None
 
 
@@ -64,7 +69,7 @@ class Preferred(TypedDict):
     that others published too."""
 
     prefer: dict[str, str]
-    known: tuple[LockedPython, ...]
+    pythons: tuple[LockedPython, ...]
     published: tuple[LockedComponent, ...]
 
 
@@ -74,19 +79,23 @@ def preferred(catalog: Catalog, request: Request) -> Preferred:
     from rocwright.resolve.lock import versions_in
 
     for stack, row in rows(catalog):
-        meant = request_of(stack, row)
-        same = (stack.name, meant.gpu, meant.base) == (request.stack, request.gpu, request.base)
-        same = same and request.architecture is meant.architecture
-        if same and request.provider in ("", meant.provider):
-            lock = shipped_lock(catalog, meant)
+        row_request = request_of(stack, row)
+        matches = (stack.name, row_request.gpu, row_request.base) == (
+            request.stack,
+            request.gpu,
+            request.base,
+        )
+        matches = matches and request.architecture is row_request.architecture
+        if matches and request.provider in ("", row_request.provider):
+            lock = shipped_lock(catalog, row_request)
             if lock is None:
-                return Preferred(prefer=dict(meant.versions), known=(), published=())
+                return Preferred(prefer=dict(row_request.versions), pythons=(), published=())
             return Preferred(
                 prefer=versions_in(lock),
-                known=lock.packages,
-                published=tuple(one for one in lock.components if one.kind == "wheels"),
+                pythons=lock.packages,
+                published=tuple(component for component in lock.components if component.kind == "wheels"),
             )
-    return Preferred(prefer={}, known=(), published=())
+    return Preferred(prefer={}, pythons=(), published=())
 
 
 def requests(catalog: Catalog) -> list[Request]:

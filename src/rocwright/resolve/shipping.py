@@ -35,24 +35,30 @@ class WithHashes(OfflineUpstream):
 
     def __init__(
         self,
-        had: Iterable[LockedPython],
+        packages: Iterable[LockedPython],
         resolve: Resolve | None,
         has: Iterable[LockedComponent] = (),
         find: Find | None = None,
     ) -> None:
         super().__init__()
         self.find = find
-        self.published = {one.place: one for one in has if one.kind == "wheels" and not one.pending}
-        self.known = {(one.version, one.wanted): one for one in had if not one.pending}
+        self.published = {
+            component.place: component
+            for component in has
+            if component.kind == "wheels" and not component.pending
+        }
+        self.known = {
+            (package.version, package.wanted): package for package in packages if not package.pending
+        }
         self.resolve = resolve
 
-    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
-        if (version, wanted) not in self.known and self.resolve is not None:
+    def python(self, version: str, requirements: tuple[str, ...]) -> LockedPython:
+        if (version, requirements) not in self.known and self.resolve is not None:
             try:
-                self.known[version, wanted] = self.resolve(version, wanted)
+                self.known[version, requirements] = self.resolve(version, requirements)
             except ExplainedError as error:
-                print(f"Python {version}, {', '.join(wanted)}: {error.message}; {error.cause}")
-        return self.known.get((version, wanted)) or super().python(version, wanted)
+                print(f"Python {version}, {', '.join(requirements)}: {error.message}; {error.cause}")
+        return self.known.get((version, requirements)) or super().python(version, requirements)
 
     def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
         named, place = super().component(component, version, places), places[0]
@@ -76,16 +82,16 @@ def ship(
     All but the hashes of Python packages is from the catalog's facts alone; those are kept, or asked for.
     """
     changed = []
-    there = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
-    had = [part for one in there.values() if one for part in one.packages]
-    has = [one for lock in there.values() if lock for one in lock.components]
-    outside = WithHashes(had, resolve, has, find)
+    previous = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
+    packages = [part for lock in previous.values() if lock for part in lock.packages]
+    has = [component for lock in previous.values() if lock for component in lock.components]
+    outside = WithHashes(packages, resolve, has, find)
     for request in requests(catalog):
-        path, old = folder / name_of(request), there[request.name]
-        made = make_lock(request, catalog, outside, lambda _: None)
-        if old is None or old.digest != made.digest:
+        path, old = folder / name_of(request), previous[request.name]
+        lock = make_lock(request, catalog, outside, lambda _: None)
+        if old is None or old.digest != lock.digest:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_lock(path, made)
+            write_lock(path, lock)
             changed.append(path)
     return changed
 

@@ -25,14 +25,14 @@ def request_below(request: Request, catalog: Catalog) -> Request | None:
     stack = catalog.stack(request.stack)
     if not stack.on:
         return None
-    below = catalog.stack(stack.on)
-    extra = tuple(one for one in below.optional if one in {*stack.components, *request.extra})
-    known = {*below.components, *extra, PYTHON, ROCM}
+    lower = catalog.stack(stack.on)
+    extra = tuple(name for name in lower.optional if name in {*stack.components, *request.extra})
+    names = {*lower.components, *extra, PYTHON, ROCM}
     return request.model_copy(
         update={
-            "stack": below.name,
+            "stack": lower.name,
             "extra": extra,
-            "versions": {name: pin for name, pin in request.versions.items() if name in known},
+            "versions": {name: pin for name, pin in request.versions.items() if name in names},
         }
     )
 
@@ -41,7 +41,7 @@ def kept_below(home: Home, fits: Callable[[Lock], object]) -> LocksOf:
     """Looks for such locks among those of the home folder, the one written last first: what was built from
     it is there, or will be. One that leaves something open, or for which `fits` raises, is passed over."""
 
-    def found(request: Request) -> Iterator[Lock]:
+    def find_locks(request: Request) -> Iterator[Lock]:
         paths = sorted(home.locks.glob(f"{request.stack}-*.lock"), key=_written, reverse=True)
         for path in paths:
             try:
@@ -52,17 +52,17 @@ def kept_below(home: Home, fits: Callable[[Lock], object]) -> LocksOf:
             except (ExplainedError, OSError):
                 continue
 
-    return found
+    return find_locks
 
 
 def answers(lock: Lock, request: Request) -> bool:
     """Whether a lock has what a request asks for, though it was asked for in other words: the provider that
     is chosen anyway, a version that is pinned."""
-    same = attrgetter("stack", "gpu", "base", "architecture")
+    identity = attrgetter("stack", "gpu", "base", "architecture")
     provider = lock.rocm.name if lock.rocm is not None else ""
     commits = {name: pin for name, pin in request.versions.items() if pin.startswith("@")}
     return (
-        same(lock.request) == same(request)
+        identity(lock.request) == identity(request)
         and set(lock.request.extra) == set(request.extra)
         and set(lock.request.accept_missing) == set(request.accept_missing)
         and request.provider in ("", provider)

@@ -23,7 +23,7 @@ _WORDS = {
 
 
 def tell_difference(
-    found: LockDifference, *, ages: Mapping[str, int] | None = None, again: Collection[str] = ()
+    difference: LockDifference, *, ages: Mapping[str, int] | None = None, again: Collection[str] = ()
 ) -> list[str]:
     """Lines of text: what is asked for first, then ROCm and components, then packages, counted.
 
@@ -31,15 +31,17 @@ def tell_difference(
     `again` the steps that will run again.
     """
     ages = ages or {}
-    lines = [_one(change, "request: ", ages) for change in found.of("request")]
-    lines += [_one(change, "brought by the base: ", ages) for change in found.of("provided")]
-    lines += [_one(change, "ROCm of ", ages) for change in found.of("rocm")]
-    lines += [_one(change, "", ages) for change in found.of("component")]
-    lines += _counted(found.of("python"), "Python package", ages)
-    images = [one for one in found.of("package") if _is_image(one)]
+    lines = [_one(change, "request: ", ages) for change in difference.of("request")]
+    lines += [_one(change, "brought by the base: ", ages) for change in difference.of("provided")]
+    lines += [_one(change, "ROCm of ", ages) for change in difference.of("rocm")]
+    lines += [_one(change, "", ages) for change in difference.of("component")]
+    lines += _counted(difference.of("python"), "Python package", ages)
+    images = [change for change in difference.of("package") if _is_image(change)]
     lines += [_one(change, "image ", ages) for change in dict.fromkeys(map(_anywhere, images))]
-    lines += _counted([one for one in found.of("package") if not _is_image(one)], "package", ages)
-    lines += [_one(change, "remedy for ", ages) for change in found.of("remedy")]
+    lines += _counted(
+        [change for change in difference.of("package") if not _is_image(change)], "package", ages
+    )
+    lines += [_one(change, "remedy for ", ages) for change in difference.of("remedy")]
     if again:
         lines.append(f"{count(len(again), 'step')} will run again: {_some(tuple(again), 8)}")
     return lines or ["no difference"]
@@ -53,12 +55,12 @@ def _anywhere(change: PinChange) -> PinChange:
     return change.model_copy(update={"where": ""})
 
 
-def _one(change: PinChange, before: str, ages: Mapping[str, int]) -> str:
+def _one(change: PinChange, prefix: str, ages: Mapping[str, int]) -> str:
     words = [] if change.part in ("request", "provided") and change.kind == "other" else [_WORDS[change.kind]]
     if change.name in ages and change.kind != "gone":
         words.append(days(ages[change.name]))
-    told = f" ({', '.join(words)})" if words else ""
-    return f"{before}{change.name} {_from_to(change)}{told}"
+    note = f" ({', '.join(words)})" if words else ""
+    return f"{prefix}{change.name} {_from_to(change)}{note}"
 
 
 def days(age: int) -> str:
@@ -72,30 +74,33 @@ def _from_to(change: PinChange) -> str:
     return f"{change.before} -> {_short(change.before, change.after)}"
 
 
-def _short(before: str, after: str) -> str:
+def _short(old_version: str, new_version: str) -> str:
     """A revision alone, where upstream's version is the same: 14.2.0-16 -> -19."""
-    old, dash, _ = before.rpartition("-")
-    new, _, revision = after.rpartition("-")
-    return f"-{revision}" if dash and old == new and revision.isascii() else after
+    old, dash, _ = old_version.rpartition("-")
+    new, _, revision = new_version.rpartition("-")
+    return f"-{revision}" if dash and old == new and revision.isascii() else new_version
 
 
 def _counted(changes: Sequence[PinChange], noun: str, ages: Mapping[str, int]) -> Iterator[str]:
     """A line for each kind of change; what is the same in several roots is counted once."""
     kinds = {"newer": ("major", "minor", "patch", "build"), "older": ("older",), "changed": ("other",)}
     for word, among in (*kinds.items(), ("more", ("new",)), ("no longer there", ("gone",))):
-        some = sorted((one for one in changes if one.kind in among), key=lambda one: not one.named)
-        roles = " and ".join(dict.fromkeys(one.where for one in some if one.where))
+        some = sorted(
+            (change for change in changes if change.kind in among), key=lambda change: not change.named
+        )
+        roles = " and ".join(dict.fromkeys(change.where for change in some if change.where))
         once = list(dict.fromkeys(map(_anywhere, some)))
         if not once:
             continue
-        where = f" of the root{'s' if ' and ' in roles else ''} to {roles}" if roles else ""
-        head = f"{count(len(once), noun)}{where} {word}"
-        told = [
-            f"{one.name} {_from_to(one)}{f' ({days(ages[one.name])})' if one.name in ages else ''}"
-            for one in once
+        place = f" of the root{'s' if ' and ' in roles else ''} to {roles}" if roles else ""
+        head = f"{count(len(once), noun)}{place} {word}"
+        entries = [
+            f"{change.name} {_from_to(change)}"
+            + (f" ({days(ages[change.name])})" if change.name in ages else "")
+            for change in once
         ]
-        yield f"{head}{': ' if len(once) <= SHOWN else ', of them '}{_some(told, SHOWN)}"
+        yield f"{head}{': ' if len(once) <= SHOWN else ', of them '}{_some(entries, SHOWN)}"
 
 
-def _some(texts: Sequence[str], most: int) -> str:
-    return ", ".join(texts[:most]) + (", ..." if len(texts) > most else "")
+def _some(texts: Sequence[str], limit: int) -> str:
+    return ", ".join(texts[:limit]) + (", ..." if len(texts) > limit else "")

@@ -26,14 +26,14 @@ class Upstream(Protocol):
     def package_version(self, package: Provided) -> str:
         """The version of a component that the base brings along in a package."""
 
-    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+    def root(self, role: Role, base: Base, release: BaseRelease, packages: tuple[str, ...]) -> LockedRoot:
         """The exact packages of a root file system."""
 
     def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
         """The exact source of a component, from the first place that has it."""
 
-    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
-        """The exact Python packages that `wanted` asks for, and what these need."""
+    def python(self, version: str, requirements: tuple[str, ...]) -> LockedPython:
+        """The exact Python packages that `requirements` ask for, and what these need."""
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
         """The exact files of a provider of ROCm; none where it is the base's packages or a recipe."""
@@ -48,18 +48,20 @@ class OfflineUpstream:
     def package_version(self, package: Provided) -> str:
         return package.version
 
-    def root(self, role: Role, base: Base, release: BaseRelease, wanted: tuple[str, ...]) -> LockedRoot:
+    def root(self, role: Role, base: Base, release: BaseRelease, packages: tuple[str, ...]) -> LockedRoot:
         image = f"{release.image}@{release.digest}" if release.digest else release.image
-        what = f"the packages to {role} of {base.name}:{release.name}"
+        description = f"the packages to {role} of {base.name}:{release.name}"
         return LockedRoot(
             role=role,
             base=base.name,
             manager=base.manager,
             suite=release.name,
             architecture=base.architecture[self.architecture],
-            wanted=wanted,
+            wanted=packages,
             image=image,
-            pending=f"{what}, and the digest of {release.image}" if image and not release.digest else what,
+            pending=f"{description}, and the digest of {release.image}"
+            if image and not release.digest
+            else description,
         )
 
     def component(self, component: Component, version: str, places: Sequence[Place]) -> LockedComponent:
@@ -77,24 +79,24 @@ class OfflineUpstream:
             + _beside(component, version),
         )
 
-    def python(self, version: str, wanted: tuple[str, ...]) -> LockedPython:
-        pending = f"the Python packages for {', '.join(wanted)}, by hash" if wanted else ""
-        return LockedPython(version=version, wanted=wanted, pending=pending)
+    def python(self, version: str, requirements: tuple[str, ...]) -> LockedPython:
+        pending = f"the Python packages for {', '.join(requirements)}, by hash" if requirements else ""
+        return LockedPython(version=version, wanted=requirements, pending=pending)
 
     def rocm(self, provider: Provider, version: str, targets: tuple[str, ...]) -> LockedProvider:
-        wanted = (
-            tuple(one.url for one in provider.archives(version, targets))
+        requirements = (
+            tuple(archive.url for archive in provider.archives(version, targets))
             if provider.kind == "archive"
             else provider.requirements(version, targets)
         )
         exact = provider.kind in ("packages", "source")
         pending = "" if exact else f"the files of ROCm {version} from {provider.name}, by hash"
-        return LockedProvider(name=provider.name, version=version, wanted=wanted, pending=pending)
+        return LockedProvider(name=provider.name, version=version, wanted=requirements, pending=pending)
 
 
 def _beside(component: Component, version: str) -> str:
-    wanted = component.downloads(version)
-    return f"; and {len(wanted)} files that it downloads, by hash" if wanted else ""
+    downloads = component.downloads(version)
+    return f"; and {len(downloads)} files that it downloads, by hash" if downloads else ""
 
 
 def commit_of(place: Place) -> str:

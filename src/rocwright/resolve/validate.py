@@ -43,25 +43,31 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
                 next_step="choose another stack: rocwright stacks lists them with their GPUs",
             )
     if request.architecture not in base.architecture:
-        others = [one for one in stack.bases if request.architecture in catalog.base(one)[0].architecture]
+        alternatives = [
+            name for name in stack.bases if request.architecture in catalog.base(name)[0].architecture
+        ]
         have = " and ".join(base.architecture)
         raise InputError(
             f"the base {base.name} is not there for {request.architecture}",
             cause=f"the catalog knows it for {have}",
             next_step=f"--arch {next(iter(base.architecture))}"
-            + (f", or one of the bases that {stack.name} has for it: {', '.join(others)}" if others else ""),
+            + (
+                f", or one of the bases that {stack.name} has for it: {', '.join(alternatives)}"
+                if alternatives
+                else ""
+            ),
         )
     return base, release
 
 
 def check_runs_here(request: Request) -> None:
     """Raise InputError where what is asked for is for machines of another architecture than this one."""
-    if why := cannot_build(request.architecture):
+    if reason := cannot_build(request.architecture):
         raise InputError(
-            f"this machine {why}",
+            f"this machine {reason}",
             cause=f"{request.stack} runs programs for {request.architecture}; this machine is {described()}",
             next_step=f"build it on a machine that is {request.architecture}"
-            + (f", or for this one: --arch {here}" if (here := host()) else ""),
+            + (f", or for this one: --arch {own}" if (own := host()) else ""),
         )
 
 
@@ -81,24 +87,24 @@ def wanted_packages(
     `provided` are the components that the base brings along; ROCm's libraries are the base's own packages
     where `rocm_packages` says so.
     """
-    brought = [one for name, one in base.provided(release).items() if name in provided]
-    needs = [one.system_of(versions[one.name]) for one in components]
-    rocm = [name for one in needs for name in one.rocm if rocm_packages]
-    run = [name for one in needs for name in one.run]
-    run += [*(name for one in brought for name in one.run), *rocm]
+    brought = [package for name, package in base.provided(release).items() if name in provided]
+    needs = [component.system_of(versions[component.name]) for component in components]
+    rocm = [name for need in needs for name in need.rocm if rocm_packages]
+    run = [name for need in needs for name in need.run]
+    run += [*(name for package in brought for name in package.run), *rocm]
     names: dict[Role, list[str]] = {}
-    if any(one.run for one in components):
-        build = [name for one in needs for name in one.build]
-        names["build"] = [*build, *(name for one in brought for name in one.build), *rocm]
-        names["build"] += [name for one in remedies for name in packages_of(one)]
-    if any(one.image for one in components):
+    if any(component.run for component in components):
+        build = [name for need in needs for name in need.build]
+        names["build"] = [*build, *(name for package in brought for name in package.build), *rocm]
+        names["build"] += [name for remedy in remedies for name in packages_of(remedy)]
+    if any(component.image for component in components):
         names["run"] = run
-    runs_a_script = any(check.kind == "script" for one in components for check in one.check)
-    if runs_a_script or any(one.kind == PUBLISHED_WHEELS for one in components):
-        names["check"] = [*run, *(name for one in needs for name in one.check)]
+    runs_a_script = any(check.kind == "script" for component in components for check in component.check)
+    if runs_a_script or any(component.kind == PUBLISHED_WHEELS for component in components):
+        names["check"] = [*run, *(name for need in needs for name in need.check)]
     return {
-        role: tuple(sorted({*base.common, *catalog.system_packages(base, wanted)}))
-        for role, wanted in names.items()
+        role: tuple(sorted({*base.common, *catalog.system_packages(base, packages)}))
+        for role, packages in names.items()
     }
 
 
@@ -119,40 +125,42 @@ def check_fits(lock: Lock, catalog: Catalog) -> None:
     catalog = catalog_for(lock.request, catalog)
     check_request(lock.request, catalog)
     base, release = base_of(lock, catalog)
-    components = [catalog.component(one.name) for one in lock.components]
+    components = [catalog.component(pinned.name) for pinned in lock.components]
     changed = [
-        f"{component.name} no longer has the release {one.version}"
-        for component, one in zip(components, lock.components, strict=True)
-        if all(release.version != one.version for release in component.release)
+        f"{component.name} no longer has the release {pinned.version}"
+        for component, pinned in zip(components, lock.components, strict=True)
+        if all(release.version != pinned.version for release in component.release)
     ]
     if changed:
         raise _no_match(changed)
     changed += _other_downloads(components, lock)
     rocm = rocm_from_packages(catalog, lock.rocm)
-    versions = {one.name: one.version for one in lock.components}
-    wanted = wanted_packages(catalog, components, versions, base, release, lock.provided, rocm, lock.remedies)
-    had: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
-    for role in sorted({*wanted, *had}):
-        different = set(wanted.get(role, ())) ^ set(had.get(role, ()))
-        if different or (role in wanted) != (role in had):
+    versions = {pinned.name: pinned.version for pinned in lock.components}
+    required = wanted_packages(
+        catalog, components, versions, base, release, lock.provided, rocm, lock.remedies
+    )
+    locked_packages: dict[Role, tuple[str, ...]] = {root.role: root.wanted for root in lock.roots}
+    for role in sorted({*required, *locked_packages}):
+        different = set(required.get(role, ())) ^ set(locked_packages.get(role, ()))
+        if different or (role in required) != (role in locked_packages):
             changed.append(f"packages to {role}: {', '.join(sorted(different)) or 'all of them'}")
     tools = lock.python.wanted if lock.python is not None else ()
-    locked = {one.name for one in lock.components} | {
+    locked = {pinned.name for pinned in lock.components} | {
         *lock.provided,
-        *(one.partition("==")[0] for one in tools),
+        *(tool.partition("==")[0] for tool in tools),
     }
     stack = catalog.stack(lock.request.stack)
-    asked = {*stack.components, *lock.request.extra}
+    requested = {*stack.components, *lock.request.extra}
     if lock.rocm is not None:
         provider = catalog.provider(lock.rocm.name)
         lacks = lacking(lock.request, provider, lock.rocm.version, components, versions)
-        asked |= {*to_build(lacks, lock.request, stack, catalog)}
-    if not asked <= locked:
-        changed.append(f"the stack has {', '.join(sorted(asked - locked))} now")
-    needed = {name for one in components for each in one.release for name in each.needs}
+        requested |= {*to_build(lacks, lock.request, stack, catalog)}
+    if not requested <= locked:
+        changed.append(f"the stack has {', '.join(sorted(requested - locked))} now")
+    needed = {name for component in components for release in component.release for name in release.needs}
     if (lock.on.request.stack if lock.on is not None else "") != stack.on:
         changed.append(f"the stack stands on {stack.on or 'no other'} now")
-    if idle := {one.name for one in lock.components} - asked - needed:
+    if idle := {pinned.name for pinned in lock.components} - requested - needed:
         changed.append(f"nothing needs {', '.join(sorted(idle))} now")
     if changed:
         raise _no_match(changed)
@@ -168,8 +176,8 @@ def _no_match(changed: Sequence[str]) -> InputError:
 
 def _other_downloads(components: Sequence[Component], lock: Lock) -> Iterator[str]:
     for component, locked in zip(components, lock.components, strict=True):
-        wanted = {one.url for one in component.downloads(locked.version)}
-        had = {pin.origin.url for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
-        if not locked.pending and wanted != had:
-            names = ", ".join(sorted(filename_of(url) for url in wanted ^ had))
+        urls = {download.url for download in component.downloads(locked.version)}
+        locked_urls = {pin.origin.url for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
+        if not locked.pending and urls != locked_urls:
+            names = ", ".join(sorted(filename_of(url) for url in urls ^ locked_urls))
             yield f"downloads of {component.name}: {names}"

@@ -27,9 +27,9 @@ def lacking(
     """The libraries of a provider's ROCm that these components use and that lack code for a GPU asked for."""
     if provider is None or not rocm:
         return {}
-    used = {name for one in components for name in one.system_of(versions[one.name]).rocm}
-    found = provider.without_code(request.gpu, rocm, request.base, request.architecture)
-    return {library: reason for library, reason in found.items() if library in used}
+    used = {name for component in components for name in component.system_of(versions[component.name]).rocm}
+    reasons = provider.without_code(request.gpu, rocm, request.base, request.architecture)
+    return {library: reason for library, reason in reasons.items() if library in used}
 
 
 def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -> tuple[str, ...]:
@@ -45,8 +45,8 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
                 f"{', '.join(request.gpu)}" + (f", but for {', '.join(lacks)}" if lacks else ""),
                 next_step=f"leave {ACCEPT} {name} out",
             )
-    left = [name for name in lacks if name not in request.accept_missing]
-    refused = {name: lacks[name] for name in left if name not in stack.optional}
+    remaining = [name for name in lacks if name not in request.accept_missing]
+    refused = {name: lacks[name] for name in remaining if name not in stack.optional}
     if refused:
         targets = dict.fromkeys(target for target, _ in refused.values())
         sources = dict.fromkeys(fact.source for _, fact in refused.values())
@@ -56,7 +56,7 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
             cause=f"{'; '.join(sources)}; what calls it on the card ends in an error",
             next_step=f"go without: {' '.join(f'{ACCEPT} {name}' for name in refused)}",
         )
-    return tuple(left)
+    return tuple(remaining)
 
 
 def told(lacks: Lacking, request: Request, built: Sequence[str]) -> Iterator[str]:
