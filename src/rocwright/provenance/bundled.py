@@ -43,18 +43,18 @@ def contents(path: Path) -> Contents:
     from rocwheel.wheels.inspection import inspect
 
     metadata = None
-    found = []
+    libraries = []
     code: dict[str, tuple[str, ...]] = {}
     with contextlib.suppress(CheckError):
         # GPU code that cannot be read is the judge's business
-        for one in inspect(path).libraries:
-            code[one.path] = tuple(target.target_id for target in one.targets)
+        for library in inspect(path).libraries:
+            code[library.path] = tuple(target.target_id for target in library.targets)
     for member in members(path):
         if member.path.count("/") == 1 and member.path.endswith(f"{DIST_INFO}/METADATA"):
             metadata = Headers(member.read())
         elif member.head.startswith(MAGIC):
-            found.append(bundled(member, code.get(member.path, ())))
-    return Contents(bundled=tuple(sorted(found, key=lambda one: one.path)), metadata=metadata)
+            libraries.append(bundled(member, code.get(member.path, ())))
+    return Contents(bundled=tuple(sorted(libraries, key=lambda library: library.path)), metadata=metadata)
 
 
 def bundled(member: Member, gpus: tuple[str, ...] = ()) -> Bundled:

@@ -39,55 +39,55 @@ class SbomComparison:
         )
 
 
-def compare(before: Document, after: Document) -> SbomComparison:
-    """What differs, from `before` to `after`. Order, serial numbers and times are no differences."""
-    was, now = _by_key(before), _by_key(after)
+def compare(old: Document, new: Document) -> SbomComparison:
+    """What differs, from `old` to `new`. Order, serial numbers and times are no differences."""
+    was, current = _by_key(old), _by_key(new)
     added: list[SbomComponent] = []
     removed: list[SbomComponent] = []
     changed: list[Changed] = []
-    for key in sorted(was.keys() | now.keys()):
-        gone, come, same = _matched(was.get(key, []), now.get(key, []))
-        for one, two in same:
-            if found := tuple(_changes(one, two)):
-                changed.append(Changed(key=key, name=two.name, role=two.role, changes=found))
-        removed += gone
+    for key in sorted(was.keys() | current.keys()):
+        dropped, come, pairs = _matched(was.get(key, []), current.get(key, []))
+        for old_part, new_part in pairs:
+            if changes := tuple(_changes(old_part, new_part)):
+                changed.append(Changed(key=key, name=new_part.name, role=new_part.role, changes=changes))
+        removed += dropped
         added += come
     return SbomComparison(
         added=tuple(added),
         removed=tuple(removed),
         changed=tuple(changed),
-        edits_added=tuple(sorted(set(after.edits) - set(before.edits))),
-        edits_removed=tuple(sorted(set(before.edits) - set(after.edits))),
-        whole=tuple(_whole(before, after)),
+        edits_added=tuple(sorted(set(new.edits) - set(old.edits))),
+        edits_removed=tuple(sorted(set(old.edits) - set(new.edits))),
+        whole=tuple(_whole(old, new)),
     )
 
 
 def _by_key(document: Document) -> Mapping[str, list[SbomComponent]]:
-    found: dict[str, list[SbomComponent]] = defaultdict(list)
-    for one in document.parts:
-        found[one.key].append(one)
-    return found
+    by_key: dict[str, list[SbomComponent]] = defaultdict(list)
+    for part in document.parts:
+        by_key[part.key].append(part)
+    return by_key
 
 
 def _matched(
-    before: list[SbomComponent], after: list[SbomComponent]
+    old: list[SbomComponent], new: list[SbomComponent]
 ) -> tuple[list[SbomComponent], list[SbomComponent], list[tuple[SbomComponent, SbomComponent]]]:
     """Parts of one key: each with its equal, else with its version, else one with another while both last."""
     pairs: list[tuple[SbomComponent, SbomComponent]] = []
-    for same in (_itself, _version):
-        there: dict[object, deque[SbomComponent]] = defaultdict(deque)
-        for two in after:
-            there[same(two)].append(two)
-        rest = []
-        for one in before:
-            if found := there.get(same(one)):
-                pairs.append((one, found.popleft()))
+    for key_of in (_itself, _version):
+        available: dict[object, deque[SbomComponent]] = defaultdict(deque)
+        for new_part in new:
+            available[key_of(new_part)].append(new_part)
+        unmatched = []
+        for old_part in old:
+            if queue := available.get(key_of(old_part)):
+                pairs.append((old_part, queue.popleft()))
             else:
-                rest.append(one)
-        before, after = rest, [two for found in there.values() for two in found]
-    count = min(len(before), len(after))
-    pairs += zip(before[:count], after[:count], strict=True)
-    return before[count:], after[count:], pairs
+                unmatched.append(old_part)
+        old, new = unmatched, [new_part for queue in available.values() for new_part in queue]
+    count = min(len(old), len(new))
+    pairs += zip(old[:count], new[:count], strict=True)
+    return old[count:], new[count:], pairs
 
 
 def _itself(part: SbomComponent) -> object:
@@ -98,15 +98,15 @@ def _version(part: SbomComponent) -> object:
     return part.version
 
 
-def _changes(before: SbomComponent, after: SbomComponent) -> Iterator[tuple[str, str, str]]:
-    for what in ("version", "scope", "role"):
-        one, two = getattr(before, what), getattr(after, what)
-        if one != two:
-            yield what, one, two
-    if before.licenses != after.licenses:
-        yield "licence", ", ".join(before.licenses), ", ".join(after.licenses)
+def _changes(old: SbomComponent, new: SbomComponent) -> Iterator[tuple[str, str, str]]:
+    for field in ("version", "scope", "role"):
+        old_value, new_value = getattr(old, field), getattr(new, field)
+        if old_value != new_value:
+            yield field, old_value, new_value
+    if old.licenses != new.licenses:
+        yield "licence", ", ".join(old.licenses), ", ".join(new.licenses)
     # hashes of kinds that one alone tells do not differ
-    mine, theirs = dict(map(_hash, before.hashes)), dict(map(_hash, after.hashes))
+    mine, theirs = dict(map(_hash, old.hashes)), dict(map(_hash, new.hashes))
     for kind in sorted(mine.keys() & theirs.keys()):
         if mine[kind] != theirs[kind]:
             yield "content", f"{kind} {mine[kind][:12]}", f"{kind} {theirs[kind][:12]}"
@@ -117,10 +117,10 @@ def _hash(text: str) -> tuple[str, str]:
     return kind, digest
 
 
-def _whole(before: Document, after: Document) -> Iterator[tuple[str, str, str]]:
-    if (before.subject, before.version) != (after.subject, after.version):
-        yield "of", f"{before.subject} {before.version}".strip(), f"{after.subject} {after.version}".strip()
-    for name in sorted(before.properties.keys() | after.properties.keys()):
-        one, two = before.properties.get(name, ""), after.properties.get(name, "")
-        if one != two:
-            yield name.removeprefix("rocwright:"), one, two
+def _whole(old: Document, new: Document) -> Iterator[tuple[str, str, str]]:
+    if (old.subject, old.version) != (new.subject, new.version):
+        yield "of", f"{old.subject} {old.version}".strip(), f"{new.subject} {new.version}".strip()
+    for name in sorted(old.properties.keys() | new.properties.keys()):
+        old_value, new_value = old.properties.get(name, ""), new.properties.get(name, "")
+        if old_value != new_value:
+            yield name.removeprefix("rocwright:"), old_value, new_value

@@ -25,18 +25,20 @@ Object = dict[str, Any]
 """An object of the document; what is None or an empty list in it is left out when it is made."""
 
 _NOT_YET = UUID(int=0).urn
-_OR_LATER = {f"{one}+" for one in ("GPL-1.0", "GPL-2.0", "GPL-3.0", "LGPL-2.0", "LGPL-2.1", "LGPL-3.0")}
+_OR_LATER = {
+    f"{licence}+" for licence in ("GPL-1.0", "GPL-2.0", "GPL-3.0", "LGPL-2.0", "LGPL-2.1", "LGPL-3.0")
+}
 # what an address may not hold, by what stands for it (RFC 3986, percent-encoding)
-_ESCAPED = str.maketrans({one: f"%{ord(one):02X}" for one in " \"'[]<>{}"})
+_ESCAPED = str.maketrans({character: f"%{ord(character):02X}" for character in " \"'[]<>{}"})
 
 
 def document(
     top: Object,
     components: Iterable[Object],
     depends: Mapping[str, Iterable[Object]],
-    told: Iterable[tuple[str, str]] = (),
+    facts: Iterable[tuple[str, str]] = (),
 ) -> bytes:
-    """The document of `top`; `depends` has what each reference needs, `told` the document's properties."""
+    """The document of `top`; `depends` has what each reference needs, `facts` the document's properties."""
     components = in_order(components)
     return _written(
         {
@@ -49,11 +51,13 @@ def document(
                 timestamp=datetime.fromtimestamp(EPOCH, UTC).isoformat(),
                 tools={"components": [{"name": "rocwright", "version": __version__, "type": "application"}]},
                 component=top,
-                properties=properties(told),
+                properties=properties(facts),
             ),
             "components": components,
             "dependencies": [
-                object_of(ref=ref, dependsOn=sorted({reference(one) for one in depends.get(ref, ())}))
+                object_of(
+                    ref=ref, dependsOn=sorted({reference(dependency) for dependency in depends.get(ref, ())})
+                )
                 for ref in sorted(map(reference, [top, *components]))
             ],
         }
@@ -80,7 +84,7 @@ def component(
     *,
     purl: PackageURL | None = None,
     sha256: str = "",
-    **more: object,
+    **fields: object,
 ) -> Object:
     """A component; `ref` is what it is called in this document."""
     return {
@@ -91,23 +95,23 @@ def component(
             version=version,
             purl=None if purl is None else purl.to_string(),
             hashes=[{"alg": "SHA-256", "content": sha256}] if sha256 else None,
-            **more,
+            **fields,
         ),
     }
 
 
-def reference(one: Object) -> str:
-    return str(one["bom-ref"])
+def reference(part: Object) -> str:
+    return str(part["bom-ref"])
 
 
 def in_order(components: Iterable[Object]) -> list[Object]:
     """Components by type, name, version and reference, each reference once; those without a version last."""
 
-    def place(one: Object) -> tuple[str, str, bool, str, str]:
-        version = one.get("version")
-        return one["type"], one["name"], version is None, version or "", reference(one)
+    def place(part: Object) -> tuple[str, str, bool, str, str]:
+        version = part.get("version")
+        return part["type"], part["name"], version is None, version or "", reference(part)
 
-    return sorted({reference(one): one for one in components}.values(), key=place)
+    return sorted({reference(part): part for part in components}.values(), key=place)
 
 
 def licenses(text: str) -> list[Object]:
@@ -123,11 +127,11 @@ def licenses(text: str) -> list[Object]:
 def _is_spdx(text: str) -> bool:
     """Whether it is the identifier of one licence of the SPDX list, as that spells it."""
     try:
-        same = canonicalize_license_expression(text) == text
+        canonical = canonicalize_license_expression(text) == text
     except InvalidLicenseExpression:
         return False
     plain = not set(text) & set(" ()+") and not text.startswith("LicenseRef-")
-    return same and (plain or text in _OR_LATER)
+    return canonical and (plain or text in _OR_LATER)
 
 
 def address(url: str) -> str:
@@ -138,5 +142,5 @@ def references(kind: str, urls: Sequence[str]) -> list[Object]:
     return [{"type": kind, "url": url} for url in sorted({address(url) for url in urls if url})]
 
 
-def properties(found: Iterable[tuple[str, str]]) -> list[Object]:
-    return [{"name": f"rocwright:{name}", "value": value} for name, value in sorted(set(found))]
+def properties(facts: Iterable[tuple[str, str]]) -> list[Object]:
+    return [{"name": f"rocwright:{name}", "value": value} for name, value in sorted(set(facts))]

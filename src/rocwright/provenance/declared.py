@@ -41,35 +41,37 @@ def _licences(metadata: Headers) -> tuple[tuple[str, ...], str]:
     """The most exact that is told: the expression, else the classifiers, else the free text."""
     if expression := metadata.get("License-Expression").strip():
         return (expression[:_LONGEST],), "License-Expression"
-    classifiers = [one for one in metadata.all("Classifier") if one.startswith(_CLASSIFIER)]
-    known = dict.fromkeys(the_facts().licence_of(one) for one in classifiers)
+    classifiers = [
+        classifier for classifier in metadata.all("Classifier") if classifier.startswith(_CLASSIFIER)
+    ]
+    licences = dict.fromkeys(the_facts().licence_of(classifier) for classifier in classifiers)
     free = metadata.get("License").strip()
     named = free if "\n" not in free and len(free) <= _LONGEST and free.upper() != "UNKNOWN" else ""
     # "BSD License" alone says less than what was written by hand
-    if exact := [one for one in known if one and " " not in one]:
+    if exact := [licence for licence in licences if licence and " " not in licence]:
         return tuple(sorted(exact)), "Classifier"
     if named:
         return (named,), "License"
-    if rest := [one[:_LONGEST] for one in known if one]:
-        return tuple(sorted(rest)), "Classifier"
+    if vague := [licence[:_LONGEST] for licence in licences if licence]:
+        return tuple(sorted(vague)), "Classifier"
     return ((), "") if not free or named == free else (("see the text in METADATA",), "License")
 
 
 def _files(
-    told: Iterable[str], folder: str, paths: Collection[str]
+    names: Iterable[str], folder: str, paths: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Files with licences by their path in the wheel, and those that are told and not there."""
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     missing = []
-    for name in dict.fromkeys(told):
+    for name in dict.fromkeys(names):
         places = (f"{folder}/licenses/{name}", f"{folder}/{name}")
-        at = next((one for one in places if one in paths), None)
-        if at is None:
+        place = next((place for place in places if place in paths), None)
+        if place is None:
             missing.append(name)
         else:
-            found[at] = None
+            files[place] = None
     for path in sorted(paths):
         inside = path.removeprefix(f"{folder}/")
         if inside != path and inside.rpartition("/")[2].lower().startswith(_NAMES):
-            found.setdefault(path)
-    return tuple(sorted(found)), tuple(sorted(missing))
+            files.setdefault(path)
+    return tuple(sorted(files)), tuple(sorted(missing))

@@ -42,28 +42,28 @@ class Document:
     parts: tuple[SbomComponent, ...]
 
 
-def parse_document(data: bytes, where: str) -> Document:
+def parse_document(data: bytes, source: str) -> Document:
     """The SBOM that these bytes are. Raises InputError for anything else."""
-    said = parse_json(data, "SBOM in CycloneDX JSON")
-    if not isinstance(said, dict) or said.get("bomFormat") != "CycloneDX":
+    document = parse_json(data, "SBOM in CycloneDX JSON")
+    if not isinstance(document, dict) or document.get("bomFormat") != "CycloneDX":
         raise InputError(
-            f"{where} is not an SBOM in CycloneDX JSON",
+            f"{source} is not an SBOM in CycloneDX JSON",
             cause="it has no bomFormat = CycloneDX; SPDX and XML are not supported",
             next_step="name a CycloneDX JSON file, or an artifact with its SBOM next to it",
         )
-    metadata = _object(said.get("metadata"))
+    metadata = _object(document.get("metadata"))
     top = _object(metadata.get("component"))
-    found = list(_parts(said.get("components")))
-    if len(found) > MOST_COMPONENTS:
-        raise too_large(where, f"SBOM of a program; it has {len(found):,} components and so", LARGEST_SBOM)
+    parts = list(_parts(document.get("components")))
+    if len(parts) > MOST_COMPONENTS:
+        raise too_large(source, f"SBOM of a program; it has {len(parts):,} components and so", LARGEST_SBOM)
     return Document(
-        where=where,
+        where=source,
         subject=_text(top.get("name")) or UNKNOWN,
         version=_text(top.get("version")),
-        serial=_text(said.get("serialNumber")),
+        serial=_text(document.get("serialNumber")),
         properties=_properties(metadata),
         edits=tuple(_edits(_object(top.get("pedigree")))),
-        parts=tuple(sorted(found, key=lambda one: (one.key, one.version))),
+        parts=tuple(sorted(parts, key=lambda part: (part.key, part.version))),
     )
 
 
@@ -82,8 +82,8 @@ def _part(row: Mapping[str, Any]) -> SbomComponent:
     purl, name = _text(row.get("purl")), _text(row.get("name"))
     if group := _text(row.get("group")):
         name = f"{group}/{name}"
-    told = _properties(row)
-    role = told.get("rocwright:role", "")
+    properties = _properties(row)
+    role = properties.get("rocwright:role", "")
     return SbomComponent(
         key=_key(purl, name, role),
         name=name or UNKNOWN,
@@ -99,10 +99,10 @@ def _part(row: Mapping[str, Any]) -> SbomComponent:
 
 def _key(purl: str, name: str, role: str) -> str:
     """The type and name of a package URL; what is compiled, or only asked for, is told apart."""
-    known = purl.partition("?")[0].partition("#")[0]
-    package, at, _ = known.rpartition("@")
-    where = (package if at else known) or name or UNKNOWN
-    return f"{where} ({role})" if role in ("requirement", "source") else where
+    bare = purl.partition("?")[0].partition("#")[0]
+    package, separator, _ = bare.rpartition("@")
+    key = (package if separator else bare) or name or UNKNOWN
+    return f"{key} ({role})" if role in ("requirement", "source") else key
 
 
 def _licenses(rows: Any) -> Iterator[str]:
@@ -123,8 +123,8 @@ def _hashes(rows: Any) -> Iterator[str]:
 
 
 def _properties(row: Mapping[str, Any]) -> dict[str, str]:
-    found = map(_object, _list(row.get("properties")))
-    return {_text(one.get("name")): _text(one.get("value")) for one in found}
+    rows = map(_object, _list(row.get("properties")))
+    return {_text(row.get("name")): _text(row.get("value")) for row in rows}
 
 
 def _edits(pedigree: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -27,13 +27,13 @@ def with_sbom(wheel: Path, sbom: bytes, target: Path) -> None:
     """
     with open_wheel(wheel) as files:
         path = f"{dist_info_folder(file.path for file in files)}/{FOLDER}/{NAME}"
-        kept = [file for file in files if file.path != path]
+        retained = [file for file in files if file.path != path]
         write_wheel(
             target,
-            [*kept, WheelFile(path=path, content=sbom)],
+            [*retained, WheelFile(path=path, content=sbom)],
             epoch=EPOCH,
             copy=True,
-            approve=agreeing_with(kept, wheel, replaced=path),
+            approve=agreeing_with(retained, wheel, replaced=path),
         )
 
 
@@ -41,9 +41,11 @@ def sboms_in(wheel: Path) -> dict[str, bytes]:
     """The CycloneDX documents in a wheel by their path, our own first. Raises InputError, CheckError."""
     with open_wheel(wheel) as files:
         folder = f"{dist_info_folder(file.path for file in files)}/{FOLDER}/"
-        found = [file for file in files if file.path.startswith(folder) and file.path.endswith(".json")]
+        documents = [file for file in files if file.path.startswith(folder) and file.path.endswith(".json")]
         return {
-            one.path: one.read()
-            for one in sorted(found, key=lambda one: (not one.path.endswith(f"/{NAME}"), one.path))
-            if one.size <= LARGEST_SBOM
+            document.path: document.read()
+            for document in sorted(
+                documents, key=lambda document: (not document.path.endswith(f"/{NAME}"), document.path)
+            )
+            if document.size <= LARGEST_SBOM
         }

@@ -39,9 +39,9 @@ class Manager(Frozen):
             raise ValueError(f"asked: does not give the name and version of {self.example!r}")
         return self
 
-    def read(self, asked: str) -> dict[str, str]:
+    def read(self, spec: str) -> dict[str, str]:
         """Name, version, and epoch and arch where they are told; empty where it is something else."""
-        match = re.fullmatch(self.asked, asked)
+        match = re.fullmatch(self.asked, spec)
         return {key: value for key, value in match.groupdict().items() if value} if match else {}
 
 
@@ -74,8 +74,8 @@ class Toolchain(Frozen):
     @model_validator(mode="after")
     def _keeps_its_examples(self) -> Self:
         try:
-            wrong = [one for one in self.examples if not self.has(one)]
-            wrong += [one for one in self.no_match if self.has(one)]
+            wrong = [example for example in self.examples if not self.has(example)]
+            wrong += [example for example in self.no_match if self.has(example)]
         except re.error as error:
             raise ValueError(f"packages: no regular expression: {error}") from error
         if wrong:
@@ -84,7 +84,7 @@ class Toolchain(Frozen):
 
     def has(self, package: str) -> bool:
         """Whether a package is one of them."""
-        return any(re.fullmatch(one, package) for one in self.packages)
+        return any(re.fullmatch(pattern, package) for pattern in self.packages)
 
 
 class Classifiers(Frozen):
@@ -128,19 +128,24 @@ class Facts(Frozen):
     def project_of(self, library: str) -> ProjectLibraries | None:
         """The project that a library is of, by its name up to `.so`, where the table has it."""
         return next(
-            (one for one in self.libraries if any(fnmatchcase(library, name) for name in one.libraries)), None
+            (
+                project
+                for project in self.libraries
+                if any(fnmatchcase(library, name) for name in project.libraries)
+            ),
+            None,
         )
 
     def distribution(self, base: str, release: str) -> tuple[str, str]:
         """Vendor and name of the distribution that a base's packages are of; its own where none is told."""
-        for one in self.distributions:
-            if fnmatchcase(f"{base}:{release}", one.base):
-                return one.vendor, one.name.replace("{release}", release)
+        for distribution in self.distributions:
+            if fnmatchcase(f"{base}:{release}", distribution.base):
+                return distribution.vendor, distribution.name.replace("{release}", release)
         return base, f"{base}-{release}"
 
     def compiles(self, package: str) -> bool:
         """Whether a package is part of a toolchain."""
-        return any(one.has(package) for one in self.toolchains)
+        return any(toolchain.has(package) for toolchain in self.toolchains)
 
     def licence_of(self, classifier: str) -> str:
         """The SPDX identifier that a classifier of Python packages means; where it is not exact, its last
@@ -157,9 +162,11 @@ def the_facts() -> Facts:
         parse(PackageNamesFile, reader.data(path), path) for path in reader.layers("package_names.toml")
     ]
     return Facts(
-        managers={one.name: one for table in tables for one in table.manager},
-        distributions=tuple(one for table in reversed(tables) for one in table.distribution),
-        forges={one.host: one.type for table in tables for one in table.forge},
+        managers={manager.name: manager for table in tables for manager in table.manager},
+        distributions=tuple(
+            distribution for table in reversed(tables) for distribution in table.distribution
+        ),
+        forges={forge.host: forge.type for table in tables for forge in table.forge},
         toolchains=tuple(table.toolchain for table in tables if table.toolchain),
         licences={
             name: licence
@@ -167,5 +174,5 @@ def the_facts() -> Facts:
             if table.classifiers
             for name, licence in table.classifiers.names
         },
-        libraries=tuple(one for table in reversed(tables) for one in table.library),
+        libraries=tuple(library for table in reversed(tables) for library in table.library),
     )

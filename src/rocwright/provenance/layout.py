@@ -77,7 +77,7 @@ def lay_out(
     folder = through_no_link(project.output / project.request.stack, project.output)
     stamps = _Stamps(project.home)
     artifacts = []
-    wanted = _wanted(project, locked)
+    fingerprint = _wanted(project, locked)
     outputs = built_outputs(project, plan)
     passed = Passed(
         home=project.home, store=project.store, catalog=project.catalog, lock=locked, outputs=outputs
@@ -89,32 +89,32 @@ def lay_out(
             assert record is not None
             lacking = passed.lacking(step.component, say)
             for output in record.outputs:
-                target, mark = folder / output.filename, f"{wanted} {step.key} {output.sha256}"
-                known = stamps.same(target, mark, lacking)
-                if known is None and not anew:
+                target, mark = folder / output.filename, f"{fingerprint} {step.key} {output.sha256}"
+                stamp = stamps.same(target, mark, lacking)
+                if stamp is None and not anew:
                     continue
-                if known is None:
+                if stamp is None:
                     # what writes an SBOM takes longer to load than all else where there is nothing to do
                     from rocwright.provenance.sidecars import lay_beside
 
                     checks = passed.keys(step.component)
                     laid = lay_beside(project, plan, locked, step, output, target, say, checks, lacking)
-                    known = stamps.note(target, mark, laid, lacking)
+                    stamp = stamps.note(target, mark, laid, lacking)
                 artifacts.append(
                     Artifact(
                         step=step,
                         output=output,
                         path=target,
-                        sha256=known.sha256,
-                        size=known.size,
-                        beside=tuple(folder / name for name in known.seen if name != target.name),
-                        keyid=known.keyid,
+                        sha256=stamp.sha256,
+                        size=stamp.size,
+                        beside=tuple(folder / name for name in stamp.seen if name != target.name),
+                        keyid=stamp.keyid,
                         lacking=lacking,
                     )
                 )
     finally:
         stamps.save()
-    wheels = [one.path for one in artifacts if one.path.suffix == ".whl"]
+    wheels = [artifact.path for artifact in artifacts if artifact.path.suffix == ".whl"]
     if wheels and anew:
         write_index(project.output, wheels, say)
     return tuple(artifacts)
@@ -126,8 +126,8 @@ def _wanted(project: Project, locked: Lock) -> str:
 
     key = chosen()
     if isinstance(key, Path):
-        found = key.stat()
-        key = f"{key} {found.st_size} {found.st_mtime_ns}"
+        stat = key.stat()
+        key = f"{key} {stat.st_size} {stat.st_mtime_ns}"
     return sha256_bytes(canonical_json([PROOF_SCHEMA, __version__, locked.digest, key]))
 
 
@@ -154,24 +154,24 @@ class _Stamps:
         except (OSError, ValueError, TypeError):
             self.known = {}
 
-    def same(self, path: Path, wanted: str, lacking: tuple[str, ...]) -> _Stamp | None:
+    def same(self, path: Path, mark: str, lacking: tuple[str, ...]) -> _Stamp | None:
         """What is known of a file that is there as it is wanted, with all that lies beside it.
 
         Where other checks are lacking than when it was laid out, its statement is written anew.
         """
         try:
             stamp = _Stamp.model_validate(self.known.get(str(path)))
-            now = {name: _seen(path.parent / name) for name in stamp.seen}
+            states = {name: _seen(path.parent / name) for name in stamp.seen}
         except (ValidationError, OSError):
             return None
-        if stamp.wanted != wanted or path.name not in now:
+        if stamp.wanted != mark or path.name not in states:
             return None
         if not self.home.statement(stamp.sha256).is_file():
             return None
-        if now == stamp.seen:
+        if states == stamp.seen:
             return stamp if stamp.lacking == lacking else self._signed_anew(path, stamp, lacking)
         keyid = stamp.keyid
-        for name in (name for name, seen in now.items() if seen != stamp.seen[name]):
+        for name in (name for name, state in states.items() if state != stamp.seen[name]):
             if name == path.name and sha256_file(path) == stamp.sha256:
                 continue
             # somebody may have signed the statement since, by `attest`
@@ -179,7 +179,7 @@ class _Stamps:
             if signed is None:
                 return None
             keyid = signed
-        return self._keep(path, stamp.model_copy(update={"seen": now, "keyid": keyid}))
+        return self._keep(path, stamp.model_copy(update={"seen": states, "keyid": keyid}))
 
     def _signed_anew(self, path: Path, stamp: _Stamp, lacking: tuple[str, ...]) -> _Stamp | None:
         from rocwright.provenance.sidecars import kept_statement, write_statement
@@ -190,14 +190,14 @@ class _Stamps:
         except (OSError, ValueError):
             return None
         written, keyid = write_statement(path, payload, chosen(), lacking)
-        seen = stamp.seen | {written.name: _seen(written)}
-        return self._keep(path, stamp.model_copy(update={"seen": seen, "keyid": keyid, "lacking": lacking}))
+        states = stamp.seen | {written.name: _seen(written)}
+        return self._keep(path, stamp.model_copy(update={"seen": states, "keyid": keyid, "lacking": lacking}))
 
-    def note(self, path: Path, wanted: str, laid: Laid, lacking: tuple[str, ...]) -> _Stamp:
+    def note(self, path: Path, mark: str, laid: Laid, lacking: tuple[str, ...]) -> _Stamp:
         """Keep what was laid out."""
-        seen = {one.name: _seen(one) for one in (path, *laid.beside)}
+        states = {file.name: _seen(file) for file in (path, *laid.beside)}
         stamp = _Stamp(
-            wanted=wanted, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=seen, lacking=lacking
+            wanted=mark, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=states, lacking=lacking
         )
         return self._keep(path, stamp)
 
@@ -211,22 +211,22 @@ class _Stamps:
             write_atomic(self.path, json.dumps(self.known, indent=0))
 
 
-def _signed(statements: Path, kept: Path) -> str | None:
+def _signed(statements: Path, statement: Path) -> str | None:
     """The key that the statements name, where they say what is kept; None where they are anything else."""
     from rocwright.signing.envelope import read_envelopes
 
     try:
-        (found,) = read_envelopes(statements)
+        (envelope,) = read_envelopes(statements)
     except (InputError, ValueError):
         return None
-    if found.payload != kept.read_bytes():
+    if envelope.payload != statement.read_bytes():
         return None
-    return next((keyid for keyid, _ in found.signatures), "")
+    return next((keyid for keyid, _ in envelope.signatures), "")
 
 
 def _seen(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 def write_index(out: Path, wheels: list[Path], say: Callable[[str], None] = lambda _: None) -> None:
@@ -241,8 +241,8 @@ def write_index(out: Path, wheels: list[Path], say: Callable[[str], None] = lamb
         if not (is_plain_file(link, folder) and link.samefile(wheel)):
             link.unlink(missing_ok=True)
             os.link(wheel, link)
-    found, _ = write(folder, out, by_gpu=False, ours=True)
-    for problem in found.problems:
+    look, _ = write(folder, out, by_gpu=False, ours=True)
+    for problem in look.problems:
         say(f"not in the wheel index: {problem.path}: {problem.what}")
 
 

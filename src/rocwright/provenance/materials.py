@@ -51,12 +51,21 @@ class BuildProvenance:
 def made_from(step: Step, plan: Plan, lock: Lock) -> BuildProvenance:
     """All that a step's output was made from, by the plan and the lock; each file once."""
     steps = behind(step, plan)
-    fetched = {pin.sha256 for one in steps if isinstance(one.action, FetchAction) for pin in one.action.files}
-    found = (one for one in _materials(lock, _run_packages(step, steps)) if one.pin.sha256 in fetched)
+    fetched = {
+        pin.sha256
+        for needed in steps
+        if isinstance(needed.action, FetchAction)
+        for pin in needed.action.files
+    }
+    materials = (
+        material
+        for material in _materials(lock, _run_packages(step, steps))
+        if material.pin.sha256 in fetched
+    )
     return BuildProvenance(
         step=step,
         steps=steps,
-        materials=tuple(_unique(found)),
+        materials=tuple(_unique(materials)),
         edits=_by_component((component, tree.edits) for component, tree in _trees(steps)),
         series=_by_component((component, tree.series) for component, tree in _trees(steps)),
     )
@@ -77,36 +86,41 @@ def whole(lock: Lock, plan: Plan) -> BuildProvenance:
 
 def behind(step: Step, plan: Plan) -> tuple[Step, ...]:
     """The steps that a step needs, and what these need, in the plan's order; itself the last."""
-    known = {one.key: one for one in plan.steps}
-    waiting, seen = [step.key], set[str]()
+    by_key = {planned.key: planned for planned in plan.steps}
+    waiting, visited = [step.key], set[str]()
     while waiting:
         key = waiting.pop()
-        if key not in seen and key in known:
-            seen.add(key)
-            waiting += [item.key for item in known[key].inputs]
-    return tuple(one for one in plan.steps if one.key in seen)
+        if key not in visited and key in by_key:
+            visited.add(key)
+            waiting += [item.key for item in by_key[key].inputs]
+    return tuple(planned for planned in plan.steps if planned.key in visited)
 
 
 def _run_packages(step: Step, steps: Iterable[Step]) -> frozenset[str]:
     """The packages that are in the artifact itself: those of the root that an image is packed from."""
     if not isinstance(step.action, ImageAction):
         return frozenset()
-    known = {one.key: one for one in steps}
-    roots = [known[item.key] for item in step.inputs if isinstance(known[item.key].action, BaseAction)]
-    fetches = [known[item.key].action for root in roots for item in root.inputs]
-    return frozenset(pin.sha256 for one in fetches if isinstance(one, FetchAction) for pin in one.files)
+    by_key = {planned.key: planned for planned in steps}
+    roots = [by_key[item.key] for item in step.inputs if isinstance(by_key[item.key].action, BaseAction)]
+    fetches = [by_key[item.key].action for root in roots for item in root.inputs]
+    return frozenset(pin.sha256 for fetch in fetches if isinstance(fetch, FetchAction) for pin in fetch.files)
 
 
 def _materials(lock: Lock, run: frozenset[str]) -> Iterator[Material]:
     """Every file of a lock with its role, sources first; then those of the lock that it stands on."""
     first = next(iter(lock.roots), None)
-    for one in lock.components:
-        for pin in one.files:
+    for component in lock.components:
+        for pin in component.files:
             yield Material(
-                pin=pin, role="source", name=one.name, version=one.version, root=first, component=one
+                pin=pin,
+                role="source",
+                name=component.name,
+                version=component.version,
+                root=first,
+                component=component,
             )
-        for pin in one.downloads:
-            yield Material(pin=pin, role="download", name=pin.filename, version="", component=one)
+        for pin in component.downloads:
+            yield Material(pin=pin, role="download", name=pin.filename, version="", component=component)
     shared: tuple[tuple[Role, LockedProvider | LockedPython | None], ...] = (
         ("rocm", lock.rocm),
         ("python", lock.python),
@@ -132,20 +146,20 @@ def _package(pin: FilePin, role: Role, root: LockedRoot | None = None) -> Materi
     return Material(pin=pin, role=role, name=name, version=version, root=root)
 
 
-def _unique(found: Iterable[Material]) -> list[Material]:
+def _unique(materials: Iterable[Material]) -> list[Material]:
     first: dict[str, Material] = {}
-    for one in found:
-        first.setdefault(one.pin.sha256, one)
+    for material in materials:
+        first.setdefault(material.pin.sha256, material)
     return list(first.values())
 
 
 def _trees(steps: Iterable[Step]) -> Iterator[tuple[str, TreeAction]]:
-    return ((one.component, one.action) for one in steps if isinstance(one.action, TreeAction))
+    return ((step.component, step.action) for step in steps if isinstance(step.action, TreeAction))
 
 
 def _by_component(trees: Iterable[tuple[str, tuple[T, ...]]]) -> dict[str, tuple[T, ...]]:
-    found: dict[str, tuple[T, ...]] = {}
+    by_component: dict[str, tuple[T, ...]] = {}
     for component, values in trees:
         if values:
-            found[component] = (*found.get(component, ()), *values)
-    return found
+            by_component[component] = (*by_component.get(component, ()), *values)
+    return by_component

@@ -87,10 +87,10 @@ def package_note(source: ByteSource) -> dict[str, str]:
         for note in notes(memoryview(data)):
             if (note.owner, note.kind) == (_OWNER, _PACKAGE_NOTE) and note.complete:
                 try:
-                    said = parse_json(bytes(note.content).rstrip(b"\0"), "package note")
+                    parsed = parse_json(bytes(note.content).rstrip(b"\0"), "package note")
                 except ExplainedError:
                     return {}
-                rows: dict[str, Any] = said if isinstance(said, dict) else {}
+                rows: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
                 return {str(key): str(value)[:200] for key, value in rows.items()}
     return {}
 
@@ -103,12 +103,12 @@ def compiler_of(source: ByteSource) -> str:
         return ""
     for section in sections[:1]:
         data = source.read_at(section.offset, min(section.size, _MOST_COMMENT))
-        found = [one for one in data.split(b"\0") if one.strip()]
-        return found[0].decode(errors="replace")[:200] if found else ""
+        comments = [comment for comment in data.split(b"\0") if comment.strip()]
+        return comments[0].decode(errors="replace")[:200] if comments else ""
     return ""
 
 
-def paragraphs(text: str, where: str) -> Iterator[Paragraph]:
+def paragraphs(text: str, source: str) -> Iterator[Paragraph]:
     """What a licence file says of bundled files: `Name:`, `Files:`, `Availability:`, `License:` together."""
     row: dict[str, str] = {}
     count = 0
@@ -128,7 +128,7 @@ def paragraphs(text: str, where: str) -> Iterator[Paragraph]:
                 files=row["Files"],
                 url=row.get("Availability", ""),
                 licence=row["License"],
-                where=where,
+                where=source,
             )
             row = {}
 
@@ -137,13 +137,13 @@ def origin(
     path: str,
     note: dict[str, str],
     parts: Iterable[tuple[str, Sequence[SbomComponent]]],
-    told: Iterable[Paragraph],
+    paragraphs: Iterable[Paragraph],
 ) -> Origin | None:
     """Where the library at `path` in a wheel is from; `parts` are the components of each SBOM in it."""
     return (
         _by_note(note)
         or _by_sbom(path, parts)
-        or _by_licence(path, told)
+        or _by_licence(path, paragraphs)
         or _by_name(original_name(PurePosixPath(path).name))
     )
 
@@ -154,51 +154,57 @@ def _by_note(note: dict[str, str]) -> Origin | None:
         return None
     # cpe:/o:fedoraproject:fedora:43
     product = note.get("osCpe", "").split(":")[3:4]
-    where = note.get("os") or next(iter(product), "")
+    namespace = note.get("os") or next(iter(product), "")
     purl = ""
     if re.fullmatch(r"[a-z][a-z0-9.+-]*", kind):
         arch = note.get("architecture", "")
         purl = PackageURL(
-            kind, where or None, name, version or None, {"arch": arch} if arch else {}
+            kind, namespace or None, name, version or None, {"arch": arch} if arch else {}
         ).to_string()
     return Origin(name=name, version=version, purl=purl, told_by="note in the library")
 
 
 def _by_sbom(path: str, parts: Iterable[tuple[str, Sequence[SbomComponent]]]) -> Origin | None:
     name = original_name(PurePosixPath(path).name)
-    known = the_facts().project_of(_stem(name))
-    wanted = {_bare(one) for one in (name, *((known.project, *known.also) if known else ()))} - {""}
-    for where, rows in parts:
+    project = the_facts().project_of(_stem(name))
+    names = {
+        _bare(spelling) for spelling in (name, *((project.project, *project.also) if project else ()))
+    } - {""}
+    for sbom, rows in parts:
         for part in rows:
-            if _bare(part.name) in wanted:
+            if _bare(part.name) in names:
                 return Origin(
                     name=part.name,
                     version=part.version,
                     purl=part.purl,
                     licences=part.licenses,
-                    told_by=f"{PurePosixPath(where).name}, by its name",
+                    told_by=f"{PurePosixPath(sbom).name}, by its name",
                 )
     return None
 
 
-def _by_licence(path: str, told: Iterable[Paragraph]) -> Origin | None:
+def _by_licence(path: str, paragraphs: Iterable[Paragraph]) -> Origin | None:
     # patterns end with .so, and files go on with a version
     names = {path, path.partition(".so")[0] + ".so"} if ".so" in path else {path}
-    found = [one for one in told if any(fnmatchcase(name, one.files.replace("\\", "/")) for name in names)]
-    if not found:
+    matches = [
+        paragraph
+        for paragraph in paragraphs
+        if any(fnmatchcase(name, paragraph.files.replace("\\", "/")) for name in names)
+    ]
+    if not matches:
         return None
     # the first names the library, the others what is linked into it
     return Origin(
-        name=found[0].name,
-        licences=tuple(dict.fromkeys(one.licence for one in found)),
-        url=found[0].url,
-        told_by=found[0].where,
+        name=matches[0].name,
+        licences=tuple(dict.fromkeys(paragraph.licence for paragraph in matches)),
+        url=matches[0].url,
+        told_by=matches[0].where,
     )
 
 
 def _by_name(name: str) -> Origin | None:
-    if (known := the_facts().project_of(_stem(name))) is not None:
-        return Origin(name=known.project, told_by="its file name alone")
+    if (project := the_facts().project_of(_stem(name))) is not None:
+        return Origin(name=project.project, told_by="its file name alone")
     if (rocm := the_libraries().elf_library(name) or the_libraries().dll_library(name)) is not None:
         return Origin(name=next(iter(rocm.documents), rocm.name), told_by="its file name alone")
     return None

@@ -44,8 +44,8 @@ def purl_of(material: Material) -> PackageURL:
         case ImageOrigin() as origin:
             return _image(origin)
         case ArchiveOrigin() as origin:
-            more = {"download_url": origin.url, "checksum": f"sha256:{pin.sha256}"}
-            return PackageURL("generic", None, material.name, material.version or None, more)
+            qualifiers = {"download_url": origin.url, "checksum": f"sha256:{pin.sha256}"}
+            return PackageURL("generic", None, material.name, material.version or None, qualifiers)
         case BuiltinOrigin():
             return _generic(material)
 
@@ -79,27 +79,27 @@ def _normal(project: str) -> str:
 
 def _packaged(origin: DebianOrigin | DebianSourceOrigin, architecture: str, material: Material) -> PackageURL:
     facts = the_facts()
-    known = facts.managers.get(material.root.manager) if material.root else None
-    if known is None or material.root is None:
+    manager = facts.managers.get(material.root.manager) if material.root else None
+    if manager is None or material.root is None:
         return _generic(material)
     # a source package may be of another suite than the root's own
     vendor, distribution = facts.distribution(material.root.base, origin.suite)
-    more = {"arch": architecture, "distro": distribution}
-    return PackageURL(known.type, vendor, origin.package, origin.version, more)
+    qualifiers = {"arch": architecture, "distro": distribution}
+    return PackageURL(manager.type, vendor, origin.package, origin.version, qualifiers)
 
 
 def _asked(origin: PackageOrigin, material: Material) -> PackageURL:
     facts = the_facts()
-    known = facts.managers.get(origin.manager)
-    told = known.read(origin.package) if known else {}
-    if known is None or not told:
+    manager = facts.managers.get(origin.manager)
+    parts = manager.read(origin.package) if manager else {}
+    if manager is None or not parts:
         return _generic(material)
     vendor, distribution = facts.distribution(origin.base, origin.release)
-    more = {"distro": distribution}
-    architecture = told.get("arch") or (material.root.architecture if material.root else "")
-    more |= {"arch": architecture} if architecture else {}
-    more |= {"epoch": told["epoch"]} if told.get("epoch", "0") != "0" else {}
-    return PackageURL(known.type, vendor, told["name"], told["version"], more)
+    qualifiers = {"distro": distribution}
+    architecture = parts.get("arch") or (material.root.architecture if material.root else "")
+    qualifiers |= {"arch": architecture} if architecture else {}
+    qualifiers |= {"epoch": parts["epoch"]} if parts.get("epoch", "0") != "0" else {}
+    return PackageURL(manager.type, vendor, parts["name"], parts["version"], qualifiers)
 
 
 def _git(origin: GitOrigin, material: Material) -> PackageURL:
@@ -108,18 +108,18 @@ def _git(origin: GitOrigin, material: Material) -> PackageURL:
     forge = the_facts().forges.get(place.hostname or "")
     if forge and len(parts) == 2:
         return PackageURL(forge, parts[0].lower(), parts[1].lower(), origin.commit)
-    more = {"vcs_url": f"git+{origin.url}@{origin.commit}"}
-    return PackageURL("generic", None, material.name, material.version or None, more)
+    qualifiers = {"vcs_url": f"git+{origin.url}@{origin.commit}"}
+    return PackageURL("generic", None, material.name, material.version or None, qualifiers)
 
 
 def _image(origin: ImageOrigin) -> PackageURL:
-    where = origin.reference.partition("@")[0]
-    place, _, last = where.rpartition("/")
+    repository = origin.reference.partition("@")[0]
+    place, _, last = repository.rpartition("/")
     name, _, tag = last.partition(":")
-    more = {"repository_url": f"{place}/{name}" if place else name} | ({"tag": tag} if tag else {})
-    return PackageURL("oci", None, name.lower(), origin.digest, more)
+    qualifiers = {"repository_url": f"{place}/{name}" if place else name} | ({"tag": tag} if tag else {})
+    return PackageURL("oci", None, name.lower(), origin.digest, qualifiers)
 
 
 def _generic(material: Material) -> PackageURL:
-    more = {"checksum": f"sha256:{material.pin.sha256}"}
-    return PackageURL("generic", None, material.name, material.version or None, more)
+    qualifiers = {"checksum": f"sha256:{material.pin.sha256}"}
+    return PackageURL("generic", None, material.name, material.version or None, qualifiers)

@@ -30,24 +30,24 @@ class Want:
 
 def wants(contents: Contents, lock: Lock, catalog: Catalog, materials: Sequence[Material]) -> Iterator[Want]:
     """Each requirement of a wheel's metadata, once."""
-    asked = contents.metadata.all("Requires-Dist") if contents.metadata else ()
-    for text in dict.fromkeys(asked):
+    requirements = contents.metadata.all("Requires-Dist") if contents.metadata else ()
+    for text in dict.fromkeys(requirements):
         try:
-            wanted = read_requirement(text)
+            requirement = read_requirement(text)
         except InvalidRequirement:
             continue
-        component = _component_of(wanted.name, lock, catalog)
+        component = _component_of(requirement.name, lock, catalog)
         yield Want(
             text=text,
-            name=wanted.name,
+            name=requirement.name,
             version=_versions(lock).get(component, ""),
-            always=wanted.marker is None,
+            always=requirement.marker is None,
             answers=tuple(_answers(component, lock, catalog, materials)),
         )
 
 
 def _versions(lock: Lock) -> Mapping[str, str]:
-    return lock.provided | {one.name: one.version for one in lock.components}
+    return lock.provided | {component.name: component.version for component in lock.components}
 
 
 def _component_of(project: str, lock: Lock, catalog: Catalog) -> str:
@@ -55,7 +55,7 @@ def _component_of(project: str, lock: Lock, catalog: Catalog) -> str:
     wheel = f"{re.sub(r'[-_.]+', '_', project).lower()}-0-py3-none-any.whl"
     for name in _versions(lock):
         recipe = catalog.components.get(name)
-        if recipe and any(fnmatchcase(wheel, one.pattern.lower()) for one in recipe.output):
+        if recipe and any(fnmatchcase(wheel, output.pattern.lower()) for output in recipe.output):
             return name
     return project
 
@@ -66,10 +66,10 @@ def _answers(
     """The source of a component, or the package of the base that brings it along."""
     base, release = catalog.base(lock.request.base)
     brought = base.provided(release).get(component) if component in lock.provided else None
-    for one in materials:
-        if one.role == "source":
-            same = one.name == component
+    for material in materials:
+        if material.role == "source":
+            matches = material.name == component
         else:
-            same = one.root is not None and brought is not None and one.name == brought.package
-        if same:
-            yield one
+            matches = material.root is not None and brought is not None and material.name == brought.package
+        if matches:
+            yield material

@@ -51,24 +51,24 @@ class SbomSubject:
     contents: Contents = field(default_factory=Contents)
 
 
-def sbom(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> bytes:
+def sbom(provenance: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> bytes:
     """The bill of materials of an artifact, as JSON."""
-    top = _top(made, lock, catalog, subject)
+    top = _top(provenance, lock, catalog, subject)
     parts = {
-        one.pin.sha256: _source(one, catalog) if one.role == "source" else _material(one)
-        for one in made.materials
+        material.pin.sha256: _source(material, catalog) if material.role == "source" else _material(material)
+        for material in provenance.materials
     }
-    sources = [parts[one.pin.sha256] for one in made.materials if one.role == "source"]
-    others = [parts[one.pin.sha256] for one in made.materials if one.role != "source"]
-    bundled = [_bundled(one) for one in subject.contents.bundled]
-    found = list(wants(subject.contents, lock, catalog, made.materials))
-    wanted = [_requirement(one) for one in found]
+    sources = [parts[material.pin.sha256] for material in provenance.materials if material.role == "source"]
+    inputs = [parts[material.pin.sha256] for material in provenance.materials if material.role != "source"]
+    bundled = [_bundled(library) for library in subject.contents.bundled]
+    needs = list(wants(subject.contents, lock, catalog, provenance.materials))
+    requirements = [_requirement(want) for want in needs]
     if subject.output is None:
-        sources += [_open(one, catalog) for one in lock.components if not one.files]
-    depends = {reference(top): [*sources, *bundled, *wanted]}
-    for requirement, want in zip(wanted, found, strict=True):
-        depends[reference(requirement)] = [parts[one.pin.sha256] for one in want.answers]
-    return document(top, [*sources, *others, *bundled, *wanted], depends, _of_the_lock(lock))
+        sources += [_open(locked, catalog) for locked in lock.components if not locked.files]
+    depends = {reference(top): [*sources, *bundled, *requirements]}
+    for requirement, want in zip(requirements, needs, strict=True):
+        depends[reference(requirement)] = [parts[answer.pin.sha256] for answer in want.answers]
+    return document(top, [*sources, *inputs, *bundled, *requirements], depends, _of_the_lock(lock))
 
 
 def _of_the_lock(lock: Lock) -> Iterator[tuple[str, str]]:
@@ -83,20 +83,20 @@ def _of_the_lock(lock: Lock) -> Iterator[tuple[str, str]]:
     yield from ((f"provided:{name}", version) for name, version in lock.provided.items())
 
 
-def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> Object:
+def _top(provenance: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubject) -> Object:
     """The artifact itself, with its pedigree."""
     output = subject.output
     if output is None:
         return component("framework", "stack", lock.request.stack, lock.created[:10])
-    locked = next(one for one in lock.components if one.name == made.component)
-    known = catalog.component(locked.name)
+    locked = next(locked for locked in lock.components if locked.name == provenance.component)
+    recipe = catalog.component(locked.name)
     metadata = subject.contents.metadata
     name, version = locked.name, locked.version
     purl = PackageURL("generic", None, locked.name, locked.version)
     if metadata is not None:
         name, version = metadata.get("Name"), metadata.get("Version")
         purl = wheel_purl(name, version)
-    if isinstance(made.step.action, ImageAction):
+    if isinstance(provenance.step.action, ImageAction):
         kind: Literal["container", "library", "application"] = "container"
     else:
         kind = "application" if metadata is None else "library"
@@ -106,14 +106,14 @@ def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubje
         name,
         version,
         purl=purl,
-        description=known.summary,
-        licenses=licenses(known.license),
-        externalReferences=references("website", [known.homepage]),
-        pedigree=_pedigree(made, locked, catalog),
+        description=recipe.summary,
+        licenses=licenses(recipe.license),
+        externalReferences=references("website", [recipe.homepage]),
+        pedigree=_pedigree(provenance, locked, catalog),
         properties=properties(
             (
                 ("component", locked.name),
-                ("step", made.step.key),
+                ("step", provenance.step.key),
                 ("file", output.filename),
                 ("as-built:sha256", output.sha256),
                 ("as-built:size", str(output.size)),
@@ -122,19 +122,27 @@ def _top(made: BuildProvenance, lock: Lock, catalog: Catalog, subject: SbomSubje
     )
 
 
-def _pedigree(made: BuildProvenance, locked: LockedComponent, catalog: Catalog) -> Object:
+def _pedigree(provenance: BuildProvenance, locked: LockedComponent, catalog: Catalog) -> Object:
     """Where it comes from: the upstream release, its commit, and what was changed in it."""
-    mine = [one for one in made.materials if one.component is locked and one.role == "source"]
-    commits = {commit for one in mine if (commit := commit_of(one.pin))}
-    url = next((address(place) for one in mine for place in addresses(one.pin)), None)
-    told = [f"source: {locked.place}", *(f"passed over: {why}" for why in locked.passed_over)]
-    edits = [_patch(number, one) for number, one in enumerate(made.edits.get(locked.name, ()), 1)]
-    series = [_series_patch(number, one) for number, one in enumerate(made.series.get(locked.name, ()), 1)]
+    mine = [
+        material
+        for material in provenance.materials
+        if material.component is locked and material.role == "source"
+    ]
+    commits = {commit for material in mine if (commit := commit_of(material.pin))}
+    url = next((address(place) for material in mine for place in addresses(material.pin)), None)
+    notes = [f"source: {locked.place}", *(f"passed over: {reason}" for reason in locked.passed_over)]
+    edits = [_patch(number, edit) for number, edit in enumerate(provenance.edits.get(locked.name, ()), 1)]
+    series = [
+        _series_patch(number, patch) for number, patch in enumerate(provenance.series.get(locked.name, ()), 1)
+    ]
     return object_of(
-        ancestors=in_order(_source(one, catalog) | {"bom-ref": f"upstream:{one.pin.sha256}"} for one in mine),
-        commits=[object_of(uid=one, url=url) for one in sorted(commits)],
+        ancestors=in_order(
+            _source(material, catalog) | {"bom-ref": f"upstream:{material.pin.sha256}"} for material in mine
+        ),
+        commits=[object_of(uid=commit, url=url) for commit in sorted(commits)],
         patches=[*sorted(edits, key=_place), *sorted(series, key=_place)],
-        notes="; ".join(told),
+        notes="; ".join(notes),
     )
 
 
@@ -167,70 +175,72 @@ def _place(patch: Object) -> tuple[str, str, str]:
     return text.get("contentType", ""), text.get("content", ""), patch["resolves"][0]["id"]
 
 
-def _source(one: Material, catalog: Catalog) -> Object:
+def _source(material: Material, catalog: Catalog) -> Object:
     """The source of a component: what was compiled."""
-    known = catalog.components.get(one.name)
-    found = _material(one)
-    if known is not None:
-        found |= object_of(licenses=licenses(known.license), description=known.summary)
-    return found
+    recipe = catalog.components.get(material.name)
+    part = _material(material)
+    if recipe is not None:
+        part |= object_of(licenses=licenses(recipe.license), description=recipe.summary)
+    return part
 
 
-def _open(one: LockedComponent, catalog: Catalog) -> Object:
+def _open(locked: LockedComponent, catalog: Catalog) -> Object:
     """The source of a component whose hash the lock leaves open."""
-    known = catalog.component(one.name)
+    recipe = catalog.component(locked.name)
     return component(
         "library",
-        f"open:{one.name}",
-        one.name,
-        one.version,
+        f"open:{locked.name}",
+        locked.name,
+        locked.version,
         scope="required",
-        description=known.summary,
-        licenses=licenses(known.license),
-        properties=properties((("role", "source"), ("place", one.place), ("open", one.pending))),
+        description=recipe.summary,
+        licenses=licenses(recipe.license),
+        properties=properties((("role", "source"), ("place", locked.place), ("open", locked.pending))),
     )
 
 
-def _material(one: Material) -> Object:
-    compiler = one.role == "packages to build" and the_facts().compiles(one.name)
-    role = "toolchain" if compiler else one.role
+def _material(material: Material) -> Object:
+    compiler = material.role == "packages to build" and the_facts().compiles(material.name)
+    role = "toolchain" if compiler else material.role
     return component(
-        "container" if isinstance(one.pin.origin, ImageOrigin) else "library",
-        f"{one.role.partition(' ')[0]}:{one.pin.sha256}",
-        one.name,
-        one.version or None,
-        scope="required" if one.role in _STAYS else "excluded",
-        purl=purl_of(one),
-        sha256=one.pin.sha256,
-        externalReferences=references("vcs" if commit_of(one.pin) else "distribution", addresses(one.pin)),
-        properties=properties((("role", role), ("file", one.pin.filename))),
+        "container" if isinstance(material.pin.origin, ImageOrigin) else "library",
+        f"{material.role.partition(' ')[0]}:{material.pin.sha256}",
+        material.name,
+        material.version or None,
+        scope="required" if material.role in _STAYS else "excluded",
+        purl=purl_of(material),
+        sha256=material.pin.sha256,
+        externalReferences=references(
+            "vcs" if commit_of(material.pin) else "distribution", addresses(material.pin)
+        ),
+        properties=properties((("role", role), ("file", material.pin.filename))),
     )
 
 
-def _bundled(one: Bundled) -> Object:
-    more = [("role", "bundled"), ("size", str(one.size))]
-    more += [("soname", one.soname)] if one.soname else []
-    more += [("needs", ", ".join(one.needed))] if one.needed else []
-    more += [("gpu-code", ", ".join(one.gpus))] if one.gpus else []
+def _bundled(library: Bundled) -> Object:
+    facts = [("role", "bundled"), ("size", str(library.size))]
+    facts += [("soname", library.soname)] if library.soname else []
+    facts += [("needs", ", ".join(library.needed))] if library.needed else []
+    facts += [("gpu-code", ", ".join(library.gpus))] if library.gpus else []
     return component(
         "file",
-        f"bundled:{one.path}",
-        one.path,
+        f"bundled:{library.path}",
+        library.path,
         scope="required",
-        sha256=one.sha256,
-        properties=properties(more),
+        sha256=library.sha256,
+        properties=properties(facts),
     )
 
 
-def _requirement(one: Want) -> Object:
+def _requirement(want: Want) -> Object:
     """What a wheel wants beside it."""
-    purl = wheel_purl(one.name, one.version)
+    purl = wheel_purl(want.name, want.version)
     return component(
         "library",
-        f"requirement:{one.text}",
-        one.name,
+        f"requirement:{want.text}",
+        want.name,
         purl.version,
-        scope="required" if one.always else "optional",
+        scope="required" if want.always else "optional",
         purl=purl,
-        properties=properties((("role", "requirement"), ("requires", one.text))),
+        properties=properties((("role", "requirement"), ("requires", want.text))),
     )

@@ -16,8 +16,8 @@ def read_document(path: Path) -> Document:
 
     Raises InputError where there is none, or it cannot be one, and CheckError for a damaged wheel.
     """
-    where, data = read_bytes(path)
-    return parse_document(data, where)
+    source, data = read_bytes(path)
+    return parse_document(data, source)
 
 
 def read_bytes(path: Path) -> tuple[str, bytes]:
@@ -28,7 +28,7 @@ def read_bytes(path: Path) -> tuple[str, bytes]:
     """
     if path.name.endswith(".json"):
         return str(path), read_bounded(path, LARGEST_SBOM, "SBOM")
-    beside = path.with_name(path.name + BESIDE)
+    sidecar = path.with_name(path.name + BESIDE)
     if path.suffix == ".whl" and path.is_file():
         from rocwright.provenance.embed import NAME, sboms_in
         from rocwright.provenance.wheel_sbom import wheel_sbom
@@ -36,13 +36,13 @@ def read_bytes(path: Path) -> tuple[str, bytes]:
         for inside, data in sboms_in(path).items():
             if inside.endswith(f"/{NAME}"):
                 return f"{path}: {inside}", data
-        if not beside.is_file():
+        if not sidecar.is_file():
             return f"{path}, as it lies there", wheel_sbom(path)
-    if beside.is_file():
-        return str(beside), read_bounded(beside, LARGEST_SBOM, "SBOM")
+    if sidecar.is_file():
+        return str(sidecar), read_bounded(sidecar, LARGEST_SBOM, "SBOM")
     raise InputError(
         f"{path} has no SBOM" if path.exists() else f"there is no {path}",
-        cause=f"it is no wheel, and no {beside.name} lies next to it"
+        cause=f"it is no wheel, and no {sidecar.name} lies next to it"
         if path.exists()
         else "the path is wrong, or the file was removed",
         next_step="name a wheel, or a file that rocwright build laid out: it writes an SBOM next to each",

@@ -58,16 +58,16 @@ def lay_beside(
     The statement is signed only where nothing is `lacking` of the `checks` of its recipe, keys by names.
     Raises DamagedBlobError, InputError for a key that cannot be used; the artifact is there by then.
     """
-    made = made_from(step, plan, lock)
-    document = lay_file(project, made, lock, output, target, say)
+    provenance = made_from(step, plan, lock)
+    document = lay_file(project, provenance, lock, output, target, say)
     bill = target.with_name(target.name + SUFFIX)
     write_atomic(bill, document)
     file = Thing(name=target.name, sha256=sha256_file(target))
     record = project.store.record(step.key)
     assert record is not None
-    left = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
-    how = _circumstances(project, made, record, output, left)
-    payload = canonical_json(statement(made, lock, file, how))
+    byproducts = [_as_built(output, file), Thing(name=bill.name, sha256=sha256_bytes(document))]
+    how = _circumstances(project, provenance, record, output, byproducts)
+    payload = canonical_json(statement(provenance, lock, file, how))
     keep_statement(project.home, file.sha256, payload, checks)
     statements, keyid = write_statement(target, payload, keys.chosen(), lacking)
     return Laid(sha256=file.sha256, size=target.stat().st_size, beside=(bill, statements), keyid=keyid)
@@ -75,7 +75,7 @@ def lay_beside(
 
 def lay_file(
     project: Project,
-    made: BuildProvenance,
+    provenance: BuildProvenance,
     lock: Lock,
     output: Output,
     target: Path,
@@ -83,9 +83,9 @@ def lay_file(
 ) -> bytes:
     """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
     stored = project.store.verified(output.sha256)
-    subject = SbomSubject(output=output, contents=_found(project, made, stored))
-    document = sbom(made, lock, project.catalog, subject)
-    _put(stored, made.step, document, target, say)
+    subject = SbomSubject(output=output, contents=_found(project, provenance, stored))
+    document = sbom(provenance, lock, project.catalog, subject)
+    _put(stored, provenance.step, document, target, say)
     return document
 
 
@@ -112,17 +112,17 @@ def write_statement(
 def keep_statement(home: Home, sha256: str, payload: bytes, checks: Mapping[str, str]) -> None:
     """Keep what is said of a laid-out file, and which checks its signature waits for: keys by names."""
     write_atomic(home.statement(sha256), payload)
-    said = {"statement": sha256_bytes(payload), "checks": dict(checks)}
-    write_atomic(home.statement_mark(sha256), canonical_json(sealed(said)))
+    mark = {"statement": sha256_bytes(payload), "checks": dict(checks)}
+    write_atomic(home.statement_mark(sha256), canonical_json(sealed(mark)))
 
 
 def kept_statement(home: Home, sha256: str) -> tuple[bytes, dict[str, str]]:
     """What is kept of a laid-out file, whole. Raises ValueError or OSError where it is not."""
     payload = home.statement(sha256).read_bytes()
-    said = opened(json.loads(home.statement_mark(sha256).read_bytes()))
-    if said.get("statement") != sha256_bytes(payload) or not isinstance(said.get("checks"), dict):
+    mark = opened(json.loads(home.statement_mark(sha256).read_bytes()))
+    if mark.get("statement") != sha256_bytes(payload) or not isinstance(mark.get("checks"), dict):
         raise ValueError("the statement is not the one that was kept")
-    return payload, said["checks"]
+    return payload, mark["checks"]
 
 
 def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, str]:
@@ -162,15 +162,15 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
     return write_statement(artifact, payload, key)
 
 
-def _found(project: Project, made: BuildProvenance, stored: Path) -> Contents:
+def _found(project: Project, provenance: BuildProvenance, stored: Path) -> Contents:
     """What lies in an artifact; in an image, what lies on top of its packages.
 
     Of what is handed on as published nothing is told: it was not made here, and may be a whole image.
     """
-    if isinstance(made.step.action, FetchAction):
+    if isinstance(provenance.step.action, FetchAction):
         return Contents()
-    if isinstance(made.step.action, ImageAction):
-        item = next(one for one in made.step.inputs if one.name == "archive")
+    if isinstance(provenance.step.action, ImageAction):
+        item = next(step_input for step_input in provenance.step.inputs if step_input.name == "archive")
         record = project.store.record(item.key)
         if record is None:
             return Contents()
@@ -207,26 +207,28 @@ def _as_built(output: Output, file: Thing) -> Thing:
 
 
 def _circumstances(
-    project: Project, made: BuildProvenance, record: Record, output: Output, byproducts: list[Thing]
+    project: Project, provenance: BuildProvenance, record: Record, output: Output, byproducts: list[Thing]
 ) -> Circumstances:
     invocation, logs = "", []
     with contextlib.suppress(ExplainedError):
         # where the records cannot be read, the statement says less
-        for run_id, step, path in _logs(project, made.steps):
-            if step is made.step:
+        for run_id, step, path in _logs(project, provenance.steps):
+            if step is provenance.step:
                 invocation = run_id
             logs.append(Thing(name=path.name, sha256=sha256_file(path)))
     things = (*byproducts, *logs)
     ran = {
-        step.name: project.store.record(step.key) for step in made.steps if isinstance(step.action, RunAction)
+        step.name: project.store.record(step.key)
+        for step in provenance.steps
+        if isinstance(step.action, RunAction)
     }
     return Circumstances(
         record=record,
         as_built=output.sha256,
         invocation=invocation,
         byproducts=things,
-        caches={name: found.cache if found else None for name, found in ran.items()},
-        others={name: found.compiled_by_others() for name, found in ran.items() if found},
+        caches={name: step_record.cache if step_record else None for name, step_record in ran.items()},
+        others={name: step_record.compiled_by_others() for name, step_record in ran.items() if step_record},
     )
 
 

@@ -57,7 +57,7 @@ class Circumstances:
     others: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
+def statement(provenance: BuildProvenance, lock: Lock, subject: Thing, how: Circumstances) -> dict[str, Any]:
     """What is said of an artifact: made of this, by this request, by these steps."""
     return {
         "_type": STATEMENT,
@@ -66,15 +66,15 @@ def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstan
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": _asked(made, lock),
+                "externalParameters": _asked(provenance, lock),
                 "internalParameters": {"asBuilt": how.as_built}
-                | _how(made, lock)
+                | _how(provenance, lock)
                 | {
                     "compilerCache": {
                         name: _cache(use, how.others.get(name, ())) for name, use in how.caches.items()
                     }
                 },
-                "resolvedDependencies": [_dependency(one) for one in made.materials],
+                "resolvedDependencies": [_dependency(material) for material in provenance.materials],
             },
             "runDetails": {
                 "builder": {
@@ -82,71 +82,75 @@ def statement(made: BuildProvenance, lock: Lock, subject: Thing, how: Circumstan
                     "version": {"rocwright": __version__},
                 },
                 "metadata": _metadata(how),
-                "byproducts": [one.described() for one in how.byproducts],
+                "byproducts": [byproduct.described() for byproduct in how.byproducts],
             },
         },
     }
 
 
-def _asked(made: BuildProvenance, lock: Lock) -> dict[str, Any]:
+def _asked(provenance: BuildProvenance, lock: Lock) -> dict[str, Any]:
     request = lock.request.model_dump(mode="json", exclude_defaults=True)
-    return {"request": request, "component": made.component, "lock": {"sha256": lock.digest}}
+    return {"request": request, "component": provenance.component, "lock": {"sha256": lock.digest}}
 
 
-def _how(made: BuildProvenance, lock: Lock) -> dict[str, Any]:
-    behind = {one.component for one in made.steps}
-    told = {"issue", "component", "action", "why"}
+def _how(provenance: BuildProvenance, lock: Lock) -> dict[str, Any]:
+    behind = {step.component for step in provenance.steps}
+    fields = {"issue", "component", "action", "why"}
     return {
-        "step": made.step.name,
+        "step": provenance.step.name,
         "keySchema": KEY_SCHEMA,
-        "keys": {one.name: one.key for one in made.steps},
-        "edits": {name: [_edit(one) for one in edits] for name, edits in sorted(made.edits.items())},
+        "keys": {step.name: step.key for step in provenance.steps},
+        "edits": {name: [_edit(edit) for edit in edits] for name, edits in sorted(provenance.edits.items())},
         "remedies": [
-            one.model_dump(mode="json", include=told, exclude_defaults=True)
-            for one in lock.in_force
-            if one.component in behind
+            remedy.model_dump(mode="json", include=fields, exclude_defaults=True)
+            for remedy in lock.in_force
+            if remedy.component in behind
         ],
     }
 
 
-def _cache(use: CacheUse | None, others: Sequence[str]) -> dict[str, Any]:
-    said = use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
-    return said | ({"others": list(others)} if others else {})
+def _cache(use: CacheUse | None, builders: Sequence[str]) -> dict[str, Any]:
+    cache = use.model_dump(mode="json", exclude_defaults=True) if use else {"state": "unknown"}
+    return cache | ({"others": list(builders)} if builders else {})
 
 
 def _edit(edit: Any) -> dict[str, str]:
     return {"subject": edit.subject, "why": edit.why, "sha256": sha256_bytes(canonical_json(edit.material()))}
 
 
-def _dependency(one: Material) -> dict[str, Any]:
-    digest = {"sha256": one.pin.sha256}
-    if commit := commit_of(one.pin):
+def _dependency(material: Material) -> dict[str, Any]:
+    digest = {"sha256": material.pin.sha256}
+    if commit := commit_of(material.pin):
         digest["gitCommit"] = commit
-    found: dict[str, Any] = {"uri": purl_of(one).to_string(), "digest": digest, "name": one.pin.filename}
-    more: dict[str, str] = {"role": one.role}
-    if isinstance(one.pin.origin, ImageOrigin):
+    dependency: dict[str, Any] = {
+        "uri": purl_of(material).to_string(),
+        "digest": digest,
+        "name": material.pin.filename,
+    }
+    annotations: dict[str, str] = {"role": material.role}
+    if isinstance(material.pin.origin, ImageOrigin):
         # the digest above is of the packed root; the image's own is that of its manifest
-        more["manifest"] = one.pin.origin.digest
-    if places := addresses(one.pin):
-        found["downloadLocation"] = places[0]
-    return found | {"annotations": more}
+        annotations["manifest"] = material.pin.origin.digest
+    if places := addresses(material.pin):
+        dependency["downloadLocation"] = places[0]
+    return dependency | {"annotations": annotations}
 
 
 def _metadata(how: Circumstances) -> dict[str, str]:
     started = datetime.fromisoformat(how.record.started)
     ended = started + timedelta(seconds=round(how.record.seconds))
-    found = {"startedOn": how.record.started, "finishedOn": ended.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    return ({"invocationId": how.invocation} if how.invocation else {}) | found
+    times = {"startedOn": how.record.started, "finishedOn": ended.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return ({"invocationId": how.invocation} if how.invocation else {}) | times
 
 
-def subjects(said: Mapping[str, Any]) -> list[Thing]:
+def subjects(payload: Mapping[str, Any]) -> list[Thing]:
     """The subjects of a statement that have a sha256, as it names them."""
     return [
-        Thing(name=str(one.get("name", "")), sha256=str(one["digest"]["sha256"]).lower())
-        for one in _rows(said.get("subject"))
-        if isinstance(one.get("digest"), dict) and "sha256" in one["digest"]
+        Thing(name=str(row.get("name", "")), sha256=str(row["digest"]["sha256"]).lower())
+        for row in _rows(payload.get("subject"))
+        if isinstance(row.get("digest"), dict) and "sha256" in row["digest"]
     ]
 
 
-def _rows(found: Any) -> Iterable[dict[str, Any]]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+def _rows(rows: Any) -> Iterable[dict[str, Any]]:
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

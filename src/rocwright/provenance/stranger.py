@@ -66,22 +66,23 @@ def read_stranger(path: Path) -> Stranger:
     """Read a wheel. Raises InputError for what is no wheel, CheckError where it is damaged or deceives."""
     name = parse_name(path.name)
     wrong: list[str] = []
-    found = {member.path: member for member in members(path)}
-    folder = dist_info_folder(found)
-    metadata = Headers(_text(found, f"{folder}/METADATA"))
-    wheel = Headers(_text(found, f"{folder}/WHEEL"))
+    by_path = {member.path: member for member in members(path)}
+    folder = dist_info_folder(by_path)
+    metadata = Headers(_text(by_path, f"{folder}/METADATA"))
+    wheel = Headers(_text(by_path, f"{folder}/WHEEL"))
     wrong += name_problems(name, folder, wheel, metadata)
-    licences = declared(metadata, folder, found.keys())
+    licences = declared(metadata, folder, by_path.keys())
     wrong += [
-        f"METADATA names the licence file {one}, which the wheel does not have" for one in licences.missing
+        f"METADATA names the licence file {licence}, which the wheel does not have"
+        for licence in licences.missing
     ]
-    parts = _parts(found, f"{folder}/sboms/", wrong)
-    told = _told(found, licences.files, wrong)
+    parts = _parts(by_path, f"{folder}/sboms/", wrong)
+    paragraphs = _told(by_path, licences.files, wrong)
     code = _code(path, wrong)
-    holding = {one.path: one for one in code.libraries}
+    holding = {library.path: library for library in code.libraries}
     natives = [
-        _native(member, holding.get(member.path), parts, told)
-        for member in found.values()
+        _native(member, holding.get(member.path), parts, paragraphs)
+        for member in by_path.values()
         if member.path in holding or _is_native(member)
     ]
     return Stranger(
@@ -89,15 +90,15 @@ def read_stranger(path: Path) -> Stranger:
         version=metadata.get("Version") or name.version,
         metadata=metadata,
         licences=licences,
-        natives=tuple(sorted(natives, key=lambda one: one.file.path)),
+        natives=tuple(sorted(natives, key=lambda native: native.file.path)),
         code=code,
         sboms=tuple(parts),
         wrong=tuple(wrong),
     )
 
 
-def _text(found: Mapping[str, Member], path: str, most: int = 0) -> bytes:
-    member = found.get(path)
+def _text(by_path: Mapping[str, Member], path: str, limit: int = 0) -> bytes:
+    member = by_path.get(path)
     if member is None:
         raise CheckError(
             f"the wheel has no {path}",
@@ -105,7 +106,7 @@ def _text(found: Mapping[str, Member], path: str, most: int = 0) -> bytes:
             next_step="get a fresh copy of the wheel",
             subject=path,
         )
-    return member.read(most)
+    return member.read(limit)
 
 
 def _code(path: Path, wrong: list[str]) -> Inspection:
@@ -117,13 +118,13 @@ def _code(path: Path, wrong: list[str]) -> Inspection:
 
 
 def _parts(
-    found: Mapping[str, Member], folder: str, wrong: list[str]
+    by_path: Mapping[str, Member], folder: str, wrong: list[str]
 ) -> dict[str, tuple[SbomComponent, ...]]:
     """The components of each SBOM that lies in the wheel, by its path."""
     rows: dict[str, tuple[SbomComponent, ...]] = {}
-    for path in sorted(one for one in found if one.startswith(folder))[:_MOST_TEXTS]:
+    for path in sorted(path for path in by_path if path.startswith(folder))[:_MOST_TEXTS]:
         try:
-            document = parse_document(_text(found, path, LARGEST_SBOM), path)
+            document = parse_document(_text(by_path, path, LARGEST_SBOM), path)
         except ExplainedError as error:
             wrong.append(f"{error.message}: {error.cause}")
             continue
@@ -131,12 +132,12 @@ def _parts(
     return rows
 
 
-def _told(found: Mapping[str, Member], files: tuple[str, ...], wrong: list[str]) -> tuple[Paragraph, ...]:
+def _told(by_path: Mapping[str, Member], files: tuple[str, ...], wrong: list[str]) -> tuple[Paragraph, ...]:
     """What licence files say of files that were brought along."""
     rows: list[Paragraph] = []
     for path in files[:_MOST_TEXTS]:
         try:
-            text = _text(found, path, _LARGEST_LICENCE).decode(errors="replace")
+            text = _text(by_path, path, _LARGEST_LICENCE).decode(errors="replace")
         except ExplainedError as error:
             wrong.append(error.message)
             continue
@@ -152,9 +153,9 @@ def _native(
     member: Member,
     code: GpuLibrary | None,
     parts: Mapping[str, tuple[SbomComponent, ...]],
-    told: tuple[Paragraph, ...],
+    paragraphs: tuple[Paragraph, ...],
 ) -> Native:
-    gpus = tuple(one.target_id for one in code.targets) if code else ()
+    gpus = tuple(target.target_id for target in code.targets) if code else ()
     source = member.open()
     is_elf = member.head.startswith(MAGIC)
     note = package_note(source) if is_elf else {}
@@ -162,7 +163,7 @@ def _native(
     return Native(
         file=bundled(member, gpus),
         vendored=vendored,
-        origin=origin(member.path, note, parts.items(), told) if vendored or note else None,
+        origin=origin(member.path, note, parts.items(), paragraphs) if vendored or note else None,
         compiler=compiler_of(source) if is_elf else "",
         code=code,
     )

@@ -37,34 +37,34 @@ def wheel_sbom(path: Path) -> bytes:
 
     Raises InputError for what is no wheel, CheckError where it is damaged or made to deceive.
     """
-    found = read_stranger(path)
-    top = _top(path, found)
-    natives = [_native(one) for one in found.natives]
-    wanted, unread = _requirements(found.metadata.all("Requires-Dist")[:MOST_REQUIREMENTS])
-    told = [*_told(path, found), *(("requirement-unreadable", one) for one in unread[:_MOST_TOLD])]
-    return document(top, [*natives, *wanted], {reference(top): [*natives, *wanted]}, told)
+    stranger = read_stranger(path)
+    top = _top(path, stranger)
+    natives = [_native(native) for native in stranger.natives]
+    requirements, unread = _requirements(stranger.metadata.all("Requires-Dist")[:MOST_REQUIREMENTS])
+    facts = [*_told(path, stranger), *(("requirement-unreadable", text) for text in unread[:_MOST_TOLD])]
+    return document(top, [*natives, *requirements], {reference(top): [*natives, *requirements]}, facts)
 
 
-def _top(path: Path, found: Stranger) -> Object:
-    metadata = found.metadata
-    urls = [one.partition(",")[2].strip() for one in metadata.all("Project-URL")]
+def _top(path: Path, stranger: Stranger) -> Object:
+    metadata = stranger.metadata
+    urls = [url.partition(",")[2].strip() for url in metadata.all("Project-URL")]
     return component(
         "library",
         "artifact",
-        found.name[:_LONGEST],
-        found.version[:_LONGEST],
-        purl=wheel_purl(found.name[:_LONGEST], found.version[:_LONGEST]),
+        stranger.name[:_LONGEST],
+        stranger.version[:_LONGEST],
+        purl=wheel_purl(stranger.name[:_LONGEST], stranger.version[:_LONGEST]),
         sha256=sha256_file(path),
         description=metadata.get("Summary")[:_LONGEST] or None,
-        licenses=_several(found.licences.licences),
+        licenses=_several(stranger.licences.licences),
         externalReferences=references("website", _addresses([metadata.get("Home-page"), *urls])),
         properties=properties((("file", path.name), ("size", str(path.stat().st_size)))),
     )
 
 
-def _told(path: Path, found: Stranger) -> Iterator[tuple[str, str]]:
+def _told(path: Path, stranger: Stranger) -> Iterator[tuple[str, str]]:
     """What a table shows above the components."""
-    licences = found.licences
+    licences = stranger.licences
     yield "file", path.name
     if licences.licences:
         yield "licence", f"{', '.join(licences.licences)} ({licences.told_by})"
@@ -72,38 +72,43 @@ def _told(path: Path, found: Stranger) -> Iterator[tuple[str, str]]:
         yield "licence", "none is declared"
     if licences.files:
         yield "licence-files", _joined(licences.files)
-    yield from ((f"gpu-code:{one.target_id}", _amount(one)) for one in found.code.totals[:_MOST_TOLD])
-    for number, loose in enumerate(found.code.loose[:_MOST_TOLD], 1):
-        what = f"{loose.kind}: {count(loose.count, 'file')}, {loose.size:,} B in {loose.folder}"
-        yield f"gpu-files:{loose.target}:{number}", what
-    if found.sboms:
-        yield "sboms-inside", _joined(found.sboms)
-    yield from ((f"wrong:{number}", one[:_LONGEST]) for number, one in enumerate(found.wrong[:_MOST_TOLD], 1))
+    yield from (
+        (f"gpu-code:{total.target_id}", _amount(total)) for total in stranger.code.totals[:_MOST_TOLD]
+    )
+    for number, loose in enumerate(stranger.code.loose[:_MOST_TOLD], 1):
+        summary = f"{loose.kind}: {count(loose.count, 'file')}, {loose.size:,} B in {loose.folder}"
+        yield f"gpu-files:{loose.target}:{number}", summary
+    if stranger.sboms:
+        yield "sboms-inside", _joined(stranger.sboms)
+    yield from (
+        (f"wrong:{number}", problem[:_LONGEST])
+        for number, problem in enumerate(stranger.wrong[:_MOST_TOLD], 1)
+    )
 
 
-def _native(one: Native) -> Object:
+def _native(native: Native) -> Object:
     """A library or program: by its project where that is known, else by its path."""
-    file, origin = one.file, one.origin
-    role = "vendored" if one.vendored else "bundled"
-    told = [("role", role), ("file", file.path), ("size", str(file.size))]
-    told += [("soname", file.soname)] if file.soname else []
-    told += [("needs", ", ".join(file.needed)[:_LONGEST])] if file.needed else []
-    told += [("compiler", one.compiler)] if one.compiler else []
-    told += [("gpu-code", ", ".join(file.gpus)[:_LONGEST])] if file.gpus else []
-    if one.code is not None:
-        told += [(f"gpu-code:{target.target_id}", _amount(target)) for target in one.code.targets]
+    file, origin = native.file, native.origin
+    role = "vendored" if native.vendored else "bundled"
+    facts = [("role", role), ("file", file.path), ("size", str(file.size))]
+    facts += [("soname", file.soname)] if file.soname else []
+    facts += [("needs", ", ".join(file.needed)[:_LONGEST])] if file.needed else []
+    facts += [("compiler", native.compiler)] if native.compiler else []
+    facts += [("gpu-code", ", ".join(file.gpus)[:_LONGEST])] if file.gpus else []
+    if native.code is not None:
+        facts += [(f"gpu-code:{target.target_id}", _amount(target)) for target in native.code.targets]
     if origin is None:
-        told += [("origin", "not told")] if one.vendored else []
+        facts += [("origin", "not told")] if native.vendored else []
         return component(
             "file",
             f"{role}:{file.path}",
             file.path,
             scope="required",
             sha256=file.sha256,
-            properties=properties(told),
+            properties=properties(facts),
         )
-    told += [("origin", origin.name), ("origin-told-by", origin.told_by)]
-    found = component(
+    facts += [("origin", origin.name), ("origin-told-by", origin.told_by)]
+    part = component(
         "library",
         f"{role}:{file.path}",
         origin.name[:_LONGEST],
@@ -112,42 +117,46 @@ def _native(one: Native) -> Object:
         sha256=file.sha256,
         licenses=_several(origin.licences),
         externalReferences=references("website", _addresses([origin.url])),
-        properties=properties(told),
+        properties=properties(facts),
     )
-    return found | ({"purl": origin.purl} if _is_purl(origin.purl) else {})
+    return part | ({"purl": origin.purl} if _is_purl(origin.purl) else {})
 
 
 def _requirements(texts: Iterable[str]) -> tuple[list[Object], list[str]]:
     """What it wants beside it, and what cannot be read as a requirement."""
-    found, unread = [], []
+    requirements, unread = [], []
     for text in dict.fromkeys(texts):
         try:
-            wanted = read_requirement(text)
+            requirement = read_requirement(text)
         except InvalidRequirement:
             unread.append(text[:_LONGEST])
             continue
-        found.append(
+        requirements.append(
             component(
                 "library",
                 f"requirement:{text}",
-                wanted.name,
-                scope="required" if wanted.marker is None else "optional",
-                purl=wheel_purl(wanted.name, ""),
+                requirement.name,
+                scope="required" if requirement.marker is None else "optional",
+                purl=wheel_purl(requirement.name, ""),
                 properties=properties((("role", "requirement"), ("requires", text))),
             )
         )
-    return found, unread
+    return requirements, unread
 
 
 def _several(names: Iterable[str]) -> list[Object]:
     """Licences as the document has them: one expression, or identifiers and names."""
-    names = [one for one in names if one]
+    names = [name for name in names if name]
     if len(names) == 1:
         return licenses(names[0])
-    found = [licenses(one)[0] for one in names]
+    entries = [licenses(name)[0] for name in names]
     # beside another licence an expression has only its text
-    found = [{"license": {"name": one["expression"]}} if "expression" in one else one for one in found]
-    return sorted(found, key=lambda one: (one["license"].get("id") or "", one["license"].get("name") or ""))
+    entries = [
+        {"license": {"name": entry["expression"]}} if "expression" in entry else entry for entry in entries
+    ]
+    return sorted(
+        entries, key=lambda entry: (entry["license"].get("id") or "", entry["license"].get("name") or "")
+    )
 
 
 def _is_purl(text: str) -> bool:
@@ -160,14 +169,14 @@ def _is_purl(text: str) -> bool:
 
 
 def _addresses(urls: Iterable[str]) -> list[str]:
-    return [one[:_LONGEST] for one in urls if one.startswith(("https://", "http://"))][:_MOST_TOLD]
+    return [url[:_LONGEST] for url in urls if url.startswith(("https://", "http://"))][:_MOST_TOLD]
 
 
-def _amount(one: TargetCode) -> str:
-    covers = f" (for {', '.join(one.covers)})" if one.covers else ""
-    return f"{count(one.count, 'code object')}, {one.size:,} B unpacked{covers}"
+def _amount(code: TargetCode) -> str:
+    covers = f" (for {', '.join(code.covers)})" if code.covers else ""
+    return f"{count(code.count, 'code object')}, {code.size:,} B unpacked{covers}"
 
 
 def _joined(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _MOST_TOLD:,} more" if len(names) > _MOST_TOLD else ""
-    return ", ".join(names[:_MOST_TOLD]) + more
+    suffix = f" and {len(names) - _MOST_TOLD:,} more" if len(names) > _MOST_TOLD else ""
+    return ", ".join(names[:_MOST_TOLD]) + suffix
