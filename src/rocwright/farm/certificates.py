@@ -30,20 +30,20 @@ def make_certificates(folder: Path) -> None:
                 cause="new certificates would shut out the machines that have the old ones",
                 next_step=f"copy {folder} to the other machines; or name another folder",
             )
-    now = datetime.now(UTC)
+    moment = datetime.now(UTC)
 
     def named(text: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
-    def made(subject: str, public: ec.EllipticCurvePublicKey, *, ca: bool) -> x509.CertificateBuilder:
+    def certificate(subject: str, public: ec.EllipticCurvePublicKey, *, ca: bool) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(named(subject))
             .issuer_name(named("rocwright farm CA"))
             .public_key(public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=DAYS))
+            .not_valid_before(moment - timedelta(days=1))
+            .not_valid_after(moment + timedelta(days=DAYS))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
         )
 
@@ -60,13 +60,13 @@ def make_certificates(folder: Path) -> None:
         decipher_only=False,
     )
     root = (
-        made("rocwright farm CA", signing.public_key(), ca=True)
+        certificate("rocwright farm CA", signing.public_key(), ca=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(signing.public_key()), critical=False)
         .sign(signing, hashes.SHA256())
     )
     node = (
-        made("rocwright farm", key.public_key(), ca=False)
+        certificate("rocwright farm", key.public_key(), ca=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False
         )

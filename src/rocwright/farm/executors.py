@@ -29,7 +29,7 @@ Maker = Callable[[Home, BuildOptions, Callable[[str], None]], Executor]
 
 def names() -> tuple[str, ...]:
     """The names of all executors that are installed."""
-    return (LOCAL, *sorted({one.name for one in entry_points(group=GROUP)} - {LOCAL}))
+    return (LOCAL, *sorted({point.name for point in entry_points(group=GROUP)} - {LOCAL}))
 
 
 def find_maker(name: str) -> Maker:
@@ -38,35 +38,35 @@ def find_maker(name: str) -> Maker:
         from rocwright.farm.local import LocalExecutor
 
         return LocalExecutor
-    found = [*entry_points(group=GROUP, name=name)]
-    if not found:
+    points = [*entry_points(group=GROUP, name=name)]
+    if not points:
         raise InputError(
             f"there is no executor {name!r}",
             cause=f"installed: {', '.join(names())}",
             next_step=f"install the package that provides it (entry point in {GROUP}), or leave out "
             "--executor",
         )
-    if len(found) > 1:
+    if len(points) > 1:
         raise InputError(
-            f"{len(found)} packages provide an executor {name!r}",
-            cause=", ".join(sorted(map(_package, found))),
+            f"{len(points)} packages provide an executor {name!r}",
+            cause=", ".join(sorted(map(_package, points))),
             next_step="uninstall all but one of them",
         )
-    [one] = found
-    if one.module.startswith("rocwright.farm.dask"):
+    [point] = points
+    if point.module.startswith("rocwright.farm.dask"):
         check_installed()
     try:
-        return cast("Maker", one.load())
+        return cast("Maker", point.load())
     except Exception as error:
         raise InputError(
-            f"the executor {name!r} of {_package(one)} cannot be loaded",
+            f"the executor {name!r} of {_package(point)} cannot be loaded",
             cause=f"{type(error).__name__}: {error}",
-            next_step=f"install {_package(one)} in a version for this rocwright",
+            next_step=f"install {_package(point)} in a version for this rocwright",
         ) from error
 
 
-def _package(one: EntryPoint) -> str:
-    return one.dist.name if one.dist is not None else one.value
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
 
 
 def run_steps(

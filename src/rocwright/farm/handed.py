@@ -50,7 +50,7 @@ class Handed(Frozen):
         """That of its task."""
         return f"{self.key}-{self.attempt}"
 
-    def task(self, most: int) -> Task:
+    def task(self, limit: int) -> Task:
         """The task here, where at most so many jobs can be had.
 
         Raises InputError where another version of rocwright planned it, or the store has not the step.
@@ -64,7 +64,7 @@ class Handed(Frozen):
         return Task(
             step=load_step(open_store(self.store), self.key),
             store=self.store,
-            jobs=min(self.jobs or most, most),
+            jobs=min(self.jobs or limit, limit),
             alone=self.alone,
             attempt=self.attempt,
             priority=self.priority,

@@ -94,7 +94,7 @@ class TaskHost:
     def place(self) -> Place:
         """What this machine is, has and offers now."""
         offers = [*self._executor.offers()]
-        why = "it was asked to end" if self.draining else "" if offers else "its disk is nearly full"
+        reason = "it was asked to end" if self.draining else "" if offers else "its disk is nearly full"
         offer = offers[0] if offers else ExecutorOffer(name="", cores=self.options.jobs, memory=0, disk=0)
         return Place(
             name=self.name,
@@ -103,9 +103,9 @@ class TaskHost:
             disk=offer.disk,
             machine=architecture() or "",
             features=self.features,
-            takes=not why,
-            why=why,
-            runs=tuple(one.runs() for one in [*self._running.values()]),
+            takes=not reason,
+            why=reason,
+            runs=tuple(active.runs() for active in [*self._running.values()]),
         )
 
     def run(self, handed: Handed, tell: Tell) -> Reply:
@@ -118,24 +118,24 @@ class TaskHost:
             return Reply.failed(as_known(error))
         has = self._running[task.id] = _Has(task, tell)
         self._ask(lambda executor: executor.submit(task))
-        told = has.end.get()
-        if isinstance(told, Exception):
-            return Reply.failed(as_known(told))
-        if isinstance(told.error, OutOfDiskError) and not self.place().takes:
-            self.say(f"{told.error.message}: what runs here ends, and runs elsewhere")
+        outcome = has.end.get()
+        if isinstance(outcome, Exception):
+            return Reply.failed(as_known(outcome))
+        if isinstance(outcome.error, OutOfDiskError) and not self.place().takes:
+            self.say(f"{outcome.error.message}: what runs here ends, and runs elsewhere")
             return Reply(turned_away=True)
-        return Reply.of(told)
+        return Reply.of(outcome)
 
     def cancel(self, task_id: str) -> bool:
         """End a task; whether it was here."""
-        known = self._running.get(task_id)
-        if known is None:
+        active = self._running.get(task_id)
+        if active is None:
             return False
-        self._ask(lambda executor: executor.cancel(known.task))
+        self._ask(lambda executor: executor.cancel(active.task))
         return True
 
-    def _ask(self, what: Callable[[LocalExecutor], None]) -> None:
-        self._asked.append(what)
+    def _ask(self, request: Callable[[LocalExecutor], None]) -> None:
+        self._asked.append(request)
         self._executor.wake()
 
     def _serve(self) -> None:
@@ -148,14 +148,14 @@ class TaskHost:
         except Exception as error:
             # nothing is taken any more, and whoever waits is told why
             self.draining = True
-            for one in [*self._running.values()]:
-                one.end.put(error)
+            for active in [*self._running.values()]:
+                active.end.put(error)
 
     def _take(self, events: list[Event]) -> None:
         lines: dict[str, list[str]] = {}
         for event in events:
-            known = self._running.get(event.task.id)
-            if known is None:
+            active = self._running.get(event.task.id)
+            if active is None:
                 continue
             task_id = event.task.id
             match event:
@@ -165,17 +165,17 @@ class TaskHost:
                     if len(some) >= MOST_LINES:
                         self._lines(task_id, lines)
                 case Started():
-                    known.jobs = event.jobs
-                    known.tell(TaskEvent(id=task_id, kind="started", jobs=event.jobs, memory=event.memory))
+                    active.jobs = event.jobs
+                    active.tell(TaskEvent(id=task_id, kind="started", jobs=event.jobs, memory=event.memory))
                 case Sampled():
                     self._lines(task_id, lines)
-                    known.memory = event.memory
+                    active.memory = event.memory
                     used = {"jobs": event.jobs, "memory": event.memory, "processes": event.processes}
-                    known.tell(TaskEvent(id=task_id, kind="sampled", **used))
+                    active.tell(TaskEvent(id=task_id, kind="sampled", **used))
                 case Ended():
                     self._lines(task_id, lines)
                     del self._running[task_id]
-                    known.end.put(event)
+                    active.end.put(event)
                 case _:
                     pass
         for task_id in [*lines]:

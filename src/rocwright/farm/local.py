@@ -52,7 +52,7 @@ class LocalExecutor:
         self._disk = DiskWatch(
             where=places(home) | storage_of(options.engine, home),
             home=home,
-            running=lambda: [one.task.step for one in self._running()],
+            running=lambda: [step.task.step for step in self._running()],
             on_full=self._end_in_order,
             say=say,
         )
@@ -78,8 +78,8 @@ class LocalExecutor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._told.close()
-        for one in self._running():
-            one.cancel()
+        for step in self._running():
+            step.cancel()
         self._open.__exit__(kind, error, trace)
 
     def offers(self) -> Sequence[ExecutorOffer]:
@@ -87,7 +87,7 @@ class LocalExecutor:
         if self._disk.full is not None:
             return ()
         room = read_room(self._options.memory, None)
-        free = sum(one.free for one in volumes({"build folders": self._home.work}))
+        free = sum(volume.free for volume in volumes({"build folders": self._home.work}))
         return (ExecutorOffer(name=LOCAL, cores=self._options.jobs, memory=room.total, disk=free),)
 
     def submit(self, task: Task) -> None:
@@ -99,7 +99,7 @@ class LocalExecutor:
         with self._lock:
             step = self._steps.get(task.id)
         if step is None or step.cancel():
-            self._queue = [one for one in self._queue if one.id != task.id]
+            self._queue = [queued for queued in self._queue if queued.id != task.id]
             self._soon.append(Ended(task=task))
 
     def wake(self) -> None:
@@ -113,10 +113,10 @@ class LocalExecutor:
             self._soon.extend(self._told.take(AGAIN))
         # one by one: what Ctrl-C leaves here is given the next time
         while self._soon:
-            told = self._soon.popleft()
-            if isinstance(told, BaseException):
-                raise told
-            yield told
+            event = self._soon.popleft()
+            if isinstance(event, BaseException):
+                raise event
+            yield event
 
     def _running(self) -> list[LocalStep]:
         with self._lock:
@@ -154,7 +154,7 @@ class LocalExecutor:
 
     def _beside(self, queue: list[Task]) -> list[Task]:
         """Those that may compile beside what does: one that wants to be alone is."""
-        busy = [one.task for one in self._running() if compiles(one.task.step)]
+        busy = [step.task for step in self._running() if compiles(step.task.step)]
         if any(task.alone for task in busy):
             return []
         first = [task for task in queue if not task.alone]
@@ -165,23 +165,23 @@ class LocalExecutor:
         if time.monotonic() - self._sampled < AGAIN:
             return
         self._sampled = time.monotonic()
-        for one in self._running():
-            if one.told and not self._told.full:
-                seat = one.seat
-                self._told.put(Sampled(one.task, seat.memory, seat.working, seat.counts))
+        for step in self._running():
+            if step.told and not self._told.full:
+                seat = step.seat
+                self._told.put(Sampled(step.task, seat.memory, seat.working, seat.counts))
 
     # one step, in a thread of its own
 
     def _run(self, step: LocalStep) -> None:
         try:
-            told: Event | BaseException | None = self._run_seated(step)
+            event: Event | BaseException | None = self._run_seated(step)
         except BaseException as error:  # it is raised where events are taken
-            told = error
+            event = error
         with self._lock:
             del self._steps[step.task.id]
         self._changed = True
-        if told is not None:
-            self._told.put(told)
+        if event is not None:
+            self._told.put(event)
 
     def _run_seated(self, step: LocalStep) -> Ended | None:
         """How it ended; None where it was cancelled before it began."""
@@ -215,13 +215,13 @@ class LocalExecutor:
     def _end_in_order(self) -> None:
         """Ask what runs to end, and see to it: its sandbox goes, and nothing half-written stays."""
         running = self._running()
-        for one in running:
-            one.terminate()
+        for step in running:
+            step.terminate()
         end = time.monotonic() + GRACE
-        while any(one.alive for one in running) and time.monotonic() < end:
+        while any(step.alive for step in running) and time.monotonic() < end:
             time.sleep(0.05)
-        for one in running:
-            one.kill()
+        for step in running:
+            step.kill()
 
     def _for_disk(self, task: Task, failure: ExplainedError) -> ExplainedError:
         """A step's failure; that of a full disk, where a disk is nearly full, whatever the step said."""

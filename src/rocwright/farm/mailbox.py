@@ -17,8 +17,8 @@ class Mailbox(Generic[T]):
     """Holds at most some `most` things: who has more to say waits until they are taken. Many may put, one
     takes."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._most = limit
         self._things: deque[T] = deque()
         self._flag = Flag()
         self._closed = False

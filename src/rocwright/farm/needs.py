@@ -44,7 +44,7 @@ def short_of(needs: Needs, place: Place) -> list[str]:
         lacks.append(f"{size(place.disk)} disk of {size(needs.disk)}")
     if needs.machine and place.machine != needs.machine:
         lacks.append(f"it is {place.machine or 'of an unknown kind'}, not {needs.machine}")
-    lacks += [f"no {one}" for one in sorted(needs.features - place.features)]
+    lacks += [f"no {feature}" for feature in sorted(needs.features - place.features)]
     return lacks
 
 
@@ -57,15 +57,15 @@ def fit_for(task: Task, places: Mapping[str, Place]) -> list[str]:
     """The names of the places that are fit for a task: of these, those with the memory that its first try did
     not have, or, where nobody has so much, those with the most."""
     needs = needs_of(task.step)
-    fit = {name: one for name, one in places.items() if fits(needs, one)}
-    wanted = min(task.memory, max((one.memory for one in fit.values()), default=0))
-    return [name for name, one in fit.items() if one.memory >= wanted]
+    fit = {name: place for name, place in places.items() if fits(needs, place)}
+    required = min(task.memory, max((place.memory for place in fit.values()), default=0))
+    return [name for name, place in fit.items() if place.memory >= required]
 
 
 def nobody_has(step: Step, places: Sequence[Place]) -> InputError:
     """The error of a step that no place of a farm is fit for, with the nearest."""
     needs = needs_of(step)
-    nearest = min(places, key=lambda one: (len(short_of(needs, one)), -one.memory), default=None)
+    nearest = min(places, key=lambda place: (len(short_of(needs, place)), -place.memory), default=None)
     return InputError(
         f"no machine of the farm can run {step.name}",
         cause=f"the nearest is {nearest.name}: {', '.join(short_of(needs, nearest))}"

@@ -49,12 +49,12 @@ class Waiting:
 
     def remove(self, task: Task) -> bool:
         """Let a task not wait any more; whether it did."""
-        before = len(self)
+        previous = len(self)
         for group in self._groups.values():
             group[:] = [item for item in group if item[2] != task]
             heapq.heapify(group)
         self._drop_empty()
-        return len(self) < before
+        return len(self) < previous
 
     def fit(self) -> dict[str, tuple[str, ...]]:
         """The names of the places that are fit, by the id of each task."""
@@ -63,37 +63,37 @@ class Waiting:
     def renew(self, places: Mapping[str, Place]) -> None:
         """Look anew which places are fit; a task for which none of these is goes on waiting for its own."""
         groups, self._groups = self._groups, {}
-        for (before, cores), group in groups.items():
+        for (old_fit, cores), group in groups.items():
             for item in group:
-                fit = tuple(fit_for(item[2], places)) or before
+                fit = tuple(fit_for(item[2], places)) or old_fit
                 heapq.heappush(self._groups.setdefault((fit, cores), []), item)
 
     def _drop_empty(self) -> None:
         self._groups = {key: group for key, group in self._groups.items() if group}
 
     def place(
-        self, places: Mapping[str, Place], busy: Mapping[str, int], others: Mapping[str, int]
+        self, places: Mapping[str, Place], busy: Mapping[str, int], foreign: Mapping[str, int]
     ) -> Iterator[Placed]:
         """Those that have a place now, by their priority; they do not wait any more.
 
-        `busy` are the cores of each place that are taken, `others` those that other builds have: of several
+        `busy` are the cores of each place that are taken, `foreign` those that other builds have: of several
         places with room, the one with most cores that nobody has is chosen.
         """
-        free = {name: one.cores - busy.get(name, 0) for name, one in places.items()}
+        free = {name: place.cores - busy.get(name, 0) for name, place in places.items()}
         while True:
-            found = []
+            candidates = []
             for key, group in self._groups.items():
-                where = _best(key[0], group[0][2], places, free, others)
-                if where is not None:
-                    found.append((group[0][:2], key, where))
-            if not found:
+                name = _best(key[0], group[0][2], places, free, foreign)
+                if name is not None:
+                    candidates.append((group[0][:2], key, name))
+            if not candidates:
                 return
-            _, key, where = min(found)
+            _, key, name = min(candidates)
             _, _, task = heapq.heappop(self._groups[key])
             self._drop_empty()
-            cores = most_jobs(task.step, places[where].cores)
-            free[where] -= cores
-            yield Placed(task, where, cores)
+            cores = most_jobs(task.step, places[name].cores)
+            free[name] -= cores
+            yield Placed(task, name, cores)
 
 
 def _best(
@@ -101,15 +101,15 @@ def _best(
     task: Task,
     places: Mapping[str, Place],
     free: Mapping[str, int],
-    others: Mapping[str, int],
+    foreign: Mapping[str, int],
 ) -> str | None:
     """The place with most cores that nobody has, of those with room; None where none has room."""
-    room = [one for one in fit if one in free and free[one] >= most_jobs(task.step, places[one].cores)]
-    return max(room, key=lambda one: free[one] - others.get(one, 0), default=None)
+    room = [name for name in fit if name in free and free[name] >= most_jobs(task.step, places[name].cores)]
+    return max(room, key=lambda name: free[name] - foreign.get(name, 0), default=None)
 
 
 def others_have(places: Mapping[str, Place], ours: set[str]) -> dict[str, int]:
     """The cores of each place that steps of other builds have, whose keys are not `ours`."""
     return {
-        name: sum(one.jobs for one in place.runs if one.key not in ours) for name, place in places.items()
+        name: sum(run.jobs for run in place.runs if run.key not in ours) for name, place in places.items()
     }

@@ -95,8 +95,8 @@ class _Job:
             except (FileNotFoundError, SandboxError):
                 return
         while chunk := self.file.read(MOST_BYTES):
-            *whole, self.held = (self.held + chunk).replace(b"\r", b"\n").split(b"\n")
-            yield from (one.decode(errors="replace") for one in whole)
+            *complete, self.held = (self.held + chunk).replace(b"\r", b"\n").split(b"\n")
+            yield from (line.decode(errors="replace") for line in complete)
             if len(self.held) > MOST_BYTES:
                 yield self.held.decode(errors="replace")
                 self.held = b""
@@ -128,31 +128,31 @@ class _Cluster:
 
     def ask(self, *words: str, stdin: bytes | None = None) -> process.Finished:
         """Raises NetworkError where the cluster does not answer."""
-        told = process.run(words, stdin=stdin, timeout=ANSWER)
-        if told.timed_out or "Unable to contact slurm controller" in told.stderr:
+        answer = process.run(words, stdin=stdin, timeout=ANSWER)
+        if answer.timed_out or "Unable to contact slurm controller" in answer.stderr:
             raise NetworkError(
                 "the cluster does not answer",
-                cause=told.stderr.strip() or f"{words[0]} took more than {ANSWER:.0f} s",
+                cause=answer.stderr.strip() or f"{words[0]} took more than {ANSWER:.0f} s",
                 next_step="sinfo tells how it stands; what was finished is in the store",
             )
-        return told
+        return answer
 
     def places(self) -> list[Place]:
         """The machines that take jobs."""
         chosen = [f"--partition={self.partition}"] if self.partition else []
         states = "--states=idle,mixed,allocated,completing,planned"
         words = ("--noheader", "--Node", "--responding", states, *chosen)
-        told = self.ask("sinfo", *words, "--format=%N|%c|%m|%d")
-        if not told.ok:
+        answer = self.ask("sinfo", *words, "--format=%N|%c|%m|%d")
+        if not answer.ok:
             raise NetworkError(
                 "the cluster does not say which machines it has",
-                cause=told.stderr.strip() or f"sinfo ended with {told.returncode}",
+                cause=answer.stderr.strip() or f"sinfo ended with {answer.returncode}",
                 next_step="run sinfo: is this a machine of the cluster, and is SLURM_CONF right?",
             )
-        found = {}
-        for line in told.stdout.splitlines():
+        by_name = {}
+        for line in answer.stdout.splitlines():
             name, cores, memory, disk = line.strip().split("|")
-            found[name] = Place(
+            by_name[name] = Place(
                 name=name,
                 cores=int(cores),
                 memory=int(memory) * 1024 * 1024,
@@ -161,11 +161,11 @@ class _Cluster:
                 machine=host() or "",
                 features=frozenset({NETWORK}),
             )
-        return [*found.values()]
+        return [*by_name.values()]
 
     def submit(self, name: str, words: Sequence[str], job: _Job, minutes: int) -> None:
         """Hand a job over. Raises InputError where the cluster refuses it."""
-        told = self.ask(
+        answer = self.ask(
             "sbatch",
             "--parsable",
             "--no-requeue",
@@ -178,18 +178,18 @@ class _Cluster:
             *self.options,
             stdin=f"#!/bin/sh\nexec {shlex.join(words)}\n".encode(),
         )
-        if not told.ok:
+        if not answer.ok:
             raise InputError(
                 f"the cluster refuses {name}, which asks for {size(job.memory)} and {job.jobs} cores",
-                cause=told.stderr.strip().removeprefix("sbatch: error: "),
+                cause=answer.stderr.strip().removeprefix("sbatch: error: "),
                 next_step="sinfo tells what its machines have; config.toml names a partition: [slurm]",
             )
-        job.number = told.stdout.strip().partition(";")[0]
+        job.number = answer.stdout.strip().partition(";")[0]
 
     def states(self) -> dict[str, _State]:
         """How each of this user's jobs is, by number."""
-        told = self.ask("squeue", "--noheader", "--me", "--states=all", "--format=%i|%T|%N|%r")
-        rows = (line.strip().split("|", 3) for line in told.stdout.splitlines())
+        answer = self.ask("squeue", "--noheader", "--me", "--states=all", "--format=%i|%T|%N|%r")
+        rows = (line.strip().split("|", 3) for line in answer.stdout.splitlines())
         return {row[0]: _State(*row[1:]) for row in rows if len(row) == 4}
 
     def cancel(self, number: str) -> None:
@@ -232,20 +232,20 @@ class SlurmExecutor:
         self._open.close()
 
     def offers(self) -> Sequence[ExecutorOffer]:
-        return [one.offer() for one in self._places]
+        return [place.offer() for place in self._places]
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
-        places = {one.name: one for one in self._places}
+        places = {place.name: place for place in self._places}
         fit = [places[name] for name in fit_for(task, places)]
         if not fit:
             self._soon.append(Ended(task=task, error=nobody_has(task.step, self._places)))
             return
         lowered = task.jobs if task.jobs < self.options.jobs else sys.maxsize
-        most = max(fit, key=lambda one: (one.cores, one.memory))
-        jobs = most_jobs(task.step, min(lowered, most.cores))
-        wanted = max(LEAST_MEMORY, OWN_MEMORY + task.step.resources.memory * jobs, task.memory)
-        memory = min(wanted, most.memory)
+        largest = max(fit, key=lambda place: (place.cores, place.memory))
+        jobs = most_jobs(task.step, min(lowered, largest.cores))
+        required = max(LEAST_MEMORY, OWN_MEMORY + task.step.resources.memory * jobs, task.memory)
+        memory = min(required, largest.memory)
         report, log = (self._folder / f"{task.id}.{end}" for end in ("json", "log"))
         job = _Job("", task, jobs, memory, report, log)
         words = task.words(jobs=jobs, memory=memory - OWN_MEMORY, report=report)
@@ -271,22 +271,22 @@ class SlurmExecutor:
         states = self._cluster.states() if self._jobs else {}
         self._say_waiting(states)
         for job in [*self._jobs.values()]:
-            found = states.get(job.number, _State())
-            yield from self._told(job, found.state, found.node)
+            state = states.get(job.number, _State())
+            yield from self._told(job, state.state, state.node)
 
     def _say_waiting(self, states: dict[str, _State]) -> None:
         """Say of what has no machine yet why that is, by the cluster's word for it."""
-        found = {one.task.step.name: states.get(one.number, _State()) for one in self._jobs.values()}
+        by_step = {job.task.step.name: states.get(job.number, _State()) for job in self._jobs.values()}
         # at first it has no reason: the cluster has not looked at it
-        waits = {name: one.reason for name, one in found.items() if one.state == "PENDING"}
-        waits = {name: printable(why) for name, why in waits.items() if why not in ("", "None")}
+        waits = {name: state.reason for name, state in by_step.items() if state.state == "PENDING"}
+        waits = {name: printable(reason) for name, reason in waits.items() if reason not in ("", "None")}
         if not waits:
             self._said = 0
         elif not self._said or self._looked - self._said > WAITS:
             self._said = self._looked
-            named = [f"{name} waits for room: {why}" for name, why in waits.items()][:MOST_NAMED]
-            more = len(waits) - len(named)
-            self.say("; ".join([*named, *([f"so do {count(more, 'other step')}"] if more else [])]))
+            named = [f"{name} waits for room: {reason}" for name, reason in waits.items()][:MOST_NAMED]
+            unnamed = len(waits) - len(named)
+            self.say("; ".join([*named, *([f"so do {count(unnamed, 'other step')}"] if unnamed else [])]))
 
     def _told(self, job: _Job, state: str, node: str) -> Iterator[Event]:
         if not job.begun and (state not in ("PENDING", "CONFIGURING") or job.log.exists()) and node:
@@ -309,8 +309,8 @@ class SlurmExecutor:
             seconds = job.over - (job.begun or job.over)
             yield ended(job.task, job.report, seconds, lambda: silent)
         else:
-            why = f"the cluster says {state}" if state else "the cluster knows nothing of it any more"
-            yield Lost(job.task, job.node or "the cluster", why)
+            reason = f"the cluster says {state}" if state else "the cluster knows nothing of it any more"
+            yield Lost(job.task, job.node or "the cluster", reason)
 
     def _silent(self, job: _Job, state: str) -> ExplainedError:
         """The error of a job that left no report."""

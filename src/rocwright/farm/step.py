@@ -49,7 +49,7 @@ class LocalStep:
     ) -> Ended:
         """Run it to its end. It is asked to end at once where a disk is `full`; `explain` turns a failure
         into what the machine knows of it."""
-        before = machine_kills()
+        kills = machine_kills()
 
         def on_start(child: subprocess.Popen[bytes]) -> None:
             self.seat.started(child.pid)
@@ -69,24 +69,24 @@ class LocalStep:
                 on_start=on_start,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
             )
-            told = ended(
+            event = ended(
                 self.task,
                 report,
                 finished.seconds,
-                lambda: killed(finished.returncode, before),
+                lambda: killed(finished.returncode, kills),
                 ok=finished.ok,
             )
-            if told.error is not None:
+            if event.error is not None:
                 # whatever it says when it was cancelled, it says because it was
-                error = interrupted() if self._cancelled else explain(told.error)
-                told = replace(told, error=error)
-        held = self.seat.close()
+                error = interrupted() if self._cancelled else explain(event.error)
+                event = replace(event, error=error)
+        usage = self.seat.close()
         return replace(
-            told,
+            event,
             too_large=self.seat.alone,
-            paused=held.paused_seconds,
-            least_jobs=held.least,
-            most_jobs=held.most,
+            paused=usage.paused_seconds,
+            least_jobs=usage.least,
+            most_jobs=usage.most,
         )
 
     def cancel(self) -> bool:

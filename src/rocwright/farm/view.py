@@ -40,19 +40,23 @@ class View:
     def look(self) -> FarmView:
         """The farm as it is now."""
         with self._lock:
-            now = self.clock()
-            if self._asked is None or now - self._asked >= FRESH:
-                self._seen = self._look(now)
+            moment = self.clock()
+            if self._asked is None or moment - self._asked >= FRESH:
+                self._seen = self._look(moment)
                 self._asked = self.clock()
             return self._seen
 
-    def _look(self, now: float) -> FarmView:
+    def _look(self, moment: float) -> FarmView:
         try:
             places = self.ask()
         except ExplainedError as error:
             return FarmView(silent=f"{error.message}: {error.cause}")
-        here = {one.name for one in places}
-        self._last |= {one.name: (one, now) for one in places}
-        self._last = {name: told for name, told in self._last.items() if now - told[1] <= REMEMBERED}
-        gone = ((one, now - seen) for name, (one, seen) in self._last.items() if name not in here)
-        return FarmView(places=tuple(places), gone=tuple(gone))
+        names = {place.name for place in places}
+        self._last |= {place.name: (place, moment) for place in places}
+        self._last = {name: entry for name, entry in self._last.items() if moment - entry[1] <= REMEMBERED}
+        missing = (
+            (place, moment - last_seen)
+            for name, (place, last_seen) in self._last.items()
+            if name not in names
+        )
+        return FarmView(places=tuple(places), gone=tuple(missing))

@@ -24,15 +24,15 @@ def compiled_anew(project: Project, plan: Plan) -> Finding | None:
         unproved = [step for step in steps if not _is_anew(project, step, records)]
     resumed = [step.name for step in unproved if _is_resumed(project, step)]
     cached = [step.name for step in unproved if step.name not in resumed]
-    told = [f"{', '.join(cached)}: with a compiler cache that earlier steps filled"] if cached else []
-    told += [f"{', '.join(resumed)}: gone on with in a kept tree"] if resumed else []
+    notes = [f"{', '.join(cached)}: with a compiler cache that earlier steps filled"] if cached else []
+    notes += [f"{', '.join(resumed)}: gone on with in a kept tree"] if resumed else []
     return Finding(
         component=steps[-1].component,
         check=ANEW,
         name="without what earlier steps left in a compiler cache, or the same bytes without",
         ok=True,
         absent=bool(unproved),
-        detail="; ".join(told) if unproved else f"{len(steps)} steps",
+        detail="; ".join(notes) if unproved else f"{len(steps)} steps",
         when=now(),
     )
 
@@ -42,7 +42,7 @@ def compiled_by_others(project: Project, plan: Plan) -> Finding | None:
     a second build from nothing gave the same bytes; else None. A channel takes none of these."""
     steps = [step for step in plan.steps if step.kind == "run"]
     with read_records(project.home) as records:
-        named = [found for step in steps if (found := _by_others(project, step, records))]
+        named = [note for step in steps if (note := _by_others(project, step, records))]
     if not named:
         return None
     return Finding(
@@ -58,12 +58,12 @@ def compiled_by_others(project: Project, plan: Plan) -> Finding | None:
 
 def _by_others(project: Project, step: Step, records: Records) -> str:
     record = project.store.record(step.key)
-    others = record.compiled_by_others() if record is not None else ()
-    if record is None or not others:
+    signers = record.compiled_by_others() if record is not None else ()
+    if record is None or not signers:
         return ""
-    if all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs):
+    if all(_is_reproduced(records.findings(sha256=output.sha256)) for output in record.outputs):
         return ""
-    return f"{step.name}: signed by {', '.join(one[:12] for one in others)}"
+    return f"{step.name}: signed by {', '.join(signer[:12] for signer in signers)}"
 
 
 def _is_anew(project: Project, step: Step, records: Records) -> bool:
@@ -72,7 +72,7 @@ def _is_anew(project: Project, step: Step, records: Records) -> bool:
         return False
     if record.cache is not None and record.cache.state != "filled" and not record.resumed:
         return True
-    return all(_is_reproduced(records.findings(sha256=one.sha256)) for one in record.outputs)
+    return all(_is_reproduced(records.findings(sha256=output.sha256)) for output in record.outputs)
 
 
 def _is_resumed(project: Project, step: Step) -> bool:
@@ -81,4 +81,4 @@ def _is_resumed(project: Project, step: Step) -> bool:
 
 
 def _is_reproduced(newest_first: Iterable[Finding]) -> bool:
-    return next((one.ok for one in newest_first if one.check == "reproduce"), False)
+    return next((finding.ok for finding in newest_first if finding.check == "reproduce"), False)

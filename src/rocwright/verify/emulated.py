@@ -59,9 +59,11 @@ class Emulation:
         """What a check is told of it: the target, where races are told of, and the words before a program."""
         races = self.emulator.races
         command = [f"{INSIDE}/bin/{self.program.name}"]
-        command += [one.format(configuration=f"{INSIDE}/configuration") for one in self.emulator.arguments]
-        told = ["--target", self.target, "--races", f"{FOLDER}/{races.file}"]
-        return [*told, "--lds-race", races.lds, "--race", races.race, "--", *command]
+        command += [
+            argument.format(configuration=f"{INSIDE}/configuration") for argument in self.emulator.arguments
+        ]
+        options = ["--target", self.target, "--races", f"{FOLDER}/{races.file}"]
+        return [*options, "--lds-race", races.lds, "--race", races.race, "--", *command]
 
     @property
     def env(self) -> dict[str, str]:
@@ -97,29 +99,32 @@ def emulation(target: str, catalog: Catalog) -> Emulation:
 
     Raises InputError where none emulates it, none is installed, or what is installed is not whole.
     """
-    known = [one for one in emulators() if target in one.configurations]
-    if not known:
-        why = [one.lacks[target] for one in emulators() if target in one.lacks]
-        able = sorted({name for one in emulators() for name in one.configurations})
+    candidates = [emulator for emulator in emulators() if target in emulator.configurations]
+    if not candidates:
+        reasons = [emulator.lacks[target] for emulator in emulators() if target in emulator.lacks]
+        able = sorted({name for emulator in emulators() for name in emulator.configurations})
         raise InputError(
             f"no emulator is known for {target}",
-            cause="; ".join(why) or f"emulated are {', '.join(able)}",
+            cause="; ".join(reasons) or f"emulated are {', '.join(able)}",
             next_step="rocwright verify, on a machine with the card",
         )
-    found = [(one, path) for one in known if (path := _program(one)) is not None]
-    if not found:
+    installed = [(emulator, path) for emulator in candidates if (path := _program(emulator)) is not None]
+    if not installed:
         raise InputError(
             f"no emulator of {target} is installed",
-            cause="; ".join(f"{one.program} is not in PATH, nor in {', '.join(one.places)}" for one in known),
-            next_step=f"install {known[0].name} ({'; '.join(known[0].packages)})",
+            cause="; ".join(
+                f"{emulator.program} is not in PATH, nor in {', '.join(emulator.places)}"
+                for emulator in candidates
+            ),
+            next_step=f"install {candidates[0].name} ({'; '.join(candidates[0].packages)})",
         )
-    emulator, program = found[0]
-    beside = [program.parents[1] / folder / emulator.library for folder in ("lib", "lib64")]
-    library = next((one for one in beside if one.is_file()), None)
+    emulator, program = installed[0]
+    paths = [program.parents[1] / folder / emulator.library for folder in ("lib", "lib64")]
+    library = next((path for path in paths if path.is_file()), None)
     if library is None:
         raise InputError(
             f"{emulator.name} at {program} is not whole: {emulator.library} is missing",
-            cause=f"looked for as {' and '.join(map(str, beside))}",
+            cause=f"looked for as {' and '.join(map(str, paths))}",
             next_step=f"install {emulator.name} again ({'; '.join(emulator.packages)})",
         )
     return Emulation(
@@ -132,8 +137,8 @@ def emulation(target: str, catalog: Catalog) -> Emulation:
 
 
 def _program(emulator: Emulator) -> Path | None:
-    found = shutil.which(emulator.program) or shutil.which(emulator.program, path=":".join(emulator.places))
-    return Path(found).resolve() if found else None
+    path = shutil.which(emulator.program) or shutil.which(emulator.program, path=":".join(emulator.places))
+    return Path(path).resolve() if path else None
 
 
 def _configuration(emulator: Emulator, target: str, program: Path, catalog: Catalog) -> str:

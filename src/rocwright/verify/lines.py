@@ -47,8 +47,11 @@ def read_line(line: str) -> CheckLine | None:
 
 def _text(value: object) -> str:
     """A value in letters that a file, a database and a terminal take; JSON can tell others."""
-    told = (one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in str(value))
-    return "".join(told)
+    characters = (
+        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1]
+        for character in str(value)
+    )
+    return "".join(characters)
 
 
 def printable(finding: Finding) -> Finding:
@@ -65,17 +68,23 @@ def outcome_word(finding: Finding) -> str:
 def table_rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
     """Component, check, outcome, device, detail; many of a group (`group/..`) that went well are one row."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for one in findings:
-        group, slash, _ = one.name.partition("/")
-        together = slash and one.ok
-        key = (one.component, one.check, group if together else one.name, outcome_word(one), one.device)
-        groups.setdefault(key, []).append(one)
+    for finding in findings:
+        group, slash, _ = finding.name.partition("/")
+        together = slash and finding.ok
+        key = (
+            finding.component,
+            finding.check,
+            group if together else finding.name,
+            outcome_word(finding),
+            finding.device,
+        )
+        groups.setdefault(key, []).append(finding)
     rows: list[tuple[str, ...]] = []
-    for (component, _, name, word, device), found in groups.items():
-        if len(found) > FOLD:
-            names = ", ".join(one.name.partition("/")[2] for one in found)
+    for (component, _, name, word, device), alike in groups.items():
+        if len(alike) > FOLD:
+            names = ", ".join(finding.name.partition("/")[2] for finding in alike)
             short = names if len(names) <= 60 else f"{names[:57]}..."
-            rows.append((component, name, f"{len(found)} {word}", device or "-", short))
+            rows.append((component, name, f"{len(alike)} {word}", device or "-", short))
         else:
-            rows += [(component, one.name, word, device or "-", one.detail) for one in found]
+            rows += [(component, finding.name, word, device or "-", finding.detail) for finding in alike]
     return rows

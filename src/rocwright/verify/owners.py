@@ -17,8 +17,8 @@ def owners(project: Project, plan: Plan) -> list[Finding]:
     """
     steps = [step for step in plan.steps if step.kind == "run"]
     records = [project.store.record(step.key) for step in steps]
-    said = [_owners(project.store, record) if record is not None else frozenset() for record in records]
-    agreed = frozenset.intersection(*said) if said else frozenset()
+    signers = [_owners(project.store, record) if record is not None else frozenset() for record in records]
+    agreed = frozenset.intersection(*signers) if signers else frozenset()
     if len(agreed) < 2:
         return []
     return [
@@ -37,4 +37,4 @@ def _owners(store: Store, record: Record) -> frozenset[str]:
     """Who says the same: ids of keys, "" for this machine where it has none."""
     own = own_public_key()
     keyid = str(public_key(own).keyid) if own is not None else ""
-    return frozenset(one or keyid for one in store.signers(record))
+    return frozenset(signer or keyid for signer in store.signers(record))

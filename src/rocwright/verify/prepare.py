@@ -54,16 +54,19 @@ class Prepared:
         folder = _unpacked(self.project, record, self.say) if record is not None else None
         place = (self.artifacts, folder, self.made.get(RUN_WHEELS), engine, self.logs, emulation, memory)
         # a file is handed on as it was published: nothing of it is built
-        names = [one.name for one in self.lock.components if one.name in self.artifacts]
+        names = [component.name for component in self.lock.components if component.name in self.artifacts]
         built = [self.project.catalog.component(name) for name in names]
-        return [VerifySubject(self.project, self.lock, one, *place, model=model, runs=runs) for one in built]
+        return [
+            VerifySubject(self.project, self.lock, component, *place, model=model, runs=runs)
+            for component in built
+        ]
 
 
 def check_wheels(lock: Lock, project: Project) -> None:
     """Raises InputError where the lock does not say what checks install beside the wheels that were built."""
-    components = [project.catalog.component(one.name) for one in lock.components]
-    wants = [one.name for one in components if one.python_run]
-    install = any(check.wheels for one in components for check in one.check)
+    components = [project.catalog.component(component.name) for component in lock.components]
+    wants = [component.name for component in components if component.python_run]
+    install = any(check.wheels for component in components for check in component.check)
     if wants and install and lock.python_run is None:
         raise InputError(
             "the lock has no Python packages for the checks",
@@ -89,14 +92,14 @@ def made_steps(
 
     Raises what failed.
     """
-    steps = [one for one in plan.steps if one.name in names]
+    steps = [step for step in plan.steps if step.name in names]
     if not steps:
         return {}
-    decisions = decide(plan, project.store, required=tuple(one.name for one in steps))
-    if any(one.state is State.RUN for one in decisions):
+    decisions = decide(plan, project.store, required=tuple(step.name for step in steps))
+    if any(decision.state is State.RUN for decision in decisions):
         check_room(decisions, project.home)
         with progress:
-            told = run_steps(
+            outcome = run_steps(
                 decisions,
                 project.store,
                 project.home,
@@ -106,9 +109,9 @@ def made_steps(
                 progress,
                 under_way,
             )
-        if told.failures:
-            raise told.failures[0][1]
-    records = {one.name: project.store.record(one.key) for one in steps}
+        if outcome.failures:
+            raise outcome.failures[0][1]
+    records = {step.name: project.store.record(step.key) for step in steps}
     return {name: record for name, record in records.items() if record is not None}
 
 

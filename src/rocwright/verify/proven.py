@@ -17,20 +17,21 @@ def proven_base(request: Request, catalog: Catalog) -> str:
     The rows for its GPUs go before the stack's other bases; of equal evidence the first is taken. Where it
     resolves on none, the first of them all: what refuses it there says why.
     """
-    stack, seen = catalog.stack(request.stack), shipped_evidence(catalog)
+    stack, evidence = catalog.stack(request.stack), shipped_evidence(catalog)
     rows = [row for row in stack.row if (row.gpu,) == request.gpu]
-    meant = [row.base for row in rows if set(row.accept_missing) == set(request.accept_missing)]
-    known = list(dict.fromkeys([*meant, *stack.bases]))
-    best = sorted(known, key=lambda base: (base not in meant, -_most(seen, base, request)))
+    row_bases = [row.base for row in rows if set(row.accept_missing) == set(request.accept_missing)]
+    bases = list(dict.fromkeys([*row_bases, *stack.bases]))
+    best = sorted(bases, key=lambda base: (base not in row_bases, -_most(evidence, base, request)))
     able = (base for base in best if resolves(request.model_copy(update={"base": base}), catalog))
-    return next(able, known[0])
+    return next(able, bases[0])
 
 
-def _most(seen: Sequence[Evidence], base: str, request: Request) -> int:
+def _most(evidence: Sequence[Evidence], base: str, request: Request) -> int:
     """How much was seen on a base for these GPUs: the more, the higher."""
-    said = [
-        1 + SAID.index(one.said)
-        for one in seen
-        if (one.stack, one.base) == (request.stack, base) and (not one.gpu or {*request.gpu} <= {*one.gpu})
+    ranks = [
+        1 + SAID.index(entry.said)
+        for entry in evidence
+        if (entry.stack, entry.base) == (request.stack, base)
+        and (not entry.gpu or {*request.gpu} <= {*entry.gpu})
     ]
-    return max(said, default=0)
+    return max(ranks, default=0)

@@ -58,7 +58,7 @@ def verify(
     )
     emulated = emulations(project, lock) if device == EMULATED else []
     findings: list[Finding] = []
-    asked = UnderWay(
+    session = UnderWay(
         "verify",
         project.request,
         project.home,
@@ -68,14 +68,14 @@ def verify(
         origin=origin,
         variant=project.variant,
     )
-    with asked as under_way:
+    with session as under_way:
         # the root of builds has the compiler that the self-test takes
-        wanted = (*((BUILD_ROOT, RUN_WHEELS) if emulated else ()), *checked_in(plan, project.catalog))
+        roots = (*((BUILD_ROOT, RUN_WHEELS) if emulated else ()), *checked_in(plan, project.catalog))
         prepared = Prepared(
             project=project,
             lock=lock,
             artifacts=artifacts,
-            made=made_steps(wanted, project, plan, under_way, progress or PlainProgress()),
+            made=made_steps(roots, project, plan, under_way, progress or PlainProgress()),
             logs=under_way.folder,
             say=say,
         )
@@ -83,21 +83,23 @@ def verify(
         def tried(subject: VerifySubject, check: Check) -> list[Finding]:
             return _tried(subject, check, under_way, say)
 
-        for one in emulated:
-            findings += _on_emulated(one, prepared.subjects(BUILD_ROOT, engine, one, memory), tried)
+        for emulation in emulated:
+            findings += _on_emulated(
+                emulation, prepared.subjects(BUILD_ROOT, engine, emulation, memory), tried
+            )
         for subject in prepared.subjects(CHECK_ROOT, engine, memory=memory):
             for check in subject.component.check:
-                found = tried(subject, check)
-                findings += found
+                reported = tried(subject, check)
+                findings += reported
                 passed.note(
-                    subject.component.name, check, [CheckNote(it.name, it.ok, it.detail) for it in found]
+                    subject.component.name, check, [CheckNote(it.name, it.ok, it.detail) for it in reported]
                 )
         for name, outputs in published_wheels(project, plan).items():
             for check in project.catalog.component(name).check:
                 findings += _published(project, lock, name, check, outputs, under_way, say)
-        ok = all(one.ok for one in findings)
+        ok = all(finding.ok for finding in findings)
         how = (compiled_anew(project, plan), compiled_by_others(project, plan))
-        evidence = [*findings, *(one for one in how if one is not None), *owners(project, plan)]
+        evidence = [*findings, *(finding for finding in how if finding is not None), *owners(project, plan)]
         under_way.ended("verified" if ok else "failed", findings=evidence)
     # what waited for these checks is signed now
     lay_out(project, plan, lock, say, anew=False)
@@ -109,20 +111,20 @@ def _tried(
 ) -> list[Finding]:
     """What a check finds, told and on record."""
     since = time.monotonic()
-    begun = _begun(subject.component, check)
-    under_way.note(begun)
+    step = _begun(subject.component, check)
+    under_way.note(step)
     say(f"  check {subject.component.name}: {check.name}")
     match check.kind:
         case "machine-code" | "resources":
-            found = subject.code(check)
+            findings = subject.code(check)
         case "wheel":
-            found = subject.wheel(check)
+            findings = subject.wheel(check)
         case "script":
-            found = subject.script(check)
-    under_way.note(_ended(begun, found, time.monotonic() - since))
-    for one in found:
-        say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
-    return found
+            findings = subject.script(check)
+    under_way.note(_ended(step, findings, time.monotonic() - since))
+    for finding in findings:
+        say(f"    {outcome_word(finding):<6} {finding.name}  {finding.detail}")
+    return findings
 
 
 def _published(
@@ -136,36 +138,36 @@ def _published(
 ) -> list[Finding]:
     """What a check finds in wheels that others published, taken together; told and on record."""
     since, component = time.monotonic(), project.catalog.component(name)
-    begun = _begun(component, check)
-    under_way.note(begun)
+    step = _begun(component, check)
+    under_way.note(step)
     say(f"  check {name}: {check.name}")
     with ExitStack() as stack:
-        paths = [stack.enter_context(named(project.store, one)) for one in outputs]
-        seen = published(check, paths, lock.request.gpu, project.catalog)
-    found = [
+        paths = [stack.enter_context(named(project.store, output)) for output in outputs]
+        verdicts = published(check, paths, lock.request.gpu, project.catalog)
+    findings = [
         Finding(
             component=name,
             check=check.name,
-            name=one.name,
-            ok=one.ok,
-            detail=one.detail,
+            name=verdict.name,
+            ok=verdict.ok,
+            detail=verdict.detail,
             device="",
             artifact=outputs[0].filename,
             sha256=outputs[0].sha256,
             when=now(),
             machine=described(),
         )
-        for one in seen
+        for verdict in verdicts
     ]
-    under_way.note(_ended(begun, found, time.monotonic() - since))
-    for one in found:
-        say(f"    {outcome_word(one):<6} {one.name}  {one.detail}")
-    return found
+    under_way.note(_ended(step, findings, time.monotonic() - since))
+    for finding in findings:
+        say(f"    {outcome_word(finding):<6} {finding.name}  {finding.detail}")
+    return findings
 
 
 def emulations(project: Project, lock: Lock) -> list[Emulation]:
     """The emulator for each GPU of a lock: a run says the same of all of them. Raises InputError."""
-    if not any(project.catalog.component(one.name).emulated for one in lock.components):
+    if not any(project.catalog.component(component.name).emulated for component in lock.components):
         raise InputError(
             f"nothing of {lock.request.stack} runs on an emulated GPU",
             cause="no recipe of it has [[emulated]]",
@@ -175,25 +177,27 @@ def emulations(project: Project, lock: Lock) -> list[Emulation]:
 
 
 def _on_emulated(
-    on: Emulation, subjects: Sequence[VerifySubject], tried: Callable[[VerifySubject, Check], list[Finding]]
+    emulation: Emulation,
+    subjects: Sequence[VerifySubject],
+    tried: Callable[[VerifySubject, Check], list[Finding]],
 ) -> list[Finding]:
     """What ran on an emulated GPU, once the emulator computed what the CPU does. Raises CheckError if not."""
-    name, first = on.emulator.name, subjects[0]
-    sha256 = sha256_file(on.library)
-    about = {"component": name, "check": "self-test", "artifact": on.library.name, "sha256": sha256}
-    found = tried(first, on.self_test(first.project.catalog))
-    wrong = [one for one in found if not one.ok]
+    name, first = emulation.emulator.name, subjects[0]
+    sha256 = sha256_file(emulation.library)
+    fields = {"component": name, "check": "self-test", "artifact": emulation.library.name, "sha256": sha256}
+    tested = tried(first, emulation.self_test(first.project.catalog))
+    wrong = [finding for finding in tested if not finding.ok]
     if wrong:
         raise CheckError(
-            f"{name} for {on.target}: self-test fails, no evidence",
-            cause="; ".join(f"{one.name}: {one.detail}" for one in wrong),
-            next_step=f"install a newer {name} ({'; '.join(on.emulator.packages)})",
+            f"{name} for {emulation.target}: self-test fails, no evidence",
+            cause="; ".join(f"{finding.name}: {finding.detail}" for finding in wrong),
+            next_step=f"install a newer {name} ({'; '.join(emulation.emulator.packages)})",
         )
-    identity = found[0].model_copy(update={"name": "emulator", "detail": on.identity})
-    findings = [one.model_copy(update=about) for one in (identity, *found)]
+    identity = tested[0].model_copy(update={"name": "emulator", "detail": emulation.identity})
+    findings = [finding.model_copy(update=fields) for finding in (identity, *tested)]
     for subject in subjects:
         for check in subject.component.emulated:
-            named = check.model_copy(update={"name": f"{check.name}-{on.target}"})
+            named = check.model_copy(update={"name": f"{check.name}-{emulation.target}"})
             findings += tried(subject, named)
     return findings
 
@@ -212,18 +216,18 @@ def _begun(component: Component, check: Check) -> StepRun:
     )
 
 
-def _ended(begun: StepRun, found: Sequence[Finding], seconds: float) -> StepRun:
-    bad = [one for one in found if not one.ok]
+def _ended(step: StepRun, findings: Sequence[Finding], seconds: float) -> StepRun:
+    bad = [finding for finding in findings if not finding.ok]
     error = (
         CheckError(
-            "; ".join(one.name for one in bad),
+            "; ".join(finding.name for finding in bad),
             cause=bad[0].detail,
             next_step="rocwright logs verify shows what the checks printed",
         ).as_dict()
         if bad
         else {}
     )
-    return begun.model_copy(
+    return step.model_copy(
         update={
             "state": "ended",
             "outcome": "failed" if bad else "ok",

@@ -27,8 +27,8 @@ class ModelMaker:
             if not (folder / name).is_file():
                 folder.mkdir(parents=True, exist_ok=True)
                 write(folder / name)
-        beside = {what: folder / name for what, (name, _) in self.companions.items()}
-        return folder / self.file, beside
+        companions = {key: folder / name for key, (name, _) in self.companions.items()}
+        return folder / self.file, companions
 
 
 def _llama(path: Path) -> None:

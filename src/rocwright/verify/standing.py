@@ -65,13 +65,13 @@ def standings(
 ) -> list[Standing]:
     """Every row of every stack, or of one; with `home`, what was built and verified on this machine counts
     too. Without `plans` nothing is planned, and locks are not read: the evidence alone is told."""
-    seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
-    found = [(one, row) for one, row in rows(catalog) if stack in (None, one.name)]
-    return [_standing(catalog, one, row, seen, plans=plans) for one, row in found]
+    evidence = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
+    selected = [(candidate, row) for candidate, row in rows(catalog) if stack in (None, candidate.name)]
+    return [_standing(catalog, candidate, row, evidence, plans=plans) for candidate, row in selected]
 
 
 def _standing(
-    catalog: Catalog, stack: Stack, row: StackRow, seen: Iterable[Evidence], *, plans: bool
+    catalog: Catalog, stack: Stack, row: StackRow, evidence: Iterable[Evidence], *, plans: bool
 ) -> Standing:
     from rocwright.plan.make import make_plan
 
@@ -93,9 +93,11 @@ def _standing(
         steps=steps,
         problem=problem,
         evidence=tuple(
-            one
-            for one in seen
-            if one.stack == stack.name and one.base == row.base and (not one.gpu or row.gpu in one.gpu)
+            entry
+            for entry in evidence
+            if entry.stack == stack.name
+            and entry.base == row.base
+            and (not entry.gpu or row.gpu in entry.gpu)
         ),
         wish=row.wish,
         holds=row.holds,
@@ -104,11 +106,11 @@ def _standing(
 
 def shipped_evidence(catalog: Catalog) -> list[Evidence]:
     """What was seen before this version was released."""
-    found: list[Evidence] = []
+    evidence: list[Evidence] = []
     for path in (folder / EVIDENCE for folder in catalog.folders):
         listed = read_toml(path).get("evidence", []) if path.exists() else []
-        found += [parse(Evidence, one, path) for one in listed] if isinstance(listed, list) else []
-    return found
+        evidence += [parse(Evidence, row, path) for row in listed] if isinstance(listed, list) else []
+    return evidence
 
 
 def local_cells(home: Home) -> list[Cell]:
@@ -126,12 +128,12 @@ def local_evidence(home: Home, cells: Iterable[Cell] | None = None) -> list[Evid
             stack=cell.stack,
             base=cell.base,
             gpu=(cell.gpu,),
-            said=said,
-            when=seen.at,
-            device=seen.device,
-            detail=seen.detail,
-            source=f"{home.runs / seen.run}",
+            said=outcome,
+            when=sighting.at,
+            device=sighting.device,
+            detail=sighting.detail,
+            source=f"{home.runs / sighting.run}",
         )
         for cell in (local_cells(home) if cells is None else cells)
-        for said, seen in cell.seen.items()
+        for outcome, sighting in cell.seen.items()
     ]

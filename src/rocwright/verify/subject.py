@@ -100,8 +100,8 @@ class VerifySubject:
     def code(self, check: Check) -> list[Finding]:
         """What the machine code in the artifact is for, or what its kernels take of the GPU."""
         with named(self.project.store, self.artifact) as path:
-            found = look_at(check, path, self.lock.request.gpu, self.project.catalog)
-        return [self.finding(check, one.name, one.ok, one.detail, "") for one in found]
+            verdicts = look_at(check, path, self.lock.request.gpu, self.project.catalog)
+        return [self.finding(check, verdict.name, verdict.ok, verdict.detail, "") for verdict in verdicts]
 
     def wheel(self, check: Check) -> list[Finding]:
         """Whether the wheel is what it says.
@@ -110,10 +110,10 @@ class VerifySubject:
         them, and whether the libraries that it needs are in the root file system in which it is tried.
         """
         with named(self.project.store, self.artifact) as path:
-            (found,) = look_at(check, path, self.lock.request.gpu, self.project.catalog)
+            (verdict,) = look_at(check, path, self.lock.request.gpu, self.project.catalog)
             form = self._one_form(check, path)
             libraries = self._libraries(check, path)
-        return [self.finding(check, found.name, found.ok, found.detail, ""), form, *libraries]
+        return [self.finding(check, verdict.name, verdict.ok, verdict.detail, ""), form, *libraries]
 
     def _one_form(self, check: Check, path: Path) -> Finding:
         try:
@@ -128,16 +128,18 @@ class VerifySubject:
             return []
         with ExitStack() as stack:
             outputs = (*self.artifacts.values(), *self.wheels)
-            others = [one for one in outputs if one.filename.endswith(".whl") and one != self.artifact]
-            beside = [stack.enter_context(named(self.project.store, one)) for one in others]
+            siblings = [
+                output for output in outputs if output.filename.endswith(".whl") and output != self.artifact
+            ]
+            paths = [stack.enter_context(named(self.project.store, sibling)) for sibling in siblings]
             try:
-                needed = libraries_needed(path, beside)
+                needed = libraries_needed(path, paths)
             except ExplainedError as error:
                 return [self.finding(check, LIBRARIES, False, f"{error.message}: {error.cause}", "")]
         built = self.lock.root("build")
-        packages = [one.filename.partition("_")[0] for one in built.packages] if built else []
-        seen = judged(needed, self.libraries, packages, self.component.name)
-        return [self.finding(check, seen.name, seen.ok, seen.detail, "")]
+        packages = [package.filename.partition("_")[0] for package in built.packages] if built else []
+        verdict = judged(needed, self.libraries, packages, self.component.name)
+        return [self.finding(check, verdict.name, verdict.ok, verdict.detail, "")]
 
     @cached_property
     def libraries(self) -> frozenset[str]:
@@ -161,14 +163,14 @@ class VerifySubject:
                     if is_gpu(findings[-1].device):
                         emulator = emulator or emulator_below(os.getpid())
                 elif len(findings) == MOST_FINDINGS:
-                    why = f"it reports more than {MOST_FINDINGS:,} findings; the others are in its log"
-                    findings.append(self.finding(check, check.name, False, why, "", engine.name))
+                    reason = f"it reports more than {MOST_FINDINGS:,} findings; the others are in its log"
+                    findings.append(self.finding(check, check.name, False, reason, "", engine.name))
             elif line.strip():
                 tail[:] = [*tail[-5:], line]
 
         outcome = self.ran(check, engine, on_line)
         log.close()
-        if not outcome.ok and all(one.ok for one in findings):
+        if not outcome.ok and all(finding.ok for finding in findings):
             how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
             detail = f"ended with {how}{outcome.code}: {' | '.join(tail)[-400:]}"
             findings.append(self.finding(check, check.name, False, detail, "", engine.name))
@@ -176,10 +178,10 @@ class VerifySubject:
             # a check without lines of its own speaks by its exit status
             findings.append(self.finding(check, check.name, True, check.why, "cpu", engine.name))
         if isinstance(check, EmulatedCheck) and len(findings) < check.least:
-            why = f"{len(findings)} of at least {check.least} ran"
-            findings.append(self.finding(check, check.name, False, why, "", engine.name))
+            reason = f"{len(findings)} of at least {check.least} ran"
+            findings.append(self.finding(check, check.name, False, reason, "", engine.name))
         # a process that was seen in an emulator told of no GPU before either
-        return [as_emulated(one) for one in findings] if emulator else findings
+        return [as_emulated(finding) for finding in findings] if emulator else findings
 
     def ran(self, check: Check, engine: Engine, on_line: Callable[[str], None]) -> SandboxOutcome:
         """How a check's program ended, in the sandbox; each line that it prints goes to `on_line`."""
@@ -189,13 +191,13 @@ class VerifySubject:
 
     def _told(self, check: Check, line: str, engine: str) -> Finding:
         try:
-            told = read_line(line)
-            assert told is not None
+            report = read_line(line)
+            assert report is not None
         except ValueError:
             return self.finding(check, check.name, False, f"cannot be read: {line[:200]}", "", engine)
-        device = self.emulation.device if self.emulation else told.device
-        found = self.finding(check, told.name, told.ok, told.detail, device, engine)
-        return found.model_copy(update={"absent": told.absent})
+        device = self.emulation.device if self.emulation else report.device
+        finding = self.finding(check, report.name, report.ok, report.detail, device, engine)
+        return finding.model_copy(update={"absent": report.absent})
 
     def _job(self, check: Check, folder: Path) -> SandboxJob:
         work = folder / "work"
@@ -228,9 +230,9 @@ class VerifySubject:
         elif check.model:
             server = self.component.server
             maker = MAKERS[(server.tiny if server else "") or LLAMA]
-            path, beside = maker.make(folder / "model")
+            path, companions = maker.make(folder / "model")
             values["model"] = f"{MODELS}/{path.name}"
-            values |= {name: f"{MODELS}/{one.name}" for name, one in beside.items()}
+            values |= {name: f"{MODELS}/{companion.name}" for name, companion in companions.items()}
             mounts.append(Mount(source=folder / "model", target=MODELS))
         env = _environment() | {name: value.format_map(values) for name, value in check.env.items()}
         # a card of this machine is not seen where one is emulated
@@ -241,8 +243,8 @@ class VerifySubject:
         many = {LACKS: lacks, TARGETS: targets, WORDS: self.emulation.words if self.emulation else []}
         words = [
             word
-            for one in check.arguments
-            for word in (many[one] if one in many else [one.format_map(values)])
+            for argument in check.arguments
+            for word in (many[argument] if argument in many else [argument.format_map(values)])
         ]
         commands.append(shlex.join(["exec", "python3", f"/catalog/{check.script}", *words]))
         if self.emulation:
@@ -265,7 +267,7 @@ class VerifySubject:
     def _outputs(self) -> Sequence[Output]:
         """All that the component has made."""
         steps = make_plan(self.lock, self.project.catalog).steps
-        step = next(one for one in steps if one.name == self.component.name)
+        step = next(step for step in steps if step.name == self.component.name)
         record = self.project.store.record(step.key)
         return () if record is None else record.outputs
 
@@ -273,7 +275,7 @@ class VerifySubject:
         return lacking(self._targets())
 
     def _targets(self) -> list[Target]:
-        return [self.project.catalog.target(one) for one in self.lock.request.gpu]
+        return [self.project.catalog.target(gpu) for gpu in self.lock.request.gpu]
 
 
 def _environment() -> dict[str, str]:

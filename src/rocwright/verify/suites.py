@@ -72,7 +72,7 @@ class SuiteOrder:
         """The command line of the script."""
         words = [*self.suites, "--marks", "--device", self.device, "--size", self.size]
         words += ["--every"] if self.every else []
-        words += [word for one in self.only for word in ("--only", one)]
+        words += [word for name in self.only for word in ("--only", name)]
         words += target_words(self.targets)
         words += lacks_words(self.lacks)
         words += ["--repeat", str(self.repeat)] if DRIFT in self.suites else []
@@ -92,12 +92,12 @@ def order_for(
 ) -> SuiteOrder:
     """What to try, in a user's words. Raises InputError for a suite or size that there is not, and for a
     `repeat` under 2, which compares nothing, or over 10,000."""
-    for kind, said, known in (("suite", suites, SUITES), ("size", (size,), SIZES)):
-        for one in said:
-            if one not in known:
+    for kind, names, allowed in (("suite", suites, SUITES), ("size", (size,), SIZES)):
+        for name in names:
+            if name not in allowed:
                 raise InputError(
-                    f"there is no {kind} {one!r}",
-                    cause=f"these are: {', '.join(known)}",
+                    f"there is no {kind} {name!r}",
+                    cause=f"these are: {', '.join(allowed)}",
                     next_step="name one of them",
                 )
     if not 2 <= repeat <= 10_000:
@@ -113,9 +113,9 @@ def order_for(
 def lacking(targets: Sequence[Target]) -> dict[str, str]:
     """What all of these GPU targets lack, with the catalog's words."""
     return {
-        name: f"{', '.join(one.name for one in targets)}: {told}"
-        for name, told in targets[0].lacks.items()
-        if all(name in one.lacks for one in targets)
+        name: f"{', '.join(target.name for target in targets)}: {reason}"
+        for name, reason in targets[0].lacks.items()
+        if all(name in target.lacks for target in targets)
     }
 
 
@@ -126,12 +126,12 @@ def lacks_words(lacks: Mapping[str, str]) -> list[str]:
 
 def target_names(targets: Sequence[Target]) -> tuple[str, ...]:
     """GPU targets as a program of checks is told them: with the size of their waves, where it is known."""
-    return tuple(f"{one.name}:{one.wave}" if one.wave else one.name for one in targets)
+    return tuple(f"{target.name}:{target.wave}" if target.wave else target.name for target in targets)
 
 
 def target_words(names: Sequence[str]) -> list[str]:
     """The words that tell a program of checks which targets to compile for."""
-    return [word for one in names for word in ("--target", one)]
+    return [word for name in names for word in ("--target", name)]
 
 
 def aimed(order: SuiteOrder, targets: Sequence[Target]) -> SuiteOrder:
@@ -154,7 +154,7 @@ def run_suites(
             cause="it does not exist, is a folder, or may not be executed",
             next_step="name the Python of the environment that has torch: --python VENV/bin/python",
         )
-    run_id, started, begun = run_id or new_run_id(), now(), time.monotonic()
+    run_id, started, start = run_id or new_run_id(), now(), time.monotonic()
     name = f"verify/suite/{'+'.join(order.suites)}"
     log = LogFile(home.runs / run_id / log_name(name))
     findings: list[Finding] = []
@@ -165,37 +165,37 @@ def run_suites(
         nonlocal emulator
         log.line(line)
         try:
-            told = read_line(line)
+            report = read_line(line)
         except ValueError:
-            told = None
-        if told is None:
+            report = None
+        if report is None:
             tail[:] = [*tail[-5:], line] if line.strip() else tail
             return
-        if is_gpu(told.device):
+        if is_gpu(report.device):
             emulator = emulator or emulator_below(os.getpid())
-        found = _finding(python, told.name, told.ok, told.detail, told.device, absent=told.absent)
-        findings.append(found)
-        say(f"    {outcome_word(found):<6} {found.name}  {found.detail}")
+        finding = _finding(python, report.name, report.ok, report.detail, report.device, absent=report.absent)
+        findings.append(finding)
+        say(f"    {outcome_word(finding):<6} {finding.name}  {finding.detail}")
 
     env = dict(os.environ) | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = process.stream([python, folder / SCRIPT, *order.arguments()], on_line, env=env)
+    finished = process.stream([python, folder / SCRIPT, *order.arguments()], on_line, env=env)
     log.close()
-    if not findings or (not done.ok and all(one.ok for one in findings)):
-        said = " | ".join(tail)[-400:] or "no output"
-        findings.append(_finding(python, "suite", False, f"ended with {done.returncode}: {said}", ""))
+    if not findings or (not finished.ok and all(finding.ok for finding in findings)):
+        output = " | ".join(tail)[-400:] or "no output"
+        findings.append(_finding(python, "suite", False, f"ended with {finished.returncode}: {output}", ""))
     # a process that was seen in an emulator told of no GPU before either
-    findings = [as_emulated(one) for one in findings] if emulator else findings
-    run = _run(run_id, started, time.monotonic() - begun, name, order, findings)
+    findings = [as_emulated(finding) for finding in findings] if emulator else findings
+    run = _run(run_id, started, time.monotonic() - start, name, order, findings)
     RunRecorder(home, say).close(RunOutcome(run=run, findings=tuple(findings)))
     return findings
 
 
 def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, absent: bool = False) -> Finding:
-    suite, colon, rest = name.partition(": ")
+    suite, colon, test = name.partition(": ")
     return Finding(
         component=suite if colon else "suite",
         check="suite",
-        name=rest if colon else name,
+        name=test if colon else name,
         ok=ok,
         absent=absent,
         detail=detail,
@@ -210,7 +210,7 @@ def _finding(python: str, name: str, ok: bool, detail: str, device: str, *, abse
 def _run(
     run_id: str, started: str, seconds: float, name: str, order: SuiteOrder, findings: Sequence[Finding]
 ) -> Run:
-    bad = [one for one in findings if not one.ok]
+    bad = [finding for finding in findings if not finding.ok]
     step = StepRun(
         name=name,
         key="",
@@ -220,7 +220,7 @@ def _run(
         kind="check",
         started=started,
         error=CheckError(
-            "; ".join(one.name for one in bad),
+            "; ".join(finding.name for finding in bad),
             cause=bad[0].detail,
             next_step="rocwright logs verify shows what the checks printed",
         ).as_dict()
@@ -234,7 +234,7 @@ def _run(
         ended=now(),
         seconds=round(seconds, 3),
         stack="+".join(order.suites),
-        gpu=tuple(dict.fromkeys(one.device for one in findings if one.device)),
+        gpu=tuple(dict.fromkeys(finding.device for finding in findings if finding.device)),
         base="this environment",
         outcome="failed" if bad else "verified",
         steps=(step,),

@@ -100,7 +100,7 @@ def vocabulary() -> Vocabulary:
     fixed = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
     kinds = [kind.UNKNOWN, kind.CONTROL, kind.CONTROL] + [kind.BYTE] * 256 + [kind.NORMAL] * len(PIECES)
     scores = [0.0] * len(fixed) + [-float(place) for place in range(len(PIECES))]
-    return Vocabulary([*fixed, *PIECES], scores, [int(each) for each in kinds])
+    return Vocabulary([*fixed, *PIECES], scores, [int(code) for code in kinds])
 
 
 def tensors(seed: int) -> dict[str, Floats]:
@@ -114,7 +114,7 @@ def tensors(seed: int) -> dict[str, Floats]:
         rows[following] = turned[token]
 
     unit = 1.0 / math.sqrt(WIDTH)
-    found: dict[str, Floats] = {
+    weights: dict[str, Floats] = {
         "token_embd.weight": _rows_of_length(embedding, math.sqrt(WIDTH)),
         "output_norm.weight": np.ones(WIDTH, np.float32),
         "output.weight": _rows_of_length(rows, LOGIT * unit),
@@ -124,7 +124,7 @@ def tensors(seed: int) -> dict[str, Floats]:
         query = _scaled(_turn(f"{key}:query"), FOCUS * unit)
         if layer > 0:
             value, out = _turn(f"{key}:value"), _turn(f"{key}:out")
-        found |= {
+        weights |= {
             f"blk.{layer}.attn_norm.weight": np.ones(WIDTH, np.float32),
             f"blk.{layer}.attn_q.weight": query,
             f"blk.{layer}.attn_k.weight": query,
@@ -135,7 +135,7 @@ def tensors(seed: int) -> dict[str, Floats]:
             f"blk.{layer}.ffn_up.weight": _random(f"{key}:up", FEED_FORWARD, WIDTH),
             f"blk.{layer}.ffn_down.weight": _random(f"{key}:down", WIDTH, FEED_FORWARD),
         }
-    return found
+    return weights
 
 
 def _add_metadata(writer: Any, seed: int) -> None:

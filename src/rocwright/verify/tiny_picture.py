@@ -132,30 +132,30 @@ def _encoder(seed: str) -> Tensors:
     """A first layer and a block, three stages of half the size and three blocks each, and the result."""
     yield from _convolution("encoder.layers.0", f"{seed}:0", COLOURS, 3)
     yield from _block("encoder.layers.1", f"{seed}:1", middle=False)
-    at = 2
+    layer = 2
     for stage in range(3):
-        yield from _convolution(f"encoder.layers.{at}", f"{seed}:{at}", COLOURS, COLOURS, bias=False)
-        for number in range(at + 1, at + 4):
+        yield from _convolution(f"encoder.layers.{layer}", f"{seed}:{layer}", COLOURS, COLOURS, bias=False)
+        for number in range(layer + 1, layer + 4):
             yield from _block(f"encoder.layers.{number}", f"{seed}:{number}", middle=stage == 2)
-        at += 4
-    yield from _convolution(f"encoder.layers.{at}", f"{seed}:{at}", DECODED, COLOURS)
+        layer += 4
+    yield from _convolution(f"encoder.layers.{layer}", f"{seed}:{layer}", DECODED, COLOURS)
 
 
 def _decoder(seed: str) -> Tensors:
     """A first layer, three stages of three blocks and an upscaling each, a last block, and the colours."""
     yield from _convolution("decoder.layers.0", f"{seed}:0", COLOURS, DECODED)
-    at = 2
+    layer = 2
     for stage in range(3):
         for _ in range(3):
-            yield from _block(f"decoder.layers.{at}", f"{seed}:{at}", middle=stage == 0)
-            at += 1
-        at += 1  # upscaling has no weights
-        yield from _convolution(f"decoder.layers.{at}", f"{seed}:{at}", COLOURS, COLOURS, bias=False)
-        at += 1
-    yield from _block(f"decoder.layers.{at}", f"{seed}:{at}", middle=False)
-    last = _random(f"{seed}:{at + 1}", 3, COLOURS * 9) * CONTRAST
-    yield f"decoder.layers.{at + 1}.weight", last.reshape(3, COLOURS, 3, 3)
-    yield f"decoder.layers.{at + 1}.bias", np.full(3, 0.5, np.float32)
+            yield from _block(f"decoder.layers.{layer}", f"{seed}:{layer}", middle=stage == 0)
+            layer += 1
+        layer += 1  # upscaling has no weights
+        yield from _convolution(f"decoder.layers.{layer}", f"{seed}:{layer}", COLOURS, COLOURS, bias=False)
+        layer += 1
+    yield from _block(f"decoder.layers.{layer}", f"{seed}:{layer}", middle=False)
+    last = _random(f"{seed}:{layer + 1}", 3, COLOURS * 9) * CONTRAST
+    yield f"decoder.layers.{layer + 1}.weight", last.reshape(3, COLOURS, 3, 3)
+    yield f"decoder.layers.{layer + 1}.bias", np.full(3, 0.5, np.float32)
 
 
 def _block(name: str, seed: str, *, middle: bool) -> Tensors:
@@ -182,5 +182,5 @@ def _random(label: str, rows: int, columns: int) -> Floats:
     data = hashlib.shake_256(label.encode()).digest(rows * columns)
     drawn = 2 * np.frombuffer(data, dtype=np.uint8).astype(np.int64) - 255
     unit = math.sqrt((256**2 - 1) / 3)
-    found: Floats = (drawn / (unit * math.sqrt(columns))).astype(np.float32).reshape(rows, columns)
-    return found
+    matrix: Floats = (drawn / (unit * math.sqrt(columns))).astype(np.float32).reshape(rows, columns)
+    return matrix

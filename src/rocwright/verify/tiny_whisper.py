@@ -69,9 +69,9 @@ def write_tiny_whisper(path: Path, *, seed: int = SEED) -> None:
 
 def _pieces() -> Iterator[bytes]:
     """A text for each token before the special ones."""
-    said = dict(enumerate(SENTENCE, FIRST_WORD)) | {SPACE: " "}
+    texts = dict(enumerate(SENTENCE, FIRST_WORD)) | {SPACE: " "}
     for token in range(WORDS):
-        yield said.get(token, _word(token)).encode()
+        yield texts.get(token, _word(token)).encode()
 
 
 def _word(number: int) -> str:
@@ -87,21 +87,21 @@ def _word(number: int) -> str:
 
 def _filters() -> Floats:
     """Each mel is the mean of some neighbouring frequencies."""
-    found = np.zeros((MELS, FREQUENCIES))
+    filters = np.zeros((MELS, FREQUENCIES))
     for mel in range(MELS):
         first = mel * (FREQUENCIES - 5) // (MELS - 1)
-        found[mel, first : first + 5] = 0.005
-    return found
+        filters[mel, first : first + 5] = 0.005
+    return filters
 
 
 def places() -> list[int]:
     """The place of each token on the cycle: the sentence one behind another, the others as they come."""
     sentence = [START, FIRST_TIME, *range(FIRST_WORD, FIRST_WORD + len(SENTENCE)), FIRST_TIME + SAID_BY, END]
-    rest = sorted(set(range(VOCABULARY)) - set(sentence))
-    found = [0] * VOCABULARY
-    for place, token in enumerate(sentence + rest):
-        found[token] = place
-    return found
+    remaining = sorted(set(range(VOCABULARY)) - set(sentence))
+    positions = [0] * VOCABULARY
+    for place, token in enumerate(sentence + remaining):
+        positions[token] = place
+    return positions
 
 
 def _tensors(seed: int) -> Iterator[tuple[str, int, Floats]]:
@@ -143,9 +143,9 @@ def _attention(name: str, label: str) -> Iterator[tuple[str, int, Floats]]:
 
 def _feed_forward(name: str, linear: Floats) -> Iterator[tuple[str, int, Floats]]:
     """Four times the width inside: a matrix and its negative, and as much of nothing."""
-    one, none = np.eye(WIDTH), np.zeros((2 * WIDTH, WIDTH))
+    identity, none = np.eye(WIDTH), np.zeros((2 * WIDTH, WIDTH))
     yield from _norm(f"{name}_ln")
-    yield f"{name}.0.weight", Q8_0, np.concatenate([one, -one, none])
+    yield f"{name}.0.weight", Q8_0, np.concatenate([identity, -identity, none])
     yield f"{name}.0.bias", F32, np.zeros(4 * WIDTH)
     yield f"{name}.2.weight", Q8_0, np.concatenate([linear, -linear, none.T], axis=1)
     yield f"{name}.2.bias", F32, np.zeros(WIDTH)
@@ -176,8 +176,8 @@ def _turn(speeds: npt.NDArray[np.int64]) -> Floats:
 
 def _cosines() -> Floats:
     """By steps of a full turn, rounded so far that every machine has the same."""
-    found: Floats = np.round(np.cos(np.arange(STEPS) * (2 * math.pi / STEPS)) * 2**20) / 2**20
-    return found
+    cosines: Floats = np.round(np.cos(np.arange(STEPS) * (2 * math.pi / STEPS)) * 2**20) / 2**20
+    return cosines
 
 
 def _bytes(label: str, count: int) -> bytes:
@@ -188,8 +188,8 @@ def _random(label: str, rows: int, columns: int, spread: float = 1.0) -> Floats:
     """Evenly spread numbers of mean 0 and of this standard deviation."""
     drawn = np.frombuffer(_bytes(label, rows * columns), dtype=np.uint8).astype(np.int64)
     unit = math.sqrt((256**2 - 1) / 3)
-    found: Floats = (2 * drawn - 255).astype(np.float64).reshape(rows, columns)
-    return found * (spread / unit)
+    matrix: Floats = (2 * drawn - 255).astype(np.float64).reshape(rows, columns)
+    return matrix * (spread / unit)
 
 
 def _packed(kind: int, data: Floats) -> bytes:
@@ -199,8 +199,8 @@ def _packed(kind: int, data: Floats) -> bytes:
         return data.astype("<f2").tobytes()
     blocks = data.reshape(-1, BLOCK)
     scales = (np.abs(blocks).max(axis=1) / 127).astype("<f2")
-    by = np.where(scales > 0, scales.astype(np.float64), 1.0)
+    divisors = np.where(scales > 0, scales.astype(np.float64), 1.0)
     packed = np.empty(len(blocks), dtype=[("scale", "<f2"), ("values", "i1", BLOCK)])
     packed["scale"] = scales
-    packed["values"] = np.clip(np.round(blocks / by[:, None]), -127, 127)
+    packed["values"] = np.clip(np.round(blocks / divisors[:, None]), -127, 127)
     return packed.tobytes()

@@ -48,13 +48,13 @@ class Verdict(Frozen):
 
 def verdict(target: Target, catalog: Catalog, home: Home | None = None, stack: str = "") -> Verdict:
     """The verdict for a target, or for one stack on it; what was seen on this machine counts with `home`."""
-    seen = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
-    stacks = [one for one in catalog.stacks.values() if stack in ("", one.name)]
-    proofs = sorted(_proofs(target, stacks, seen), key=_rank, reverse=True)
-    works = any(one.said == RAN for one in proofs)
-    others = [one for one in catalog.stacks.values() if one.any_gpu]
-    instead = [] if works else [*_instead(target, others, catalog, seen)]
-    anywhere = next((one for one in instead if one.stack == stack), None)
+    evidence = [*shipped_evidence(catalog), *(local_evidence(home) if home else ())]
+    stacks = [candidate for candidate in catalog.stacks.values() if stack in ("", candidate.name)]
+    proofs = sorted(_proofs(target, stacks, evidence), key=_rank, reverse=True)
+    works = any(proof.said == RAN for proof in proofs)
+    alternatives = [candidate for candidate in catalog.stacks.values() if candidate.any_gpu]
+    instead = [] if works else [*_instead(target, alternatives, catalog, evidence)]
+    anywhere = next((proof for proof in instead if proof.stack == stack), None)
     return Verdict(
         target=target.name,
         stack=stack,
@@ -66,25 +66,25 @@ def verdict(target: Target, catalog: Catalog, home: Home | None = None, stack: s
     )
 
 
-def _proofs(target: Target, stacks: Sequence[Stack], seen: Sequence[Evidence]) -> Iterator[Proof]:
+def _proofs(target: Target, stacks: Sequence[Stack], evidence: Sequence[Evidence]) -> Iterator[Proof]:
     """Of each stack, on each base that it has a row for the target on, or that evidence tells of."""
     for stack in stacks:
         bases = [row.base for row in stack.row if row.gpu == target.name]
-        bases += [one.base for one in seen if one.stack == stack.name and target.name in one.gpu]
+        bases += [entry.base for entry in evidence if entry.stack == stack.name and target.name in entry.gpu]
         for base in dict.fromkeys(bases):
-            yield _proof(target, stack, base, seen)
+            yield _proof(target, stack, base, evidence)
 
 
-def _proof(target: Target, stack: Stack, base: str, seen: Sequence[Evidence]) -> Proof:
-    found = [
-        one
-        for one in seen
-        if (one.stack, one.base) == (stack.name, base) and (not one.gpu or target.name in one.gpu)
+def _proof(target: Target, stack: Stack, base: str, evidence: Sequence[Evidence]) -> Proof:
+    matches = [
+        entry
+        for entry in evidence
+        if (entry.stack, entry.base) == (stack.name, base) and (not entry.gpu or target.name in entry.gpu)
     ]
-    most = max(found, key=lambda one: (SAID.index(one.said), one.when), default=None)
-    if most is None:
+    best = max(matches, key=lambda entry: (SAID.index(entry.said), entry.when), default=None)
+    if best is None:
         return Proof(stack=stack.name, base=base)
-    return Proof(stack=stack.name, base=base, said=most.said, when=most.when[:10], device=most.device)
+    return Proof(stack=stack.name, base=base, said=best.said, when=best.when[:10], device=best.device)
 
 
 def _rank(proof: Proof) -> int:
@@ -101,56 +101,56 @@ def _needs(target: Target) -> Iterator[str]:
 
 
 def _instead(
-    target: Target, stacks: Sequence[Stack], catalog: Catalog, seen: Sequence[Evidence]
+    target: Target, stacks: Sequence[Stack], catalog: Catalog, evidence: Sequence[Evidence]
 ) -> Iterator[Proof]:
     """Stacks for any GPU that a lock can be made of, with the most that was seen of them on any card."""
     for stack in stacks:
         base = next((base for base in stack.bases if resolves(_request(stack, target, base), catalog)), None)
         if base is not None:
-            yield _proof(target, stack, base, [one.model_copy(update={"gpu": ()}) for one in seen])
+            yield _proof(target, stack, base, [entry.model_copy(update={"gpu": ()}) for entry in evidence])
 
 
 def _request(stack: Stack, target: Target, base: str) -> Request:
     return Request(stack=stack.name, gpu=(target.name,), base=base)
 
 
-def lines(found: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
+def lines(verdict: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
     """The verdict for people: labels and texts, the verdict itself first."""
-    ran = [one for one in found.proofs if one.said == RAN]
-    some = [one for one in found.proofs if one.said and one.said != RAN]
-    untried = [one for one in found.proofs if not one.said]
+    ran = [proof for proof in verdict.proofs if proof.said == RAN]
+    some = [proof for proof in verdict.proofs if proof.said and proof.said != RAN]
+    untried = [proof for proof in verdict.proofs if not proof.said]
     if ran:
-        where = [f"{one} ({', '.join(filter(None, (one.when, one.device)))})" for one in ran[:limit]]
-        yield "works", f"ran on this GPU: {'; '.join(where)}"
+        places = [f"{proof} ({', '.join(filter(None, (proof.when, proof.device)))})" for proof in ran[:limit]]
+        yield "works", f"ran on this GPU: {'; '.join(places)}"
     elif some:
         yield "unproven", f"nothing on record ran on this GPU; the most that was seen: {some[0].said}"
-    elif found.proofs:
+    elif verdict.proofs:
         yield "unproven", "nothing on record was built for this GPU; locks for it come with rocwright"
-    elif found.anywhere is not None:
+    elif verdict.anywhere is not None:
         yield (
             "unproven",
             "nothing on record ran on this GPU; the stack needs no ROCm, and is for any GPU",
         )
-        yield from _seen((found.anywhere,), limit)
+        yield from _seen((verdict.anywhere,), limit)
     else:
-        which = f"the stack {found.stack}" if found.stack else "no stack"
-        has = "has no" if found.stack else "has a"
+        which = f"the stack {verdict.stack}" if verdict.stack else "no stack"
+        has = "has no" if verdict.stack else "has a"
         yield "unknown", f"{which} {has} row for this GPU, and nothing is on record"
     yield from _seen(some, limit)
     if untried:
         yield "untried", _named(untried, limit)
-    for need in found.needs:
+    for need in verdict.needs:
         yield "needs", need
-    for one in found.instead:
-        seen = f": {one.said} ({one.when})" if one.said else ""
-        yield "instead", f"{one}, which needs no ROCm{seen}"
+    for proof in verdict.instead:
+        note = f": {proof.said} ({proof.when})" if proof.said else ""
+        yield "instead", f"{proof}, which needs no ROCm{note}"
 
 
 def _seen(proofs: Sequence[Proof], limit: int) -> Iterator[tuple[str, str]]:
-    for said in dict.fromkeys(one.said for one in proofs):
-        yield "seen", f"{said}: {_named([one for one in proofs if one.said == said], limit)}"
+    for outcome in dict.fromkeys(proof.said for proof in proofs):
+        yield "seen", f"{outcome}: {_named([proof for proof in proofs if proof.said == outcome], limit)}"
 
 
 def _named(proofs: Sequence[Proof], limit: int) -> str:
-    more = f" and {len(proofs) - limit} more" if len(proofs) > limit else ""
-    return f"{', '.join(map(str, proofs[:limit]))}{more}"
+    suffix = f" and {len(proofs) - limit} more" if len(proofs) > limit else ""
+    return f"{', '.join(map(str, proofs[:limit]))}{suffix}"

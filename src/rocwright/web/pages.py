@@ -227,7 +227,15 @@ def charts(samples: Sequence[Sample]) -> list[Chart]:
 def once(findings: Iterable[Finding]) -> list[Finding]:
     """Each statement once, however many files and runs say it; what is wrong comes first."""
     unique = {
-        (finding.component, finding.check, finding.name, finding.ok, finding.absent, finding.detail, finding.device): finding
+        (
+            finding.component,
+            finding.check,
+            finding.name,
+            finding.ok,
+            finding.absent,
+            finding.detail,
+            finding.device,
+        ): finding
         for finding in findings
     }
     return sorted(unique.values(), key=lambda finding: finding.ok)

@@ -36,9 +36,9 @@ def local_cluster(security: Security) -> Iterator[Any]:
             silence_logs=50,
             protocol="tls",
             security=security,
-        ) as made,
+        ) as cluster,
     ):
-        yield made
+        yield cluster
 
 
 def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractContextManager[Any]:
@@ -58,7 +58,7 @@ def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractCont
     package = module.partition(".")[0].replace("_", "-")
     try:
         with _interruptible():
-            made = getattr(importlib.import_module(module), name)
+            factory = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
             f"there is no {settings.make}",
@@ -66,7 +66,7 @@ def cluster_of(settings: FarmCluster, security: Security | None) -> AbstractCont
             next_step=f"install {package} beside rocwright, or mend make in [farm.cluster] of config.toml",
         ) from error
     try:
-        cluster: Any = made(**settings.options, security=security)
+        cluster: Any = factory(**settings.options, security=security)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{settings.make} cannot be made with these options",

@@ -31,8 +31,8 @@ async def _coordinate(host: str, port: int, security: Security | None, say: Call
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, stop.set)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
     try:
         scheduler = await Scheduler(
             host=host,
@@ -66,14 +66,14 @@ def places(address: str, security: Security | None, seconds: float = 10) -> list
     """
     client = connect(address, security, seconds)
     try:
-        names = {where: str(one["name"]) for where, one in client.scheduler_info(-1)["workers"].items()}
-        found: dict[str, str] = client.run(remote.place, on_error="ignore")
-        told = [
-            Place.model_validate_json(found[where])
-            if where in found
+        names = {worker: str(info["name"]) for worker, info in client.scheduler_info(-1)["workers"].items()}
+        replies: dict[str, str] = client.run(remote.place, on_error="ignore")
+        listing = [
+            Place.model_validate_json(replies[worker])
+            if worker in replies
             else Place(name=name, cores=0, memory=0, disk=0, takes=False, why="it does not answer")
-            for where, name in names.items()
+            for worker, name in names.items()
         ]
-        return sorted(told, key=lambda one: one.name)
+        return sorted(listing, key=lambda place: place.name)
     finally:
         client.close(timeout=5)

@@ -126,17 +126,17 @@ class DaskExecutor:
         """What each worker offers, by its address; as it was known where the coordinator is gone."""
         if self._is_there and time.monotonic() - self._looked >= LOOK:
             try:
-                found: dict[str, str] = self._client.run(remote.place, on_error="ignore")
+                replies: dict[str, str] = self._client.run(remote.place, on_error="ignore")
             except Exception:
                 # it went meanwhile: its tasks are told as gone
                 return self._places
-            places = {where: Place.model_validate_json(told) for where, told in found.items()}
-            self._places = {where: one for where, one in places.items() if one.takes}
+            places = {address: Place.model_validate_json(reply) for address, reply in replies.items()}
+            self._places = {address: place for address, place in places.items() if place.takes}
             self._looked = time.monotonic()
         return self._places
 
     def offers(self) -> Sequence[ExecutorOffer]:
-        return [one.offer() for one in self._look().values()]
+        return [place.offer() for place in self._look().values()]
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
@@ -169,18 +169,22 @@ class DaskExecutor:
             self._give_all_up()
             return
         try:
-            there = set(self._client.scheduler_info()["workers"])
+            present = set(self._client.scheduler_info()["workers"])
         except Exception:
             # its tasks are told as gone
             return
-        if self._waiting and there - self._there:
+        if self._waiting and present - self._there:
             self._looked = -LOOK
             self._waiting.renew(self._look())
-        self._there = there
-        fit = {one: fit for one, fit in [*self._fit.items()] if self._futures[one].status in UNFINISHED}
-        alone = {one for one, its in fit.items() if not there.intersection(its)}
-        alone |= {one for one, its in self._waiting.fit().items() if not self._places.keys() & {*its}}
-        alone = alone if there else set()
+        self._there = present
+        fit = {
+            task_id: fit
+            for task_id, fit in [*self._fit.items()]
+            if self._futures[task_id].status in UNFINISHED
+        }
+        alone = {task_id for task_id, its in fit.items() if not present.intersection(its)}
+        alone |= {task_id for task_id, its in self._waiting.fit().items() if not self._places.keys() & {*its}}
+        alone = alone if present else set()
         # what is lost is told as lost; that may arrive later than who is there
         stranded, self._alone = alone & self._alone, alone
         for task_id in stranded:
@@ -202,7 +206,7 @@ class DaskExecutor:
 
     def _give_all_up(self) -> None:
         """Tell of all that is open that the coordinator is gone: dask tells so only of what it knew."""
-        self._given_up |= {str(one.key) for one in self._futures.values()}
+        self._given_up |= {str(future.key) for future in self._futures.values()}
         self._waiting, self._ready = Waiting(), defaultdict(list)
         self._soon.extend(self._gone(task) for task in self._open_tasks.values())
 
@@ -211,25 +215,25 @@ class DaskExecutor:
         if not self._waiting:
             return
         busy = defaultdict[str, int](int)
-        for one in self._has.values():
-            busy[one.where] += one.cores
-        others = others_have(self._places, {one.step.key for one in self._open_tasks.values()})
-        for one in self._waiting.place(self._places, busy, others):
-            self._has[one.task.id] = one
-            self._ready[(one.where,), one.cores].append(one.task)
+        for placed in self._has.values():
+            busy[placed.where] += placed.cores
+        foreign = others_have(self._places, {task.step.key for task in self._open_tasks.values()})
+        for placed in self._waiting.place(self._places, busy, foreign):
+            self._has[placed.task.id] = placed
+            self._ready[(placed.where,), placed.cores].append(placed.task)
 
     def _hand_over(self) -> None:
         """Tell dask of what has a place: all at once what goes to the same machines, which is quicker."""
         self._place()
         ready, self._ready = self._ready, defaultdict(list)
         for (fit, cores), tasks in ready.items():
-            tasks.sort(key=lambda one: one.priority)
+            tasks.sort(key=lambda task: task.priority)
             futures = self._client.map(
                 remote.run,
-                [self._handed(one) for one in tasks],
+                [self._handed(task) for task in tasks],
                 topic=self._topic,
                 # dask takes those of one priority in the order of their keys
-                key=[f"{number:06d}-{one.id[:12]}-{uuid.uuid4().hex}" for number, one in enumerate(tasks)],
+                key=[f"{number:06d}-{task.id[:12]}-{uuid.uuid4().hex}" for number, task in enumerate(tasks)],
                 workers=[*fit],
                 resources={remote.CORES: cores} if cores and self._counts_cores else None,
                 priority=-tasks[0].priority,
@@ -258,25 +262,25 @@ class DaskExecutor:
         if future is None or not self._is_there:
             return
         self._cancelled.add(task.id)
-        found = self._client.run(remote.cancel, task.id, on_error="ignore")
-        if True not in found.values():
+        replies = self._client.run(remote.cancel, task.id, on_error="ignore")
+        if True not in replies.values():
             future.cancel()
 
     # what is told, by threads of dask
 
     def _hear(self, event: tuple[float, Any]) -> None:
-        told = TaskEvent.model_validate_json(event[1])
-        task = self._open_tasks.get(told.id)
+        report = TaskEvent.model_validate_json(event[1])
+        task = self._open_tasks.get(report.id)
         if task is None:
             return
-        match told.kind:
+        match report.kind:
             case "started":
-                self._told.put(Started(task, told.jobs, told.memory))
+                self._told.put(Started(task, report.jobs, report.memory))
             case "lines":
-                for line in told.lines:
+                for line in report.lines:
                     self._told.put(Line(task, line))
             case "sampled":
-                self._told.put(Sampled(task, told.memory or 0, told.processes, told.jobs))
+                self._told.put(Sampled(task, report.memory or 0, report.processes, report.jobs))
 
     def _done(self, task: Task, future: Future[str]) -> None:
         """One that was given up has another future, also where that happened while its result was fetched."""

@@ -70,8 +70,8 @@ def run(handed: str, topic: str) -> str:
     """Run a task; gives how it ended. What happens meanwhile is logged under the topic."""
     worker = get_worker()
 
-    def tell(told: TaskEvent) -> None:
-        worker.log_event(topic, told.model_dump_json())
+    def tell(report: TaskEvent) -> None:
+        worker.log_event(topic, report.model_dump_json())
 
     return host().run(Handed.model_validate_json(handed), tell).model_dump_json()
 
@@ -106,29 +106,29 @@ class _Worker(Worker):
 
 
 async def _serve(address: str, security: Security | None, name: str, say: Callable[[str], None]) -> None:
-    ours, stop, now = host(name), asyncio.Event(), asyncio.Event()
+    ours, stop, abort = host(name), asyncio.Event(), asyncio.Event()
 
-    def asked() -> None:
-        (now if ours.draining else stop).set()
+    def on_signal() -> None:
+        (abort if ours.draining else stop).set()
         ours.drain()
         stop.set()
 
     loop = asyncio.get_running_loop()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(one, asked)
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, on_signal)
     with temporary_folder("farm") as folder:
         while not stop.is_set():
-            await _until_gone(address, security, name, say, str(folder), stop, now)
+            await _until_gone(address, security, name, say, str(folder), stop, abort)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), AGAIN)
         # asked to end while it looked for its coordinator
-        await _idle(now)
+        await _idle(abort)
     ours.close()
 
 
-async def _idle(now: asyncio.Event) -> None:
+async def _idle(abort: asyncio.Event) -> None:
     """Until nothing runs here, or it is to end now."""
-    while not host().idle and not now.is_set():
+    while not host().idle and not abort.is_set():
         await asyncio.sleep(0.1)
 
 
@@ -139,7 +139,7 @@ async def _until_gone(
     say: Callable[[str], None],
     folder: str,
     stop: asyncio.Event,
-    now: asyncio.Event,
+    abort: asyncio.Event,
 ) -> None:
     """One worker, until it is to stop, or its coordinator is gone."""
     worker = _Worker(
@@ -158,30 +158,30 @@ async def _until_gone(
     )
     loop = asyncio.get_running_loop()
     ending = asyncio.create_task(stop.wait())
-    there = asyncio.ensure_future(worker)
-    await asyncio.wait([there, ending], return_when=asyncio.FIRST_COMPLETED)
-    if not there.done():
-        there.cancel()
-        await asyncio.wait([there])
+    started = asyncio.ensure_future(worker)
+    await asyncio.wait([started, ending], return_when=asyncio.FIRST_COMPLETED)
+    if not started.done():
+        started.cancel()
+        await asyncio.wait([started])
         return
-    if error := there.exception():
+    if error := started.exception():
         ending.cancel()
         if not isinstance(error, OSError | TimeoutError | RuntimeError):
             raise error
         say(f"no coordinator answers at {address} ({type(error).__name__}): looking again in {AGAIN:.0f} s")
         return
     say(f"{name} is a worker of {address}")
-    gone = asyncio.create_task(worker.finished())
-    await asyncio.wait([gone, ending], return_when=asyncio.FIRST_COMPLETED)
+    finished = asyncio.create_task(worker.finished())
+    await asyncio.wait([finished, ending], return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
         say(f"the coordinator at {address} is gone: looking for it again")
         ending.cancel()
         return
     say("ending: nothing more is taken, what runs goes on (ask again to end it now)")
-    await _idle(now)
+    await _idle(abort)
     # a result that was not fetched goes with this process, and its step is asked for again
     end = loop.time() + FETCHED
-    while worker.state.tasks and not now.is_set() and loop.time() < end:
+    while worker.state.tasks and not abort.is_set() and loop.time() < end:
         await asyncio.sleep(0.1)
     await worker.close(reason="asked to end")
-    gone.cancel()
+    finished.cancel()
