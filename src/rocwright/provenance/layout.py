@@ -250,8 +250,8 @@ def as_built(home: Home, sha256: str) -> str:
     """The sha256 of the artifact as its step made it; the file's own where nothing was put into it, or this
     machine did not lay it out."""
     with contextlib.suppress(InputError):
-        said = parse_json(read_bounded(home.statement(sha256), LARGEST, "statement"), "statement")
-        match said:
+        statement = parse_json(read_bounded(home.statement(sha256), LARGEST, "statement"), "statement")
+        match statement:
             case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(told)}}}}:
                 return told
     return sha256
