@@ -37,22 +37,22 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collectio
 
     `free` are those that the lock's request pins although nobody asked for it: an earlier candidate did.
     """
-    known = _known(catalog, lock, name)
-    if not known:
+    catalogued = _known(catalog, lock, name)
+    if not catalogued:
         return _package(lock, name, version)
-    pin = known_kin(pin_for(known, version), lock.request.versions.get(name, ""))
+    pin = known_kin(pin_for(catalogued, version), lock.request.versions.get(name, ""))
     if not pin:
-        have = ", ".join(dict.fromkeys(".".join(map(str, series(one))) for one in known))
-        why = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
-        return Admission(admitted=False, why=why)
+        have = ", ".join(dict.fromkeys(".".join(map(str, series(release))) for release in catalogued))
+        reason = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
+        return Admission(admitted=False, why=reason)
     pinned = version_pins(lock.request.versions).get(name) or lock.request.versions.get(name, "")
     try:
         moves = tuple(_moves(lock, choose_with(lock, catalog, {name: pin}), name))
     except (ConflictError, InputError) as error:
         return Admission(admitted=False, why=rule(error), pin=pin)
     if pinned and name not in free:
-        why = f"rocwright.toml pins it to {pinned}; rocwright bump {name} moves the pin"
-        return Admission(admitted=False, why=why, pin=pin, moves=moves)
+        reason = f"rocwright.toml pins it to {pinned}; rocwright bump {name} moves the pin"
+        return Admission(admitted=False, why=reason, pin=pin, moves=moves)
     return Admission(admitted=True, pin=pin, moves=moves)
 
 
@@ -60,16 +60,20 @@ def _known(catalog: Catalog, lock: Lock, name: str) -> list[str]:
     """The versions that the catalog knows of a component, or of the ROCm of the lock's provider."""
     if name == ROCM and lock.rocm is not None and catalog.provider(lock.rocm.name).kind != "source":
         return list(catalog.provider(lock.rocm.name).versions)
-    return [one.version for one in catalog.components[name].release] if name in catalog.components else []
+    return (
+        [release.version for release in catalog.components[name].release]
+        if name in catalog.components
+        else []
+    )
 
 
-def pin_for(known: Sequence[str], version: str) -> str:
+def pin_for(catalogued: Sequence[str], version: str) -> str:
     """What a request says to take a version: itself where it is known, or like the newest of its series."""
-    wanted = Version(version)
-    same = next((one for one in known if Version(one) == wanted), "")
-    if same:
-        return same
-    kin = [one for one in known if series(one) == series(version)]
+    parsed = Version(version)
+    exact = next((release for release in catalogued if Version(release) == parsed), "")
+    if exact:
+        return exact
+    kin = [release for release in catalogued if series(release) == series(version)]
     return like(version, max(kin, key=Version)) if kin else ""
 
 
@@ -89,41 +93,46 @@ def with_pins(request: Request, pins: dict[str, str]) -> Request:
     return request.model_copy(update={"versions": request.versions | pins})
 
 
-def _as_known(one: Provided) -> str:
+def _as_known(provided: Provided) -> str:
     """Nothing outside is asked: the version that the catalog has seen."""
-    return one.version
+    return provided.version
 
 
 def _moves(lock: Lock, choice: Choice, name: str) -> Iterator[str]:
     has = versions_in(lock)
-    for other, version in choice.versions.items():
-        if other != name and other in has and other not in lock.provided and _differ(has[other], version):
-            yield f"{other} {has[other]} -> {version}"
+    for component, version in choice.versions.items():
+        if (
+            component != name
+            and component in has
+            and component not in lock.provided
+            and _differ(has[component], version)
+        ):
+            yield f"{component} {has[component]} -> {version}"
 
 
-def _differ(one: str, other: str) -> bool:
+def _differ(locked: str, chosen: str) -> bool:
     try:
-        return Version(one) != Version(other)
+        return Version(locked) != Version(chosen)
     except InvalidVersion:
-        return one != other
+        return locked != chosen
 
 
 def rule(error: ConflictError | InputError) -> str:
     """Why there is no answer, in a line."""
     lines = [line.removeprefix("- ") for line in error.detail.splitlines()]
-    told = "; ".join(lines[:SHOWN]) + (f"; and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
-    return told or f"{error.message}: {error.cause}"
+    text = "; ".join(lines[:SHOWN]) + (f"; and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
+    return text or f"{error.message}: {error.cause}"
 
 
 def _package(lock: Lock, name: str, version: str) -> Admission:
     """A Python package that the catalog has no recipe of: what recipes ask for decides, else pip does."""
     for text in (*(lock.python.wanted if lock.python else ()), *(lock.rocm.wanted if lock.rocm else ())):
         try:
-            wanted = Requirement(text)
+            requirement = Requirement(text)
         except InvalidRequirement:
             continue
-        same = canonicalize_name(wanted.name) == canonicalize_name(name)
-        if same and not wanted.specifier.contains(version, prereleases=True):
+        applies = canonicalize_name(requirement.name) == canonicalize_name(name)
+        if applies and not requirement.specifier.contains(version, prereleases=True):
             return Admission(admitted=False, why=f"recipes ask for {text}")
     return Admission(admitted=True)
 
@@ -132,9 +141,9 @@ def admit_brought(lock: Lock, catalog: Catalog, name: str, version: str) -> Admi
     """Whether the lock's choice goes with another version of what the base brings along."""
     moved = lock.model_copy(update={"provided": lock.provided | {name: version}})
     try:
-        had = versions_in(lock)
+        versions = versions_in(lock)
         choice = choose(
-            lock.request, catalog, brought(moved, catalog, _as_known), held_by(lock.remedies), had
+            lock.request, catalog, brought(moved, catalog, _as_known), held_by(lock.remedies), versions
         )
     except (ConflictError, InputError) as error:
         return Admission(admitted=False, why=rule(error))

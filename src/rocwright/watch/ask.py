@@ -28,37 +28,39 @@ def ask_all(
     questions: Iterable[Question],
     ask: Callable[[Question], Answer],
     follow: Callable[[Question, Answer], Iterable[Question]],
-    before: Mapping[str, float],
+    durations: Mapping[str, float],
 ) -> dict[Question, Reply]:
     """Every question once, and once each that `follow` makes of an answer.
 
-    `before` are the seconds that a question took last time: the slow ones begin, so that none of them is
+    `durations` are the seconds that a question took last time: the slow ones begin, so that none of them is
     left for the end.
     """
-    first = sorted(dict.fromkeys(questions), key=lambda one: -before.get(str(one), 0))
-    found: dict[Question, Reply] = {}
+    first = sorted(dict.fromkeys(questions), key=lambda question: -durations.get(str(question), 0))
+    replies: dict[Question, Reply] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="watch") as pool:
-        waiting: dict[Future[Reply], Question] = {pool.submit(_ask, ask, one): one for one in first}
-        asked = set(first)
+        waiting: dict[Future[Reply], Question] = {
+            pool.submit(_ask, ask, question): question for question in first
+        }
+        scheduled = set(first)
         try:
             while waiting:
-                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for one in done:
-                    question = waiting.pop(one)
-                    told = found[question] = one.result()
-                    more = follow(question, told.answer) if told.error is None else ()
-                    for another in dict.fromkeys(more):
-                        if another not in asked:
-                            asked.add(another)
+                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    question = waiting.pop(future)
+                    reply = replies[question] = future.result()
+                    followups = follow(question, reply.answer) if reply.error is None else ()
+                    for another in dict.fromkeys(followups):
+                        if another not in scheduled:
+                            scheduled.add(another)
                             waiting[pool.submit(_ask, ask, another)] = another
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return found
+    return replies
 
 
 def _ask(ask: Callable[[Question], Answer], question: Question) -> Reply:
-    begun = time.monotonic()
+    start = time.monotonic()
     answer: Answer = None
     error: ExplainedError | None = None
     try:
@@ -72,4 +74,4 @@ def _ask(ask: Callable[[Question], Answer], question: Question) -> Reply:
             cause=f"{type(odd).__name__}: {odd}"[:300],
             next_step="open that address and check what it serves",
         )
-    return Reply(answer, error, time.monotonic() - begun)
+    return Reply(answer, error, time.monotonic() - start)

@@ -62,14 +62,14 @@ def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[s
     """
     _check_names(lock, names)
     chosen, refused = _chosen(news, names)
-    taken = [one for one in news if one.admitted and not one.pin]
-    pins, dead = _together(lock, catalog, {name: one.pin for name, one in chosen.items()})
-    left = refused | _nothing_new(news, names, {*chosen, *refused}) | dead
+    accepted = [update for update in news if update.admitted and not update.pin]
+    pins, dead = _together(lock, catalog, {name: update.pin for name, update in chosen.items()})
+    skipped = refused | _nothing_new(news, names, {*chosen, *refused}) | dead
     return BumpRequest(
         pins=pins,
-        roots=_roots(taken, names),
-        python="python" in names or (not names and any(_is_python(one, lock) for one in taken)),
-        left=tuple((name, why) for name, why in left.items() if name not in pins),
+        roots=_roots(accepted, names),
+        python="python" in names or (not names and any(_is_python(update, lock) for update in accepted)),
+        left=tuple((name, reason) for name, reason in skipped.items() if name not in pins),
     )
 
 
@@ -85,62 +85,62 @@ def _chosen(news: Sequence[News], names: Sequence[str]) -> tuple[dict[str, News]
     """The newest of each that fits, and of what does not, why."""
     chosen: dict[str, News] = {}
     refused: dict[str, str] = {}
-    for one in news:
-        named = one.name in names
-        if not one.pin or not (named or not names):
+    for update in news:
+        named = update.name in names
+        if not update.pin or not (named or not names):
             continue
-        if one.admitted or (named and "pins it to" in one.why):
-            chosen[one.name] = max(one, chosen.get(one.name, one), key=_rank)
+        if update.admitted or (named and "pins it to" in update.why):
+            chosen[update.name] = max(update, chosen.get(update.name, update), key=_rank)
         else:
-            refused.setdefault(one.name, f"{one.new}: {one.why}")
+            refused.setdefault(update.name, f"{update.new}: {update.why}")
     return chosen, refused
 
 
-def _nothing_new(news: Sequence[News], names: Sequence[str], known: Container[str]) -> dict[str, str]:
+def _nothing_new(news: Sequence[News], names: Sequence[str], decided: Container[str]) -> dict[str, str]:
     """The names of which nobody told anything; the Python packages are chosen anew all the same."""
-    told = {one.name for one in news} | {"python"}
-    return {name: "nothing new" for name in names if name not in known and name not in told}
+    reported = {update.name for update in news} | {"python"}
+    return {name: "nothing new" for name in names if name not in decided and name not in reported}
 
 
-def _roots(taken: Iterable[News], names: Sequence[str]) -> frozenset[str]:
+def _roots(accepted: Iterable[News], names: Sequence[str]) -> frozenset[str]:
     """The roles of the roots that are made anew."""
     return frozenset(
-        one.name.removeprefix(ROOT)
-        for one in taken
-        if one.name.startswith(ROOT) and (one.name in names or not names)
+        update.name.removeprefix(ROOT)
+        for update in accepted
+        if update.name.startswith(ROOT) and (update.name in names or not names)
     )
 
 
-def _rank(one: News) -> tuple[int, Version]:
+def _rank(update: News) -> tuple[int, Version]:
     # a branch that is followed goes before tags: that is what following means
     try:
-        return one.step == "commit", Version(one.new)
+        return update.step == "commit", Version(update.new)
     except InvalidVersion:
-        return one.step == "commit", Version("0")
+        return update.step == "commit", Version("0")
 
 
-def _is_python(one: News, lock: Lock) -> bool:
+def _is_python(update: News, lock: Lock) -> bool:
     files = lock.python.files if lock.python is not None else ()
-    return any(getattr(pin.origin, "project", "") == one.name for pin in files)
+    return any(getattr(pin.origin, "project", "") == update.name for pin in files)
 
 
 def _together(lock: Lock, catalog: Catalog, pins: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The pins that hold together, and for each of the others the rule that is in its way."""
     versions = {name: pin for name, pin in pins.items() if not pin.startswith("@")}
     commits = {name: pin for name, pin in pins.items() if pin.startswith("@")}
-    left: dict[str, str] = {}
+    skipped: dict[str, str] = {}
     try:
         choose_with(lock, catalog, versions)
     except (ConflictError, InputError):
-        held: dict[str, str] = {}
+        compatible: dict[str, str] = {}
         for name, pin in versions.items():
             try:
-                choose_with(lock, catalog, held | {name: pin})
-                held[name] = pin
+                choose_with(lock, catalog, compatible | {name: pin})
+                compatible[name] = pin
             except (ConflictError, InputError) as error:
-                left[name] = f"{pin} does not fit the other updates: {rule(error)}"
-        versions = held
-    return versions | commits, left
+                skipped[name] = f"{pin} does not fit the other updates: {rule(error)}"
+        versions = compatible
+    return versions | commits, skipped
 
 
 def make_candidate(
@@ -156,20 +156,20 @@ def make_candidate(
     Raises what locking raises.
     """
     request = with_pins(lock.request, dict(take.pins))
-    kept = _moving(lock, take)
-    made = make_lock(request, catalog, outside, on_line, remedies=lock.remedies, keep=kept)
-    made = made.model_copy(update={"request": _request(lock.request, take.pins, catalog)})
-    before = {step.key for step in make_plan(lock, catalog).steps}
-    after = make_plan(made, catalog)
+    reopened = _moving(lock, take)
+    candidate = make_lock(request, catalog, outside, on_line, remedies=lock.remedies, keep=reopened)
+    candidate = candidate.model_copy(update={"request": _request(lock.request, take.pins, catalog)})
+    previous_keys = {step.key for step in make_plan(lock, catalog).steps}
+    plan = make_plan(candidate, catalog)
     return LockCandidate(
-        lock=made,
-        difference=difference(lock, made),
+        lock=candidate,
+        difference=difference(lock, candidate),
         ages={
-            one.name: one.age
-            for one in news
-            if one.age is not None and one.pin == take.pins.get(one.name, "")
+            update.name: update.age
+            for update in news
+            if update.age is not None and update.pin == take.pins.get(update.name, "")
         },
-        again=tuple(step.name for step in after.steps if step.key not in before),
+        again=tuple(step.name for step in plan.steps if step.key not in previous_keys),
         left=take.left,
     )
 
@@ -182,10 +182,11 @@ def _moving(lock: Lock, take: BumpRequest) -> Lock:
         update={
             "python": python,
             "components": tuple(
-                one.model_copy(update=open_) if one.name in take.pins else one for one in lock.components
+                component.model_copy(update=open_) if component.name in take.pins else component
+                for component in lock.components
             ),
             "roots": tuple(
-                one.model_copy(update=open_) if one.role in take.roots else one for one in lock.roots
+                root.model_copy(update=open_) if root.role in take.roots else root for root in lock.roots
             ),
         }
     )
@@ -198,9 +199,9 @@ def _request(request: Request, pins: Mapping[str, str], catalog: Catalog) -> Req
     in the place of those that a lock would take from the row that is meant.
     """
     liked = preferred(catalog, request)["prefer"]
-    kept = {
+    project_pins = {
         name: pin
         for name, pin in pins.items()
         if name in request.versions or pin.startswith("@") or " like " in pin or liked.get(name, pin) != pin
     }
-    return with_pins(request, kept)
+    return with_pins(request, project_pins)

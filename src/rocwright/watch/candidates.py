@@ -36,23 +36,23 @@ def series(version: str) -> tuple[int, ...]:
     return numbers[:2] if len(numbers) > 2 else numbers
 
 
-def newer(one: Watched, answer: Answer, take: Take, python: str) -> list[tuple[NewerVersion, ...]]:
+def newer(subject: Watched, answer: Answer, take: Take, python: str) -> list[tuple[NewerVersion, ...]]:
     """The newer versions that are worth telling: those of the same series, then those of others.
 
     The newest come first. `python` is the version that a file of an index must run on.
     """
-    has = _version(one.version)
-    if has is None or one.spelled is None:
+    has = _version(subject.version)
+    if has is None or subject.spelled is None:
         return []
     offered: dict[Version, NewerVersion] = {}
-    for candidate in _offered(one, answer, python):
+    for candidate in _offered(subject, answer, python):
         version = _version(candidate.version)
         if version is not None and version > has and not version.local and _taken(version, has, take):
             offered.setdefault(version, candidate)
     falling = sorted(offered, reverse=True)
-    same = [version for version in falling if series(str(version)) == series(one.version)]
-    others = [version for version in falling if version not in same]
-    groups = (tuple(offered[version] for version in some[:MOST]) for some in (same, others))
+    same_series = [version for version in falling if series(str(version)) == series(subject.version)]
+    other_series = [version for version in falling if version not in same_series]
+    groups = (tuple(offered[version] for version in some[:MOST]) for some in (same_series, other_series))
     return [group for group in groups if group]
 
 
@@ -73,25 +73,25 @@ def _version(text: str) -> Version | None:
         return None
 
 
-def _offered(one: Watched, answer: Answer, python: str) -> Iterator[NewerVersion]:
-    assert one.spelled is not None
-    match one.question, answer:
+def _offered(subject: Watched, answer: Answer, python: str) -> Iterator[NewerVersion]:
+    assert subject.spelled is not None
+    match subject.question, answer:
         case Refs() as question, Mapping():
             for ref, commit in answer.items():
-                if version := one.spelled.version(ref):
+                if version := subject.spelled.version(ref):
                     yield NewerVersion(version=version, asks=TagDay(question.url, ref, str(commit)))
         case ImageTags(), Sequence():
             for tag in answer:
-                if isinstance(tag, str) and (version := one.spelled.version(tag)):
+                if isinstance(tag, str) and (version := subject.spelled.version(tag)):
                     yield NewerVersion(version=version)
         case Project(), Sequence():
             yield from _releases([file for file in answer if isinstance(file, Published)], python)
         case Listing(), Mapping():
             for name, day in answer.items():
-                if version := one.spelled.version(name):
-                    address = one.address.replace("{version}", quote(version))
-                    told = day if isinstance(day, datetime) else None
-                    yield NewerVersion(version=version, day=told, asks=RemoteFile(address))
+                if version := subject.spelled.version(name):
+                    address = subject.address.replace("{version}", quote(version))
+                    released = day if isinstance(day, datetime) else None
+                    yield NewerVersion(version=version, day=released, asks=RemoteFile(address))
         case _:
             pass
 

@@ -22,30 +22,30 @@ class LastLook(Frozen):
     report: WatchReport
 
 
-def keep(report: WatchReport, labels: Iterable[str], home: Home, at: str) -> None:
+def keep(report: WatchReport, labels: Iterable[str], home: Home, timestamp: str) -> None:
     """Keep a report, a file for each lock; a disk that is full or read-only costs the page only."""
     for label in labels:
         with contextlib.suppress(OSError):
             write_atomic(
                 home.watched / f"{sha256_bytes(label.encode())[:16]}.json",
-                LastLook(lock=label, at=at, report=_of(report, label)).model_dump_json(),
+                LastLook(lock=label, at=timestamp, report=_of(report, label)).model_dump_json(),
             )
 
 
 def kept(home: Home) -> list[LastLook]:
     """The last look at each lock, the newest first; what cannot be read is left out."""
-    found = []
+    looks = []
     for path in home.watched.glob("*.json"):
         with contextlib.suppress(OSError, ValidationError):
-            found.append(LastLook.model_validate_json(path.read_bytes()))
-    return sorted(found, key=lambda one: (one.at, one.lock), reverse=True)
+            looks.append(LastLook.model_validate_json(path.read_bytes()))
+    return sorted(looks, key=lambda look: (look.at, look.lock), reverse=True)
 
 
 def _of(report: WatchReport, label: str) -> WatchReport:
     return report.model_copy(
         update={
-            "alarms": tuple(one for one in report.alarms if one.lock == label),
-            "cautions": tuple(one for one in report.cautions if one.lock == label),
-            "news": tuple(one for one in report.news if one.lock == label),
+            "alarms": tuple(alarm for alarm in report.alarms if alarm.lock == label),
+            "cautions": tuple(caution for caution in report.cautions if caution.lock == label),
+            "news": tuple(update for update in report.news if update.lock == label),
         }
     )

@@ -52,18 +52,18 @@ def watch(
 
     What does not answer is in the report, never raised. The report is kept (`watch.kept`).
     """
-    store, kept = store_of(home), home.watch_memory
+    store, memory_path = store_of(home), home.watch_memory
     eyes = UpdateChecker(
         settings=settings,
         catalog=catalog,
         issues=the_issues()[0],
         has=lambda pin: store.has(pin.sha256, pin.size),
         now=datetime.now(UTC),
-        memory=Memory.load(kept),
+        memory=Memory.load(memory_path),
         free=frozenset(free),
     )
     report, memory = eyes.look(locks, ask or Upstream(home, settings.seconds).ask)
-    memory.save(kept)
+    memory.save(memory_path)
     keep(report, locks, home, eyes.now.isoformat(timespec="seconds"))
     return report
 
@@ -84,157 +84,176 @@ class UpdateChecker:
         self, locks: Mapping[str, Lock], ask: Callable[[Question], Answer]
     ) -> tuple[WatchReport, Memory]:
         """The report, and what to remember of this look."""
-        begun = time.monotonic()
+        start = time.monotonic()
         things = {
             label: watched(lock, self.catalog, self.settings, self.now) for label, lock in locks.items()
         }
         by_question: dict[Question, list[tuple[Lock, Watched]]] = {}
         for label, some in things.items():
-            for one in some:
-                by_question.setdefault(one.question, []).append((locks[label], one))
+            for subject in some:
+                by_question.setdefault(subject.question, []).append((locks[label], subject))
 
         def follow(question: Question, answer: Answer) -> Iterator[Question]:
-            for lock, one in by_question.get(question, ()):
-                yield from self._days_of(lock, one, answer)
+            for lock, subject in by_question.get(question, ()):
+                yield from self._days_of(lock, subject, answer)
 
         answers = ask_all(by_question, ask, follow, self.memory.seconds)
         days = self.memory.days | _days(answers)
         judge = replace(self, memory=Memory(days=days))
-        found: list[Alarm | Caution | News] = []
+        findings: list[Alarm | Caution | News] = []
         for label, some in things.items():
             catalog = catalog_for(locks[label].request, self.catalog)
-            for one in some:
-                told = answers[one.question]
-                found += standing(one, told, locks[label], label, self.has)
-                if told.error is None:
-                    found += judge._news(one, told.answer, locks[label], label, catalog)
+            for subject in some:
+                reply = answers[subject.question]
+                findings += standing(subject, reply, locks[label], label, self.has)
+                if reply.error is None:
+                    findings += judge._news(subject, reply.answer, locks[label], label, catalog)
         report = WatchReport(
             asked=len(answers),
-            seconds=time.monotonic() - begun,
-            alarms=tuple(dict.fromkeys(one for one in found if isinstance(one, Alarm))),
-            cautions=tuple(dict.fromkeys(one for one in found if isinstance(one, Caution))),
-            news=_once([one for one in found if isinstance(one, News)]),
+            seconds=time.monotonic() - start,
+            alarms=tuple(dict.fromkeys(finding for finding in findings if isinstance(finding, Alarm))),
+            cautions=tuple(dict.fromkeys(finding for finding in findings if isinstance(finding, Caution))),
+            news=_once([finding for finding in findings if isinstance(finding, News)]),
             silent=tuple(_silent(answers, by_question)),
             unseen=tuple(dict.fromkeys(unseen(locks.values(), self.catalog))),
         )
-        seconds = {str(question): told.seconds for question, told in answers.items()}
+        seconds = {str(question): reply.seconds for question, reply in answers.items()}
         return report, self.memory.and_more(seconds, days)
 
-    def _days_of(self, lock: Lock, one: Watched, answer: Answer) -> Iterator[Question]:
+    def _days_of(self, lock: Lock, subject: Watched, answer: Answer) -> Iterator[Question]:
         """What tells the day of what is new, where that is not known yet."""
-        asks = [each.asks for group in self._newer(lock, one, answer) for each in group if each.day is None]
-        if isinstance(one.question, Image) and isinstance(answer, str) and answer != one.commit:
-            asks.append(ImageDay(one.question.reference, answer, one.question.architecture))
-        yield from (each for each in asks if each is not None and str(each) not in self.memory.days)
+        asks = [
+            candidate.asks
+            for group in self._newer(lock, subject, answer)
+            for candidate in group
+            if candidate.day is None
+        ]
+        if isinstance(subject.question, Image) and isinstance(answer, str) and answer != subject.commit:
+            asks.append(ImageDay(subject.question.reference, answer, subject.question.architecture))
+        yield from (
+            question for question in asks if question is not None and str(question) not in self.memory.days
+        )
 
-    def _newer(self, lock: Lock, one: Watched, answer: Answer) -> list[tuple[NewerVersion, ...]]:
+    def _newer(self, lock: Lock, subject: Watched, answer: Answer) -> list[tuple[NewerVersion, ...]]:
         python = lock.python.version if lock.python else ""
-        groups = newer(one, answer, self.settings.take, python)
-        if one.name in self.catalog.components or one.name == ROCM:
+        groups = newer(subject, answer, self.settings.take, python)
+        if subject.name in self.catalog.components or subject.name == ROCM:
             return groups
         # of a package that nobody chose by name the newest is enough
         return [groups[-1]] if groups else []
 
     def _news(
-        self, one: Watched, answer: Answer, lock: Lock, label: str, catalog: Catalog
+        self, subject: Watched, answer: Answer, lock: Lock, label: str, catalog: Catalog
     ) -> Iterator[News | Caution]:
-        for group in self._newer(lock, one, answer):
-            yield from self._of_group(one, group, lock, label, catalog)
-        match one.question, answer:
-            case Refs() as question, Mapping() as refs if one.branch:
-                now = str(refs.get(HEADS + one.branch, ""))
-                if not now:
-                    what = f"the branch {one.branch} of {question.url} no longer exists"
-                    yield Caution(lock=label, name=one.name, what=what, kept="unknown")
-                elif now != one.commit:
-                    new = f"{now[:SHORT]} ({one.branch})"
-                    row = self._row(one, label, (one.commit or one.version)[:SHORT], new)
-                    yield row.model_copy(update={"step": "commit", "pin": f"@{now}"})
-            case Image() as image, str() as digest if one.rolls and one.commit and digest != one.commit:
-                told = self.memory.days.get(str(ImageDay(image.reference, digest)), "")
-                yield self._row(one, label, _digest(one.commit), _digest(digest), told)
+        for group in self._newer(lock, subject, answer):
+            yield from self._of_group(subject, group, lock, label, catalog)
+        match subject.question, answer:
+            case Refs() as question, Mapping() as refs if subject.branch:
+                head = str(refs.get(HEADS + subject.branch, ""))
+                if not head:
+                    summary = f"the branch {subject.branch} of {question.url} no longer exists"
+                    yield Caution(lock=label, name=subject.name, what=summary, kept="unknown")
+                elif head != subject.commit:
+                    new = f"{head[:SHORT]} ({subject.branch})"
+                    row = self._row(subject, label, (subject.commit or subject.version)[:SHORT], new)
+                    yield row.model_copy(update={"step": "commit", "pin": f"@{head}"})
+            case Image() as image, str() as digest if (
+                subject.rolls and subject.commit and digest != subject.commit
+            ):
+                detail = self.memory.days.get(str(ImageDay(image.reference, digest)), "")
+                yield self._row(subject, label, _digest(subject.commit), _digest(digest), detail)
             case PackageSet(), Sequence():
                 pins = tuple(pin for pin in answer if isinstance(pin, FilePin))
-                yield from self._packages(one, pins, lock, label, catalog)
-            case PackageLists() as lists, Mapping() if one.root is not None:
-                told = changes(lock, one.root, newer_packages(one.root.packages, answer))
+                yield from self._packages(subject, pins, lock, label, catalog)
+            case PackageLists() as lists, Mapping() if subject.root is not None:
+                detail = changes(lock, subject.root, newer_packages(subject.root.packages, answer))
                 day = f"{lists.day}T00:00:00Z" if lists.day else ""
-                row = self._row(one, label, f"{len(one.pins)} packages", told, day)
-                held = f"the base uses the archive of {one.version}; a later snapshot has them" if day else ""
-                if told:
-                    yield row.model_copy(update={"step": "packages", "admitted": not held, "why": held})
-            case SourcePackage(), str() as version if version != one.version:
-                row = self._row(one, label, one.version, version)
-                same = upstream_version(version) == upstream_version(one.version)
-                why = "" if same else "another upstream release; the recipe has other sources for it"
-                step = step_between(one.version, version)
-                yield row.model_copy(update={"step": step, "admitted": same, "why": why})
+                row = self._row(subject, label, f"{len(subject.pins)} packages", detail, day)
+                hold_reason = (
+                    f"the base uses the archive of {subject.version}; a later snapshot has them"
+                    if day
+                    else ""
+                )
+                if detail:
+                    yield row.model_copy(
+                        update={"step": "packages", "admitted": not hold_reason, "why": hold_reason}
+                    )
+            case SourcePackage(), str() as version if version != subject.version:
+                row = self._row(subject, label, subject.version, version)
+                same_upstream = upstream_version(version) == upstream_version(subject.version)
+                reason = (
+                    "" if same_upstream else "another upstream release; the recipe has other sources for it"
+                )
+                step = step_between(subject.version, version)
+                yield row.model_copy(update={"step": step, "admitted": same_upstream, "why": reason})
             case _:
                 pass
 
-    def _row(self, one: Watched, label: str, has: str, new: str, day: str = "") -> News:
+    def _row(self, subject: Watched, label: str, has: str, new: str, day: str = "") -> News:
         """News without a version to choose: what is taken when the lock is made anew."""
         age = self._age(day)
         young = age is not None and age < self.settings.cool_down
         return News(
             lock=label,
-            name=one.name,
+            name=subject.name,
             has=has,
             new=new,
             step="digest",
             released=day[:10],
             age=age,
-            source=str(one.question),
+            source=str(subject.question),
             admitted=not young,
             why=self._too_young(age) if young else "",
         )
 
     def _of_group(
-        self, one: Watched, group: Sequence[NewerVersion], lock: Lock, label: str, catalog: Catalog
+        self, subject: Watched, group: Sequence[NewerVersion], lock: Lock, label: str, catalog: Catalog
     ) -> Iterator[News]:
         """The newest; where that is held back, the newest that is known, and the newest that is not held."""
-        known = False
+        pinned = False
         for number, candidate in enumerate(group):
-            news = self._one(one, candidate, lock, label, catalog)
-            if number == 0 or news.admitted or (news.pin and not known):
+            news = self._one(subject, candidate, lock, label, catalog)
+            if number == 0 or news.admitted or (news.pin and not pinned):
                 yield news
-            known = known or bool(news.pin)
+            pinned = pinned or bool(news.pin)
             if news.admitted:
                 return
 
-    def _one(self, one: Watched, candidate: NewerVersion, lock: Lock, label: str, catalog: Catalog) -> News:
-        verdict = admit(lock, catalog, one.name, candidate.version, self.free)
+    def _one(
+        self, subject: Watched, candidate: NewerVersion, lock: Lock, label: str, catalog: Catalog
+    ) -> News:
+        verdict = admit(lock, catalog, subject.name, candidate.version, self.free)
         day = candidate.day.isoformat() if candidate.day else self.memory.days.get(str(candidate.asks), "")
         age = self._age(day)
         if verdict.admitted and age is not None and age < self.settings.cool_down:
             verdict = replace(verdict, admitted=False, why=self._too_young(age))
         return News(
             lock=label,
-            name=one.name,
-            has=one.version,
+            name=subject.name,
+            has=subject.version,
             new=candidate.version,
-            step=step_between(one.version, candidate.version),
+            step=step_between(subject.version, candidate.version),
             released=day[:10],
             age=age,
-            notes=_notes(lock, catalog, one.name, candidate.version),
-            source=str(one.question),
+            notes=_notes(lock, catalog, subject.name, candidate.version),
+            source=str(subject.question),
             pin=verdict.pin,
             admitted=verdict.admitted,
             why=verdict.why,
             moves=verdict.moves,
-            needless=needless(lock, catalog, self.issues, one.name, candidate.version),
+            needless=needless(lock, catalog, self.issues, subject.name, candidate.version),
         )
 
     def _packages(
-        self, one: Watched, now: tuple[FilePin, ...], lock: Lock, label: str, catalog: Catalog
+        self, subject: Watched, packages: tuple[FilePin, ...], lock: Lock, label: str, catalog: Catalog
     ) -> Iterator[News]:
-        assert one.root is not None
-        if told := changes(lock, one.root, now):
-            row = self._row(one, label, f"{len(one.pins)} packages", told)
+        assert subject.root is not None
+        if summary := changes(lock, subject.root, packages):
+            row = self._row(subject, label, f"{len(subject.pins)} packages", summary)
             yield row.model_copy(update={"step": "packages"})
-        for name, version in _brought(lock, catalog, now):
+        for name, version in _brought(lock, catalog, packages):
             verdict: Admission = admit_brought(lock, catalog, name, version)
-            row = self._row(one, label, lock.provided[name], version)
+            row = self._row(subject, label, lock.provided[name], version)
             yield row.model_copy(
                 update={
                     "name": name,
@@ -252,15 +271,17 @@ class UpdateChecker:
         return f"cool-down: {age} of {self.settings.cool_down} days"
 
 
-def _brought(lock: Lock, catalog: Catalog, now: Sequence[FilePin]) -> Iterator[tuple[str, str]]:
+def _brought(lock: Lock, catalog: Catalog, packages: Sequence[FilePin]) -> Iterator[tuple[str, str]]:
     """What the base brings along in another version than the lock has."""
     base, release = catalog.base(lock.request.base)
     versions = {
-        pin.origin.package: upstream_version(pin.origin.version) for pin in now if pin.origin.kind == "debian"
+        pin.origin.package: upstream_version(pin.origin.version)
+        for pin in packages
+        if pin.origin.kind == "debian"
     }
-    for name, one in base.provided(release).items():
-        had, version = lock.provided.get(name), versions.get(one.package, "")
-        if had is not None and version and version != had:
+    for name, provided in base.provided(release).items():
+        locked, version = lock.provided.get(name), versions.get(provided.package, "")
+        if locked is not None and version and version != locked:
             yield name, version
 
 
@@ -274,16 +295,16 @@ def _notes(lock: Lock, catalog: Catalog, name: str, version: str) -> str:
 
 
 def _days(answers: Mapping[Question, Reply]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for question, told in answers.items():
-        match told.answer:
+    days: dict[str, str] = {}
+    for question, reply in answers.items():
+        match reply.answer:
             case datetime() as day:
-                found[str(question)] = day.astimezone(UTC).isoformat()
+                days[str(question)] = day.astimezone(UTC).isoformat()
             case Standing(modified=datetime() as day):
-                found[str(question)] = day.astimezone(UTC).isoformat()
+                days[str(question)] = day.astimezone(UTC).isoformat()
             case _:
                 pass
-    return found
+    return days
 
 
 def _digest(text: str) -> str:
@@ -292,26 +313,26 @@ def _digest(text: str) -> str:
 
 def _once(news: Sequence[News]) -> tuple[News, ...]:
     """Each piece of news once: several places of one release, several roots of one image, tell the same."""
-    found: dict[tuple[str, str, str], News] = {}
-    for one in news:
-        key = one.lock, one.name, one.new
-        before = found.get(key)
-        if before is None or (before.age is None and one.age is not None):
-            found[key] = one
-    return tuple(found.values())
+    unique: dict[tuple[str, str, str], News] = {}
+    for update in news:
+        key = update.lock, update.name, update.new
+        previous = unique.get(key)
+        if previous is None or (previous.age is None and update.age is not None):
+            unique[key] = update
+    return tuple(unique.values())
 
 
 def _silent(
-    answers: Mapping[Question, Reply], asked: Mapping[Question, Sequence[tuple[Lock, Watched]]]
+    answers: Mapping[Question, Reply], by_question: Mapping[Question, Sequence[tuple[Lock, Watched]]]
 ) -> Iterator[Silent]:
     """Sources that did not answer; a day that nobody tells is no loss."""
-    for question, told in answers.items():
-        error = told.error
-        if error is None or isinstance(error, FetchError) or question not in asked:
+    for question, reply in answers.items():
+        error = reply.error
+        if error is None or isinstance(error, FetchError) or question not in by_question:
             continue
         yield Silent(
             source=str(question),
-            names=tuple(dict.fromkeys(one.name for _, one in asked[question])),
+            names=tuple(dict.fromkeys(subject.name for _, subject in by_question[question])),
             failure=error.failure.value,
             what=error.message,
             cause=error.cause,

@@ -88,4 +88,4 @@ class WatchReport(Frozen):
             return ALARM_EXIT
         if self.silent:
             return SILENT_EXIT
-        return NEWS_EXIT if news_counts and any(one.admitted for one in self.news) else 0
+        return NEWS_EXIT if news_counts and any(update.admitted for update in self.news) else 0

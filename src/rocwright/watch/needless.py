@@ -17,30 +17,30 @@ def needless(
     lock: Lock, catalog: Catalog, issues: Mapping[str, Issue], name: str, version: str
 ) -> tuple[str, ...]:
     """In words, each a line; nothing for what is no component."""
-    had = _had(lock, name)
+    locked = _had(lock, name)
     try:
         Version(version)
-        Version(had)
+        Version(locked)
     except InvalidVersion:
         return ()
     return (
-        *_edits(lock, catalog, name, had, version),
+        *_edits(lock, catalog, name, locked, version),
         *_remedies(lock, issues, name, version),
-        *_issues(lock, issues, name, had, version),
+        *_issues(lock, issues, name, locked, version),
     )
 
 
 def _had(lock: Lock, name: str) -> str:
     if lock.rocm is not None and name == ROCM:
         return lock.rocm.version
-    return next((one.version for one in lock.components if one.name == name), "")
+    return next((component.version for component in lock.components if component.name == name), "")
 
 
-def _edits(lock: Lock, catalog: Catalog, name: str, had: str, version: str) -> Iterator[str]:
+def _edits(lock: Lock, catalog: Catalog, name: str, locked: str, version: str) -> Iterator[str]:
     recipe = catalog.components.get(name)
     for edit in recipe.edit if recipe is not None else ():
-        here = not edit.targets or set(edit.targets) & set(lock.request.gpu)
-        if not here or not edit.versions or not version_in(had, edit.versions):
+        applies = not edit.targets or set(edit.targets) & set(lock.request.gpu)
+        if not applies or not edit.versions or not version_in(locked, edit.versions):
             continue
         if not version_in(version, edit.versions):
             yield f"the edit of {edit.file or edit.diff} (for {edit.versions}): {edit.why}"
@@ -58,17 +58,17 @@ def _remedies(lock: Lock, issues: Mapping[str, Issue], name: str, version: str) 
                 yield f"the remedy for {remedy.issue} (fixed in {name} {fixed.versions}: {fixed.source})"
 
 
-def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, had: str, version: str) -> Iterator[str]:
-    remedied = {one.issue for one in lock.in_force if one.component == name}
+def _issues(lock: Lock, issues: Mapping[str, Issue], name: str, locked: str, version: str) -> Iterator[str]:
+    remedied = {remedy.issue for remedy in lock.in_force if remedy.component == name}
     for issue in issues.values():
-        here = not issue.targets or set(issue.targets) & set(lock.request.gpu)
-        if not here or issue.name in remedied:
+        applies = not issue.targets or set(issue.targets) & set(lock.request.gpu)
+        if not applies or issue.name in remedied:
             continue
-        known = issue.versions.get(name, "")
-        if known and version_in(had, known) and not version_in(version, known):
-            yield f"the workaround for {issue.name}: {issue.means} (known in {known})"
+        affected = issue.versions.get(name, "")
+        if affected and version_in(locked, affected) and not version_in(version, affected):
+            yield f"the workaround for {issue.name}: {issue.means} (known in {affected})"
             continue
         for fixed in issue.fixed_in:
-            mended = version_in(version, fixed.versions) and not version_in(had, fixed.versions)
+            mended = version_in(version, fixed.versions) and not version_in(locked, fixed.versions)
             if fixed.component == name and mended:
                 yield f"the workaround for {issue.name}: {issue.means} (fixed there: {fixed.source})"

@@ -50,18 +50,18 @@ def _newer(pin: FilePin, version: str) -> FilePin:
     name, has = name_and_version(pin)
     if not isinstance(pin.origin, PackageOrigin) or not version or not is_older(has, version):
         return pin
-    asked = f"{name}={version}"
-    origin = pin.origin.model_copy(update={"package": asked})
+    spec = f"{name}={version}"
+    origin = pin.origin.model_copy(update={"package": spec})
     # whatever its hash will be, it is another file
-    return pin.model_copy(update={"origin": origin, "sha256": sha256_bytes(asked.encode())})
+    return pin.model_copy(update={"origin": origin, "sha256": sha256_bytes(spec.encode())})
 
 
 def changes(lock: Lock, root: LockedRoot, packages: tuple[FilePin, ...]) -> str:
     """What other packages change in a root of a lock, in words; nothing where they are the same."""
     new = root.model_copy(update={"packages": packages})
-    roots = tuple(new if one.role == root.role else one for one in lock.roots)
-    found = difference(lock, lock.model_copy(update={"roots": roots}))
-    return "; ".join(tell_difference(found)) if found else ""
+    roots = tuple(new if existing.role == root.role else existing for existing in lock.roots)
+    change = difference(lock, lock.model_copy(update={"roots": roots}))
+    return "; ".join(tell_difference(change)) if change else ""
 
 
 def unseen(locks: Iterable[Lock], catalog: Catalog) -> Iterator[str]:

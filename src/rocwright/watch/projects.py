@@ -38,22 +38,22 @@ def locks_to_watch(folder: Path, stacks: Sequence[str], gpu: str, base: str, hom
     if not stacks:
         project = project_in(folder, home)
         return {_label(project): _lock_there(project)}
-    found: dict[str, Lock] = {}
+    locks: dict[str, Lock] = {}
     for name in stacks:
-        projects = [project_of(one, folder, home) for one in _requests(name, gpu, base)]
-        there = next((one for one in projects if one.lock_path.exists()), projects[0])
-        found[_label(there)] = _lock_there(there)
-    return found
+        projects = [project_of(request, folder, home) for request in _requests(name, gpu, base)]
+        chosen = next((candidate for candidate in projects if candidate.lock_path.exists()), projects[0])
+        locks[_label(chosen)] = _lock_there(chosen)
+    return locks
 
 
 def _requests(name: str, gpu: str, base: str) -> list[Request]:
     stack = the_catalog().stack(name)
     gpu = target_named(gpu, the_catalog()).name if gpu else ""
-    rows = [one for one in stack.row if gpu in ("", one.gpu) and base in ("", one.base)]
+    rows = [row for row in stack.row if gpu in ("", row.gpu) and base in ("", row.base)]
     if rows:
         row = rows[0]
-        asked = Request(stack=name, gpu=(row.gpu,), base=row.base, architecture=host_architecture())
-        return [asked, request_of(stack, row)]
+        request = Request(stack=name, gpu=(row.gpu,), base=row.base, architecture=host_architecture())
+        return [request, request_of(stack, row)]
     if not gpu:
         raise InputError(
             f"no GPU given for {name}",
@@ -86,9 +86,9 @@ def _label(project: Project) -> str:
 def watch_settings(folder: Path, changes: Mapping[str, object]) -> WatchSettings:
     """`[watch]` of the project file in a folder, where there is one; what `changes` says stands over it."""
     path = folder / PROJECT
-    told = read_project(path).watch if path.exists() else WatchSettings()
-    given = {name: value for name, value in changes.items() if value is not None}
-    return WatchSettings.model_validate(told.model_dump() | given)
+    settings = read_project(path).watch if path.exists() else WatchSettings()
+    overrides = {name: value for name, value in changes.items() if value is not None}
+    return WatchSettings.model_validate(settings.model_dump() | overrides)
 
 
 def bump(
@@ -104,14 +104,14 @@ def bump(
 
 def _bumped(
     project: Project,
-    before: Lock,
+    lock: Lock,
     names: Sequence[str],
     settings: WatchSettings,
     on_line: Callable[[str], None],
     ask: Ask | None = None,
     free: Collection[str] = (),
 ) -> LockCandidate:
-    report = watch({_label(project): before}, settings, project.catalog, project.home, ask, free)
+    report = watch({_label(project): lock}, settings, project.catalog, project.home, ask, free)
     for silent in report.silent:
         on_line(f"no answer: {silent.source}: {silent.cause or silent.what}")
     if report.alarms:
@@ -120,10 +120,10 @@ def _bumped(
             cause=f"the lock has {report.alarms[0].had}, upstream has {report.alarms[0].now}",
             next_step="find out why before you trust it; rocwright watch shows all of it",
         )
-    take = wanted(before, project.catalog, report.news, names)
+    take = wanted(lock, project.catalog, report.news, names)
     base, release = check_request(project.request, project.catalog)
     until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
-    known = before if not take.roots else None
+    previous = lock if not take.roots else None
     outside = NetworkUpstream(
         base,
         release,
@@ -131,13 +131,15 @@ def _bumped(
         project.store,
         project.home,
         on_line,
-        known,
+        previous,
         until=until,
         architecture=project.request.architecture,
     )
     with with_patience(current() or bounded(settings.seconds)), outside:
-        made = make_candidate(before, project.catalog, take, report.news, outside, on_line)
-    return replace(made, silent=tuple(f"{one.source}: {one.cause or one.what}" for one in report.silent))
+        candidate = make_candidate(lock, project.catalog, take, report.news, outside, on_line)
+    return replace(
+        candidate, silent=tuple(f"{silent.source}: {silent.cause or silent.what}" for silent in report.silent)
+    )
 
 
 def newest(
@@ -152,8 +154,8 @@ def newest(
     `ask` asks in Upstream's place. What the lock pins beyond the project's own request, an earlier candidate
     did: that follows on.
     """
-    asked = project.request.versions
-    free = {name for name, pin in lock.request.versions.items() if asked.get(name) != pin}
+    requested = project.request.versions
+    free = {name for name, pin in lock.request.versions.items() if requested.get(name) != pin}
     return _bumped(replace(project, request=lock.request), lock, (), settings, on_line, ask, free)
 
 
@@ -162,17 +164,17 @@ def candidate_path(project: Project) -> Path:
     return project.lock_path.with_name(f"{project.lock_path.name}.candidate")
 
 
-def put_candidate(project: Project, made: Lock, output: Path | None, *, write: bool) -> Path:
+def put_candidate(project: Project, candidate: Lock, output: Path | None, *, write: bool) -> Path:
     """Write a candidate beside the lock or to `output`, or put it in the lock's place; gives where it is.
 
     In the lock's place, what it asks for goes into the project file too.
     """
     if not write:
         path = output or candidate_path(project)
-        write_lock(path, made)
+        write_lock(path, candidate)
         return path
-    asked = project.lock_path.with_name(PROJECT)
-    if made.request != project.request:
-        change_request(asked, {"versions": made.request.versions})
-    write_lock(project.lock_path, made)
+    project_file = project.lock_path.with_name(PROJECT)
+    if candidate.request != project.request:
+        change_request(project_file, {"versions": candidate.request.versions})
+    write_lock(project.lock_path, candidate)
     return project.lock_path

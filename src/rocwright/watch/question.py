@@ -55,8 +55,8 @@ class Image(Said):
     architecture: Architecture = Architecture.X86_64
 
     def __str__(self) -> str:
-        on = "" if self.architecture is Architecture.X86_64 else f" for {self.architecture}"
-        return f"{super().__str__()}{on}"
+        suffix = "" if self.architecture is Architecture.X86_64 else f" for {self.architecture}"
+        return f"{super().__str__()}{suffix}"
 
 
 @dataclass(frozen=True)

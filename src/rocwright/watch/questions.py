@@ -78,29 +78,29 @@ class Watched:
     root: LockedRoot | None = None
 
 
-def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, now: datetime) -> list[Watched]:
+def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, today: datetime) -> list[Watched]:
     """Everything of a lock that upstream can be asked about."""
     catalog = catalog_for(lock.request, catalog)
-    found: list[Watched] = []
+    subjects: list[Watched] = []
     for component in lock.components:
-        found += _component(component, catalog, settings.branches.get(component.name, ""))
+        subjects += _component(component, catalog, settings.branches.get(component.name, ""))
     if lock.python is not None:
-        wanted = [*lock.python.files, *(pin for one in lock.python.sdists for pin in one.files)]
-        wanted += [pin for one in lock.python.sdists for pin in one.requires]
-        found += _projects(wanted)
+        pins = [*lock.python.files, *(pin for sdist in lock.python.sdists for pin in sdist.files)]
+        pins += [pin for sdist in lock.python.sdists for pin in sdist.requires]
+        subjects += _projects(pins)
     if lock.rocm is not None:
-        found += _rocm(lock.rocm, lock.request.gpu, catalog.provider(lock.rocm.name), settings.take)
-    day = (now - timedelta(days=settings.cool_down)).date().isoformat()
+        subjects += _rocm(lock.rocm, lock.request.gpu, catalog.provider(lock.rocm.name), settings.take)
+    day = (today - timedelta(days=settings.cool_down)).date().isoformat()
     release = base_of(lock, catalog)[1]
     for root in lock.roots:
-        found += _root(root, release, lists_of(root, catalog.managers, day))
-    return found
+        subjects += _root(root, release, lists_of(root, catalog.managers, day))
+    return subjects
 
 
 def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterator[Watched]:
-    about = partial(Watched, name=locked.name, version=locked.version)
+    subject = partial(Watched, name=locked.name, version=locked.version)
     release = next(
-        (one for one in catalog.component(locked.name).release if one.version == locked.version), None
+        (entry for entry in catalog.component(locked.name).release if entry.version == locked.version), None
     )
     places = release.places if release else ()
     for place in places:
@@ -108,7 +108,7 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
             case GitPlace():
                 yield _repository(locked, place, branch)
             case IndexPlace():
-                yield about(
+                yield subject(
                     name=locked.name if place.version == locked.version else place.sdist,
                     version=place.version,
                     question=Project(place.sdist),
@@ -119,18 +119,18 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
                 yield from _image(locked, place.image, locked.commit or place.digest, ())
             case _:
                 pass
-    if locked.kind == "git" and not any(isinstance(one, GitPlace) for one in places):
+    if locked.kind == "git" and not any(isinstance(place, GitPlace) for place in places):
         # a lock of another catalog: its files say where it is from
         for pin in locked.files:
             if url := getattr(pin.origin, "url", ""):
-                yield about(question=Refs(url), pins=locked.files, commit=locked.commit, branch=branch)
+                yield subject(question=Refs(url), pins=locked.files, commit=locked.commit, branch=branch)
     for pin in (*locked.files, *locked.downloads):
         match pin.origin:
             case ArchiveOrigin() as origin:
-                yield about(question=RemoteFile(origin.url), pins=(pin,))
+                yield subject(question=RemoteFile(origin.url), pins=(pin,))
             case DebianSourceOrigin() as origin:
                 question = SourcePackage(origin.suite, origin.architecture, origin.package)
-                yield about(version=origin.version, question=question, pins=locked.files)
+                yield subject(version=origin.version, question=question, pins=locked.files)
                 return
             case ImageOrigin() as origin:
                 yield from _image(locked, origin.reference, origin.digest, (pin,))
@@ -139,28 +139,28 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
 
 
 def _repository(locked: LockedComponent, place: GitPlace, branch: str) -> Watched:
-    found = pattern_of(place.tag, locked.version) if place.tag else None
-    here = locked.kind == "git" and locked.place.startswith(f"git {place.git} ")
+    pattern = pattern_of(place.tag, locked.version) if place.tag else None
+    is_origin = locked.kind == "git" and locked.place.startswith(f"git {place.git} ")
     return Watched(
         name=locked.name,
         version=locked.version,
         question=Refs(place.git),
-        pins=locked.files if here else (),
-        ref=f"refs/tags/{place.tag}" if place.tag and here else "",
-        commit=locked.commit if here else "",
+        pins=locked.files if is_origin else (),
+        ref=f"refs/tags/{place.tag}" if place.tag and is_origin else "",
+        commit=locked.commit if is_origin else "",
         branch=branch,
-        spelled=Spelled(before=f"refs/tags/{found[0]}", after=found[1]) if found else None,
+        spelled=Spelled(before=f"refs/tags/{pattern[0]}", after=pattern[1]) if pattern else None,
     )
 
 
 def _image(
     locked: LockedComponent, reference: str, digest: str, pins: tuple[FilePin, ...]
 ) -> Iterator[Watched]:
-    about = partial(Watched, name=locked.name, version=locked.version)
-    found = pattern_of(reference.rpartition(":")[2], locked.version)
-    yield about(question=Image(reference), pins=pins, commit=digest, rolls=found is None)
-    if found is not None:
-        yield about(question=ImageTags(reference), spelled=Spelled(before=found[0], after=found[1]))
+    subject = partial(Watched, name=locked.name, version=locked.version)
+    pattern = pattern_of(reference.rpartition(":")[2], locked.version)
+    yield subject(question=Image(reference), pins=pins, commit=digest, rolls=pattern is None)
+    if pattern is not None:
+        yield subject(question=ImageTags(reference), spelled=Spelled(before=pattern[0], after=pattern[1]))
 
 
 def _projects(pins: Iterable[FilePin]) -> Iterator[Watched]:
@@ -177,27 +177,31 @@ def _projects(pins: Iterable[FilePin]) -> Iterator[Watched]:
 
 
 def _rocm(rocm: LockedProvider, targets: Sequence[str], provider: Provider, take: Take) -> Iterator[Watched]:
-    about = partial(Watched, name=ROCM, version=rocm.version)
-    named = list(dict.fromkeys(Requirement(one).name for one in rocm.wanted if "://" not in one))
-    asked = list(_projects([*rocm.files, *(pin for sdist in rocm.sdists for pin in sdist.files)]))
-    for one in asked:
-        first = one.version == rocm.version and one.name in named
-        yield replace(one, name=ROCM) if first else replace(one, spelled=None)
+    subject = partial(Watched, name=ROCM, version=rocm.version)
+    named = list(
+        dict.fromkeys(
+            Requirement(requirement).name for requirement in rocm.wanted if "://" not in requirement
+        )
+    )
+    projects = list(_projects([*rocm.files, *(pin for sdist in rocm.sdists for pin in sdist.files)]))
+    for project in projects:
+        first = project.version == rocm.version and project.name in named
+        yield replace(project, name=ROCM) if first else replace(project, spelled=None)
     for pin in rocm.files:
         if isinstance(pin.origin, ArchiveOrigin):
-            yield about(question=RemoteFile(pin.origin.url), pins=(pin,))
+            yield subject(question=RemoteFile(pin.origin.url), pins=(pin,))
     for shelf in provider.shelf:
         if not shelf.may_hold_newer(rocm.version) or (shelf.releases != "final" and take != "all"):
             continue
         for question in (Project(name, shelf.index) for name in named if shelf.index):
-            if all(one.question != question for one in asked):
-                yield about(question=question, spelled=Spelled(), elsewhere=not shelf.holds(rocm.version))
+            if all(project.question != question for project in projects):
+                yield subject(question=question, spelled=Spelled(), elsewhere=not shelf.holds(rocm.version))
         if shelf.listing:
-            for family in dict.fromkeys(provider.family.get(one, "") for one in targets):
+            for family in dict.fromkeys(provider.family.get(target, "") for target in targets):
                 address = shelf.archive.replace("{family}", family)
-                before, _, after = address.rpartition("/")[2].partition("{version}")
-                spelled = Spelled(before=before, after=after)
-                yield about(question=Listing(shelf.listing), spelled=spelled, address=address)
+                prefix, _, suffix = address.rpartition("/")[2].partition("{version}")
+                spelled = Spelled(before=prefix, after=suffix)
+                yield subject(question=Listing(shelf.listing), spelled=spelled, address=address)
 
 
 def _root(root: LockedRoot, release: BaseRelease, lists: PackageLists | None) -> Iterator[Watched]:
@@ -214,9 +218,9 @@ def _root(root: LockedRoot, release: BaseRelease, lists: PackageLists | None) ->
         )
     if root.pending:
         return
-    about = partial(Watched, name=f"root/{root.role}", version=root.suite, root=root)
+    subject = partial(Watched, name=f"root/{root.role}", version=root.suite, root=root)
     if any(isinstance(pin.origin, DebianOrigin) for pin in root.packages):
-        wanted = PackageSet(root.suite, root.architecture, root.wanted, release.over, release.takes)
-        yield about(question=wanted, pins=root.packages)
+        package_set = PackageSet(root.suite, root.architecture, root.wanted, release.over, release.takes)
+        yield subject(question=package_set, pins=root.packages)
     if lists:
-        yield about(question=lists, pins=on_top(root))
+        yield subject(question=lists, pins=on_top(root))

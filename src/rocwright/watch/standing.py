@@ -19,33 +19,37 @@ Has = Callable[[FilePin], bool]
 """Whether the store has a file."""
 
 
-def standing(one: Watched, told: Reply, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
+def standing(subject: Watched, reply: Reply, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
     """What is wrong with one thing of a lock, by what its source says now."""
-    kept = _kept(one.pins, has)
+    storage = _kept(subject.pins, has)
 
-    def caution(what: str, why: str = "") -> Caution:
-        return Caution(lock=label, name=one.name, what=what, why=why, kept=kept)
+    def caution(summary: str, reason: str = "") -> Caution:
+        return Caution(lock=label, name=subject.name, what=summary, why=reason, kept=storage)
 
-    def alarm(what: str, had: str, now: str) -> Alarm:
-        return Alarm(lock=label, name=one.name, what=what, had=had, now=now, kept=kept)
+    def alarm(summary: str, locked: str, upstream: str) -> Alarm:
+        return Alarm(lock=label, name=subject.name, what=summary, had=locked, now=upstream, kept=storage)
 
-    if isinstance(told.error, FetchError):
-        yield caution(f"{one.question} no longer exists", told.error.cause)
+    if isinstance(reply.error, FetchError):
+        yield caution(f"{subject.question} no longer exists", reply.error.cause)
         return
-    match one.question, told.answer:
-        case Refs() as question, Mapping() as refs if one.ref:
-            now = str(refs.get(one.ref, ""))
-            tag = f"the tag {one.ref.removeprefix('refs/tags/')} of {question.url}"
-            if not now:
+    match subject.question, reply.answer:
+        case Refs() as question, Mapping() as refs if subject.ref:
+            commit = str(refs.get(subject.ref, ""))
+            tag = f"the tag {subject.ref.removeprefix('refs/tags/')} of {question.url}"
+            if not commit:
                 yield caution(f"{tag} no longer exists")
-            elif one.commit and now != one.commit:
-                yield alarm(f"{tag} has moved", one.commit, now)
+            elif subject.commit and commit != subject.commit:
+                yield alarm(f"{tag} has moved", subject.commit, commit)
         case Project(), Sequence() as files:
-            yield from _files(one, [file for file in files if isinstance(file, Published)], caution, alarm)
-        case Image() as question, str() as digest if one.commit and digest != one.commit and not one.rolls:
-            yield alarm(f"the tag {question.reference} has moved", one.commit, digest)
+            yield from _files(
+                subject, [file for file in files if isinstance(file, Published)], caution, alarm
+            )
+        case Image() as question, str() as digest if (
+            subject.commit and digest != subject.commit and not subject.rolls
+        ):
+            yield alarm(f"the tag {question.reference} has moved", subject.commit, digest)
         case RemoteFile() as question, Standing() as stands:
-            (pin,) = one.pins
+            (pin,) = subject.pins
             if not stands.there:
                 yield caution(f"{question.url} no longer exists")
             elif stands.size is not None and stands.size != pin.size:
@@ -64,13 +68,13 @@ def locked_on(lock: Lock) -> datetime:
 
 
 def _files(
-    one: Watched,
+    subject: Watched,
     files: Sequence[Published],
     caution: Callable[[str, str], Caution],
     alarm: Callable[[str, str, str], Alarm],
 ) -> Iterator[Alarm | Caution]:
     by_name = {file.filename: file for file in files}
-    for pin in one.pins:
+    for pin in subject.pins:
         file = by_name.get(pin.filename)
         if file is None:
             yield caution(f"{pin.filename} is no longer on the index", "")
@@ -78,8 +82,8 @@ def _files(
             yield alarm(f"{pin.filename} on the index is another file now", pin.sha256, file.sha256)
         elif file.yanked is not None:
             yield caution(f"{pin.filename} was withdrawn (yanked)", file.yanked)
-    if not (one.pins or one.elsewhere) and not any(file.version == one.version for file in files):
-        yield caution(f"{one.question} no longer has {one.version}", "")
+    if not (subject.pins or subject.elsewhere) and not any(file.version == subject.version for file in files):
+        yield caution(f"{subject.question} no longer has {subject.version}", "")
 
 
 def _kept(pins: Sequence[FilePin], has: Has) -> Kept:

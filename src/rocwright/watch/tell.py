@@ -17,20 +17,20 @@ KEPT = {
 
 def tell_report(report: WatchReport, *, quiet: bool = False) -> list[str]:
     """Lines of text; `quiet` leaves out all that is no news: silence means that nothing happened."""
-    told: list[Alarm | Caution | News] = [*report.alarms, *report.cautions, *report.news]
-    several = len({one.lock for one in told}) > 1
-    lines = [line for one in report.alarms for line in _alarm(one, several)]
-    lines += [line for one in report.cautions for line in _caution(one, several)]
-    admitted = [one for one in report.news if one.admitted]
-    held = [one for one in report.news if not one.admitted]
+    entries: list[Alarm | Caution | News] = [*report.alarms, *report.cautions, *report.news]
+    several = len({entry.lock for entry in entries}) > 1
+    lines = [line for alarm in report.alarms for line in _alarm(alarm, several)]
+    lines += [line for caution in report.cautions for line in _caution(caution, several)]
+    admitted = [update for update in report.news if update.admitted]
+    held_back = [update for update in report.news if not update.admitted]
     lines += _news("new, allowed", admitted, several)
-    lines += _news("new, held back", held, several)
+    lines += _news("new, held back", held_back, several)
     lines += _silent(report.silent)
     if quiet:
         return lines
     if not report.asked:
         lines.append("the lock names nothing that can be checked: rocwright lock fills in what is missing")
-    elif not told:
+    elif not entries:
         lines.append("nothing new" + (" from those that answered" if report.silent else ""))
     lines += [
         f"{base}: packages of this image are only seen through its digest; rocwright lock records their lists"
@@ -42,39 +42,39 @@ def tell_report(report: WatchReport, *, quiet: bool = False) -> list[str]:
     return lines
 
 
-def _alarm(one: Alarm, several: bool) -> Iterator[str]:
-    yield f"ALARM: {one.what.upper()}"
-    yield f"  {_who(one, several)}   the lock has {one.had}, upstream has {one.now}"
-    yield f"  {KEPT[one.kept]}; find out why before you trust it. The lock still builds what it names"
+def _alarm(alarm: Alarm, several: bool) -> Iterator[str]:
+    yield f"ALARM: {alarm.what.upper()}"
+    yield f"  {_who(alarm, several)}   the lock has {alarm.had}, upstream has {alarm.now}"
+    yield f"  {KEPT[alarm.kept]}; find out why before you trust it. The lock still builds what it names"
 
 
-def _caution(one: Caution, several: bool) -> Iterator[str]:
-    yield f"caution: {one.what}{f' ({one.why})' if one.why else ''}"
-    yield f"  {_who(one, several)}   {KEPT[one.kept]}"
+def _caution(caution: Caution, several: bool) -> Iterator[str]:
+    yield f"caution: {caution.what}{f' ({caution.why})' if caution.why else ''}"
+    yield f"  {_who(caution, several)}   {KEPT[caution.kept]}"
 
 
-def _who(one: Alarm | Caution | News, several: bool) -> str:
-    return f"{one.lock}: {one.name}" if several else one.name
+def _who(entry: Alarm | Caution | News, several: bool) -> str:
+    return f"{entry.lock}: {entry.name}" if several else entry.name
 
 
 def _news(title: str, news: Sequence[News], several: bool) -> Iterator[str]:
     if not news:
         return
     yield f"{title}:"
-    for one in news:
-        aged = days(one.age) if one.age is not None else "its age is unknown"
-        words = [_STEPS.get(one.step, one.step), aged]
-        if one.step == "packages":
-            yield f"  {_who(one, several)}: {one.new}"
+    for update in news:
+        aged = days(update.age) if update.age is not None else "its age is unknown"
+        words = [_STEPS.get(update.step, update.step), aged]
+        if update.step == "packages":
+            yield f"  {_who(update, several)}: {update.new}"
         else:
-            yield f"  {_who(one, several)} {one.has} -> {one.new} ({', '.join(words)})"
-        if one.why:
-            yield f"    held back: {one.why}"
-        if one.moves:
-            yield f"    moves {', '.join(one.moves)}"
-        if one.notes:
-            yield f"    notes {one.notes}"
-        yield from (f"    no longer needed then: {line}" for line in one.needless)
+            yield f"  {_who(update, several)} {update.has} -> {update.new} ({', '.join(words)})"
+        if update.why:
+            yield f"    held back: {update.why}"
+        if update.moves:
+            yield f"    moves {', '.join(update.moves)}"
+        if update.notes:
+            yield f"    notes {update.notes}"
+        yield from (f"    no longer needed then: {line}" for line in update.needless)
 
 
 _STEPS = {
@@ -87,5 +87,5 @@ _STEPS = {
 
 
 def _silent(silent: Sequence[Silent]) -> Iterator[str]:
-    for one in silent:
-        yield f"no answer: {one.source} ({', '.join(one.names)}): {one.cause or one.what}"
+    for silence in silent:
+        yield f"no answer: {silence.source} ({', '.join(silence.names)}): {silence.cause or silence.what}"
