@@ -32,11 +32,11 @@ def _to_the_end(file: IO[bytes]) -> tuple[int, int]:
     file.seek(max(0, size - MOST_READ))
     if size > MOST_READ:
         file.readline(MOST_READ)
-    at = file.tell()
+    offset = file.tell()
     file.seek(0)
-    lines = sum(block.count(b"\n") for block in _blocks(file, at))
-    file.seek(at)
-    return lines, at
+    lines = sum(block.count(b"\n") for block in _blocks(file, offset))
+    file.seek(offset)
+    return lines, offset
 
 
 def _is_compressed(file: IO[bytes]) -> bool:

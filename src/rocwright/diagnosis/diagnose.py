@@ -125,17 +125,17 @@ class LogSearch:
 
     def __init__(
         self,
-        where: FailurePlace | None = None,
+        context: FailurePlace | None = None,
         knowledge: Knowledge | None = None,
         *,
         failed: bool | None = None,
     ) -> None:
         issues, lines = knowledge or the_issues()
-        self._where = where or FailurePlace()
+        self._where = context or FailurePlace()
         self._last = b""
         self._failed = failed
         self._end = Ending(lines.last, lines.before, lines.calm, lines.success)
-        words = {word for one in issues.values() for word in (*one.named, *one.targets)}
+        words = {word for issue in issues.values() for word in (*issue.named, *issue.targets)}
         self._facts = LogFacts(lines.days, lines.cards, lines.kernels, sorted(words))
         self._scan = Scan((*issues.values(), *lines.error_line), lines.before, lines.calm, lines.quoted)
 
@@ -149,48 +149,49 @@ class LogSearch:
 
     def told(self) -> Diagnosis:
         """What was found so far."""
-        where = self._where
+        context = self._where
         self._facts.finish()
-        if not where.targets and self._facts.cards:
-            where = where.model_copy(update={"targets": self._facts.cards})
-        known: list[KnownIssue] = []
+        if not context.targets and self._facts.cards:
+            context = context.model_copy(update={"targets": self._facts.cards})
+        matches: list[KnownIssue] = []
         out: list[RuledOut] = []
         unnamed: list[RuledOut] = []
         for hit in self._scan.hits:
             if isinstance(hit.signature, Issue):
                 issue = hit.signature
-                if why := _not_here(issue, where) or _not_then(issue, self._facts.newest):
-                    out.append(RuledOut(issue=issue.name, line=hit.line, why=why))
-                elif why := _not_named(issue, hit, where, self._facts.named):
-                    unnamed.append(RuledOut(issue=issue.name, line=hit.line, why=why))
+                if reason := _not_here(issue, context) or _not_then(issue, self._facts.newest):
+                    out.append(RuledOut(issue=issue.name, line=hit.line, why=reason))
+                elif reason := _not_named(issue, hit, context, self._facts.named):
+                    unnamed.append(RuledOut(issue=issue.name, line=hit.line, why=reason))
                 else:
-                    sure = _is_sure(issue, hit, where, self._facts.named)
-                    known.append(_known(issue, hit).model_copy(update={"sure": sure}))
+                    sure = _is_sure(issue, hit, context, self._facts.named)
+                    matches.append(_known(issue, hit).model_copy(update={"sure": sure}))
         narrow: dict[int, int] = {}
-        for one in known:
-            if one.sure:
-                narrow[one.place.line] = min(_width(one.issue), narrow.get(one.place.line, 2))
+        for match in matches:
+            if match.sure:
+                narrow[match.place.line] = min(_width(match.issue), narrow.get(match.place.line, 2))
         began = self._scan.began
-        first = _first(self._scan.hits, {one.issue for one in out}, began)
-        known = [
-            one
-            for one in known
-            if _width(one.issue) <= narrow.get(one.place.line, 2) and not (first and _follows(one, first))
+        first = _first(self._scan.hits, {excluded.issue for excluded in out}, began)
+        matches = [
+            match
+            for match in matches
+            if _width(match.issue) <= narrow.get(match.place.line, 2)
+            and not (first and _follows(match, first))
         ]
         events = {hit.line for hit in self._scan.hits if _is_event(hit.signature)}
-        known.sort(key=lambda one: _rank(one, self._where, began, one.place.line in events))
-        if not known and not out and not began and not _is_plain(self._scan.hits):
-            told = _at_the_end(self._end, self._scan.lines)
-            first = told if told and (first is None or told.line < first.line) else first
+        matches.sort(key=lambda match: _rank(match, self._where, began, match.place.line in events))
+        if not matches and not out and not began and not _is_plain(self._scan.hits):
+            location = _at_the_end(self._end, self._scan.lines)
+            first = location if location and (first is None or location.line < first.line) else first
         success = self._end.is_success() if self._failed is None else not self._failed
         if success:
-            known = [one.model_copy(update={"sure": False}) for one in known]
+            matches = [match.model_copy(update={"sure": False}) for match in matches]
         return Diagnosis(
             first=first,
             success=success,
-            known=tuple(known),
-            others=_others(first, known, self._scan, self._end),
-            ruled_out=tuple(sorted([*out, *unnamed], key=lambda one: one.line)),
+            known=tuple(matches),
+            others=_others(first, matches, self._scan, self._end),
+            ruled_out=tuple(sorted([*out, *unnamed], key=lambda excluded: excluded.line)),
             lines=self._scan.lines,
             size=self._scan.size,
             kernel=self._facts.kernel,
@@ -200,10 +201,10 @@ class LogSearch:
 
 
 def diagnose(
-    pieces: Iterable[bytes], where: FailurePlace | None = None, *, failed: bool | None = None
+    pieces: Iterable[bytes], context: FailurePlace | None = None, *, failed: bool | None = None
 ) -> Diagnosis:
     """Read a log to its end; `failed` is as for `Search`. Raises InputError if the catalog is wrong."""
-    search = LogSearch(where, failed=failed)
+    search = LogSearch(context, failed=failed)
     for piece in pieces:
         search.feed(piece)
     return search.told()
@@ -212,16 +213,16 @@ def diagnose(
 def _first(hits: Iterable[Hit], ruled_out: set[str], began: int) -> LogLocation | None:
     """The first line that is an error by itself, from where the failure began if one is there, else the
     first that follows from one."""
-    errors = [one for one in hits if one.signature.role != "warns" and one.signature.name not in ruled_out]
+    errors = [hit for hit in hits if hit.signature.role != "warns" and hit.signature.name not in ruled_out]
     best = min(errors, key=lambda hit: (*_plain(hit.signature), hit.line < began, hit.line), default=None)
     if best is not None and best.signature.role == "follows" and not _begins(best):
         best = next((hit for hit in errors if hit.signature.role == "follows" and _begins(hit)), best)
     return _place(best) if best else None
 
 
-def _plain(one: Signature) -> tuple[int, bool]:
+def _plain(signature: Signature) -> tuple[int, bool]:
     """How plainly its line is an error, the plainest first: what an issue takes for likely comes last."""
-    return _ROLES[one.role], one.role == "likely" and isinstance(one, Issue)
+    return _ROLES[signature.role], signature.role == "likely" and isinstance(signature, Issue)
 
 
 def _begins(hit: Hit) -> bool:
@@ -229,9 +230,9 @@ def _begins(hit: Hit) -> bool:
     return isinstance(hit.signature, ErrorLine) and hit.signature.begins
 
 
-def _is_event(one: Signature) -> bool:
+def _is_event(signature: Signature) -> bool:
     """Whether its line tells something of its own, not a part of what is told by the lines around it."""
-    return isinstance(one, ErrorLine) and one.event
+    return isinstance(signature, ErrorLine) and signature.event
 
 
 def _is_plain(hits: Iterable[Hit]) -> bool:
@@ -246,44 +247,52 @@ def _tells(hit: Hit) -> bool:
 
 def _at_the_end(end: Ending, lines: int) -> LogLocation | None:
     """The line among the last of a log of so many `lines` that has words of a failure; None: none has."""
-    found = end.told()
-    return _last_place(found, lines) if found is not None else None
+    last_line = end.told()
+    return _last_place(last_line, lines) if last_line is not None else None
 
 
-def _last_place(found: LastLine, lines: int) -> LogLocation:
+def _last_place(last_line: LastLine, lines: int) -> LogLocation:
     return LogLocation(
-        line=lines - found.from_end + 1,
-        text=found.lines[0].strip(),
-        lines=found.lines,
+        line=lines - last_line.from_end + 1,
+        text=last_line.lines[0].strip(),
+        lines=last_line.lines,
         tool=ITS_END,
         failure=FailureClass.CHECK,
     )
 
 
 def _others(
-    first: LogLocation | None, known: Sequence[KnownIssue], scan: Scan, end: Ending
+    first: LogLocation | None, matches: Sequence[KnownIssue], scan: Scan, end: Ending
 ) -> tuple[LogLocation, ...]:
     """Lines that may tell the failure beside the first error and those of known issues, as many as make
     MOST_TOLD; none where the first error's cause is known. What is an error by its form goes first, then
     lines of the log's end; where nothing was found at all, also those without words of a failure."""
-    if first is not None and any(one.place.line == first.line and _explains(one) for one in known[:1]):
+    if first is not None and any(
+        match.place.line == first.line and _explains(match) for match in matches[:1]
+    ):
         return ()
-    told = {one.line for one in (first, *(one.place for one in known)) if one is not None}
+    numbers = {
+        location.line for location in (first, *(match.place for match in matches)) if location is not None
+    }
     errors = [hit for hit in scan.hits if isinstance(hit.signature, ErrorLine) and _tells(hit)]
     places = [_place(hit) for hit in sorted(errors, key=lambda hit: (*_plain(hit.signature), hit.line))]
-    places += [_last_place(one, scan.lines) for one in end.candidates() if one.says or not told]
-    new = {one.line: one for one in reversed(places) if one.line not in told}
-    return tuple(one for one in places if new.get(one.line) is one)[: max(0, MOST_TOLD - len(told))]
+    places += [
+        _last_place(candidate, scan.lines) for candidate in end.candidates() if candidate.says or not numbers
+    ]
+    new = {place.line: place for place in reversed(places) if place.line not in numbers}
+    return tuple(place for place in places if new.get(place.line) is place)[
+        : max(0, MOST_TOLD - len(numbers))
+    ]
 
 
-def _explains(known: KnownIssue) -> bool:
-    return known.sure and known.issue.role != "warns"
+def _explains(match: KnownIssue) -> bool:
+    return match.sure and match.issue.role != "warns"
 
 
 def _place(hit: Hit) -> LogLocation:
-    below, text = _told_below(hit)
+    offset, text = _told_below(hit)
     return LogLocation(
-        line=hit.line + below,
+        line=hit.line + offset,
         text=text.strip(),
         lines=tuple(hit.lines),
         tool=hit.signature.says if isinstance(hit.signature, ErrorLine) else "",
@@ -303,24 +312,24 @@ def _known(issue: Issue, hit: Hit) -> KnownIssue:
     """An issue, its words filled with what the line names."""
     slots = _slots(issue, hit.text) if issue.filled is not None else {}
     if issue.filled is not None and slots:
-        said = {"means": issue.filled.means.format_map(slots)}
+        changes = {"means": issue.filled.means.format_map(slots)}
         if issue.filled.remedy:
-            said["remedy"] = issue.filled.remedy.format_map(slots)
-        issue = issue.model_copy(update=said)
+            changes["remedy"] = issue.filled.remedy.format_map(slots)
+        issue = issue.model_copy(update=changes)
     return KnownIssue(issue=issue, place=_place(hit), slots=slots)
 
 
 def _slots(issue: Issue, line: str) -> dict[str, str]:
     """What the named groups of the first pattern that fits matched, cut."""
     for pattern in issue.patterns:
-        found = slots_in(pattern, line)
-        if found is not None:
-            return {name: text[:MOST_SLOT] for name, text in found.items()}
+        slots = slots_in(pattern, line)
+        if slots is not None:
+            return {name: text[:MOST_SLOT] for name, text in slots.items()}
     return {}
 
 
 def _rank(
-    known: KnownIssue, where: FailurePlace, began: int, event: bool
+    match: KnownIssue, context: FailurePlace, began: int, event: bool
 ) -> tuple[bool, bool, bool, bool, int, bool, str]:
     """What is sure first, then what is a cause, then what was seen in this component, then what stands where
     the failure began or behind it, then by line, the particular first.
@@ -328,11 +337,11 @@ def _rank(
     A family waits for the lines that belong to its own, and a wide one longer: one of them may say more.
     That of an event waits less: what comes later follows from it.
     """
-    issue = known.issue
-    elsewhere = bool(where.component and issue.components) and where.component not in issue.components
-    line = known.place.line + _width(issue) * (SOON if event else MOST_LINES)
-    over = known.place.line < began
-    return (not known.sure, issue.role == "warns", elsewhere, over, line, not issue.components, issue.name)
+    issue = match.issue
+    elsewhere = bool(context.component and issue.components) and context.component not in issue.components
+    line = match.place.line + _width(issue) * (SOON if event else MOST_LINES)
+    over = match.place.line < began
+    return (not match.sure, issue.role == "warns", elsewhere, over, line, not issue.components, issue.name)
 
 
 def _width(issue: Issue) -> int:
@@ -342,48 +351,48 @@ def _width(issue: Issue) -> int:
     return 2 if issue.filled.wide else 1
 
 
-def _follows(known: KnownIssue, first: LogLocation) -> bool:
+def _follows(match: KnownIssue, first: LogLocation) -> bool:
     """Whether a wide family is too far behind the first error to explain it."""
-    wide = _width(known.issue) == 2 and known.issue.role == "cause"
-    return wide and known.place.line > first.line + NEAR
+    wide = _width(match.issue) == 2 and match.issue.role == "cause"
+    return wide and match.place.line > first.line + NEAR
 
 
-def _not_here(issue: Issue, where: FailurePlace) -> str:
+def _not_here(issue: Issue, context: FailurePlace) -> str:
     """Why an issue cannot be what broke here, or ""."""
-    if issue.targets and where.targets and not set(issue.targets) & set(where.targets):
-        return f"it is known for {', '.join(issue.targets)}, not for {', '.join(where.targets)}"
-    if issue.bases and where.base and not {where.base, where.base.partition(":")[0]} & set(issue.bases):
-        return f"it is known for {', '.join(issue.bases)}, not for {where.base}"
-    if issue.phases and where.phase and where.phase not in issue.phases:
-        return f"it comes in {' or '.join(issue.phases)}, not in {where.phase}"
-    return _not_of_version(issue, where) if where.version else ""
+    if issue.targets and context.targets and not set(issue.targets) & set(context.targets):
+        return f"it is known for {', '.join(issue.targets)}, not for {', '.join(context.targets)}"
+    if issue.bases and context.base and not {context.base, context.base.partition(":")[0]} & set(issue.bases):
+        return f"it is known for {', '.join(issue.bases)}, not for {context.base}"
+    if issue.phases and context.phase and context.phase not in issue.phases:
+        return f"it comes in {' or '.join(issue.phases)}, not in {context.phase}"
+    return _not_of_version(issue, context) if context.version else ""
 
 
-def _not_of_version(issue: Issue, where: FailurePlace) -> str:
+def _not_of_version(issue: Issue, context: FailurePlace) -> str:
     """Why an issue cannot be in this version of a component, or ""."""
     from packaging.specifiers import SpecifierSet
 
-    wanted = issue.versions.get(where.component, "")
-    if wanted and not SpecifierSet(wanted, prereleases=True).contains(where.version):
-        return f"it affects {where.component} {wanted}, not {where.version}"
+    affected = issue.versions.get(context.component, "")
+    if affected and not SpecifierSet(affected, prereleases=True).contains(context.version):
+        return f"it affects {context.component} {affected}, not {context.version}"
     for fixed in issue.fixed_in:
         mended = SpecifierSet(fixed.versions, prereleases=True)
-        if fixed.component == where.component and mended.contains(where.version):
-            return f"it is fixed in {where.component} {fixed.versions}, so also in {where.version}"
+        if fixed.component == context.component and mended.contains(context.version):
+            return f"it is fixed in {context.component} {fixed.versions}, so also in {context.version}"
     return ""
 
 
-def _not_named(issue: Issue, hit: Hit, where: FailurePlace, named: set[str]) -> str:
+def _not_named(issue: Issue, hit: Hit, context: FailurePlace, named: set[str]) -> str:
     """Why an issue is not told although its words are there, or "": they may be those of other programs, and
     nothing tells that it was one of its own."""
-    if not issue.named or where.component in issue.components or _has(issue.named, hit, named):
+    if not issue.named or context.component in issue.components or _has(issue.named, hit, named):
         return ""
     return f"its words may be others', and the log does not name {' or '.join(issue.named)}"
 
 
-def _is_sure(issue: Issue, hit: Hit, where: FailurePlace, named: set[str]) -> bool:
+def _is_sure(issue: Issue, hit: Hit, context: FailurePlace, named: set[str]) -> bool:
     """Whether one of the cards that an issue is of is known to be there, where it is of some alone."""
-    return not issue.targets or bool(where.targets) or _has(issue.targets, hit, named)
+    return not issue.targets or bool(context.targets) or _has(issue.targets, hit, named)
 
 
 def _has(words: tuple[str, ...], hit: Hit, named: set[str]) -> bool:

@@ -35,9 +35,9 @@ class Ending:
     """
 
     def __init__(
-        self, last: Sequence[str], before: Sequence[str], calm: Sequence[str], success: Sequence[str]
+        self, last: Sequence[str], prefixes: Sequence[str], calm: Sequence[str], success: Sequence[str]
     ) -> None:
-        self._words, self._stamp, self._calm = any_of(last), stamps(before), any_of(calm)
+        self._words, self._stamp, self._calm = any_of(last), stamps(prefixes), any_of(calm)
         self._success = any_of(success)
         self._kept = b""
 
@@ -48,9 +48,9 @@ class Ending:
     def told(self) -> LastLine | None:
         """The first of the last lines that has words of a failure and is not calm; None where none has."""
         end = self._end()
-        for at, line in enumerate(end):
+        for index, line in enumerate(end):
             if self._words is not None and self._words.search(line) and not self._is_calm(line):
-                return self._line(end, at, says=True)
+                return self._line(end, index, says=True)
         return None
 
     def is_success(self) -> bool:
@@ -66,11 +66,15 @@ class Ending:
         end = self._end()
         says = [self._says(line) for line in end]
 
-        def rank(at: int) -> tuple[bool, bool, int]:
-            return not says[at], follows(end[at]) or self._is_calm(end[at]), at if says[at] else -at
+        def rank(index: int) -> tuple[bool, bool, int]:
+            return (
+                not says[index],
+                follows(end[index]) or self._is_calm(end[index]),
+                index if says[index] else -index,
+            )
 
-        for at in sorted((at for at, line in enumerate(end) if line.strip()), key=rank):
-            yield self._line(end, at, says=says[at])
+        for index in sorted((index for index, line in enumerate(end) if line.strip()), key=rank):
+            yield self._line(end, index, says=says[index])
 
     def _says(self, line: bytes) -> bool:
         return has_words(line) or (self._words is not None and bool(self._words.search(line)))
@@ -79,9 +83,9 @@ class Ending:
         lines = self._kept.splitlines()
         return (lines if len(self._kept) < MOST_KEPT else lines[1:])[-LAST_LINES:]
 
-    def _line(self, end: Sequence[bytes], at: int, *, says: bool) -> LastLine:
-        around = tuple(shown(one, self._stamp) for one in end[at : at + MOST_LINES])
-        return LastLine(len(end) - at, around, says)
+    def _line(self, end: Sequence[bytes], index: int, *, says: bool) -> LastLine:
+        around = tuple(shown(line, self._stamp) for line in end[index : index + MOST_LINES])
+        return LastLine(len(end) - index, around, says)
 
     def _is_calm(self, line: bytes) -> bool:
         own = bare(line, self._stamp)

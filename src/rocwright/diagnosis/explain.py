@@ -47,8 +47,8 @@ class Watch:
     What searches is loaded when something is searched: most steps end well and say little.
     """
 
-    def __init__(self, where: Callable[[], FailurePlace]) -> None:
-        self._where = where
+    def __init__(self, context: Callable[[], FailurePlace]) -> None:
+        self._where = context
         self._held: list[str] = []
         self._size = 0
         self._search: LogSearch | None = None
@@ -76,22 +76,22 @@ class Watch:
         return self._search
 
 
-def excerpt(found: Diagnosis, last: Iterable[str]) -> str:
+def excerpt(diagnosis: Diagnosis, last: Iterable[str]) -> str:
     """The lines to show: the first error's, with that of the known issue; else the `last` lines."""
-    if found.first is None:
+    if diagnosis.first is None:
         return "\n".join(list(last)[-MOST_LINES:])
-    lines = [*found.first.lines]
-    if found.cause is not None and found.cause.place.text not in (line.strip() for line in lines):
-        lines = [*lines[: MOST_LINES - 1], found.cause.place.text]
+    lines = [*diagnosis.first.lines]
+    if diagnosis.cause is not None and diagnosis.cause.place.text not in (line.strip() for line in lines):
+        lines = [*lines[: MOST_LINES - 1], diagnosis.cause.place.text]
     return "\n".join(lines)
 
 
-def add_known(error: ExplainedError, found: Diagnosis) -> None:
+def add_known(error: ExplainedError, diagnosis: Diagnosis) -> None:
     """Tell the known issue that explains an error: what it means, its cause, its remedy."""
-    if found.cause is not None:
-        issue = found.cause.issue
+    if diagnosis.cause is not None:
+        issue = diagnosis.cause.issue
         error.issue, error.known_issue, error.remedy = issue.name, issue.means, issue.remedy
-        error.cause = " ".join([issue.cause, *(f"Here {told}." for told in found.cause.here)])
+        error.cause = " ".join([issue.cause, *(f"Here {note}." for note in diagnosis.cause.here)])
 
 
 def issue_of(error: ExplainedError) -> Issue | None:
@@ -100,7 +100,7 @@ def issue_of(error: ExplainedError) -> Issue | None:
 
     issues = the_issues()[0]
     return issues.get(error.issue) or next(
-        (one for one in issues.values() if one.ended and one.failure is error.failure), None
+        (issue for issue in issues.values() if issue.ended and issue.failure is error.failure), None
     )
 
 
@@ -113,8 +113,8 @@ def named_by(text: str, issue: str) -> dict[str, str]:
     """What the first line of a known issue names, in a text; nothing where no line is one."""
     from rocwright.diagnosis.diagnose import diagnose
 
-    found = diagnose([f"{text}\n".encode(errors="replace")])
-    return next((one.slots for one in found.known if one.issue.name == issue), {})
+    diagnosis = diagnose([f"{text}\n".encode(errors="replace")])
+    return next((match.slots for match in diagnosis.known if match.issue.name == issue), {})
 
 
 def first_line(error: ExplainedError) -> str:
@@ -129,24 +129,24 @@ def where_of(step: Step) -> FailurePlace:
 
     runs = Phase.PREPARE if step.name.startswith(PREPARE) else Phase.BUILD
     phase = _PHASES.get(step.kind, runs)
-    about = step.about
+    details = step.about
     return FailurePlace(
         component=step.component,
-        version=about.version,
-        targets=about.targets,
-        base=about.base,
+        version=details.version,
+        targets=details.targets,
+        base=details.base,
         phase=phase,
     )
 
 
-def explain(error: ExplainedError, where: FailurePlace) -> None:
+def explain(error: ExplainedError, context: FailurePlace) -> None:
     """Look into what an error tells of a program's output, where nothing is known of it yet."""
     issue = issue_of(error)
     if issue is not None and issue.ended:
         error.issue, error.known_issue, error.remedy = issue.name, issue.means, issue.remedy
     if error.failure not in _TOLD_BY_LOGS or error.issue or not (error.detail or error.cause):
         return
-    watch = Watch(lambda: where)
+    watch = Watch(lambda: context)
     for line in f"{error.message}\n{error.detail}\n{error.cause}".splitlines():
         watch.line(line)
     add_known(error, watch.told())

@@ -35,7 +35,7 @@ class Concern(Frozen):
 
     def concerns(self, stack: str) -> bool:
         """Whether it matters to a stack: the last glob that fits decides."""
-        fits = [one for one in self.stacks if fnmatchcase(stack, one.removeprefix("!"))]
+        fits = [glob for glob in self.stacks if fnmatchcase(stack, glob.removeprefix("!"))]
         return bool(fits) and not fits[-1].startswith("!")
 
 
@@ -238,8 +238,10 @@ class HostFacts:
 
     def vendor_of(self, kernel: str) -> str:
         """Who takes changes of newer kernels into this release, or ""."""
-        rules = (one for one in self.vendor_kernel if any(fnmatchcase(kernel, glob) for glob in one.releases))
-        return next((one.vendor for one in rules), "")
+        rules = (
+            rule for rule in self.vendor_kernel if any(fnmatchcase(kernel, glob) for glob in rule.releases)
+        )
+        return next((rule.vendor for rule in rules), "")
 
 
 def host_facts() -> HostFacts:
@@ -253,22 +255,22 @@ def load_host_facts(*folders: Path) -> HostFacts:
     reader = Reader(folders)
     files = [parse(HostFile, reader.data(path), path) for path in reversed(reader.layers(HOST))]
     return HostFacts(
-        driver=next(one.driver for one in files if one.driver),
-        shares_memory=next(one.shares_memory for one in files if one.shares_memory),
-        kernel_log=next(one.kernel_log for one in files if one.kernel_log),
-        dkms=next(one.dkms for one in files if one.dkms),
-        secure_boot=next(one.secure_boot for one in files if one.secure_boot),
-        advice={advice.name: advice for one in reversed(files) for advice in one.advice},
-        setting=[each for one in files for each in one.setting],
-        firmware=[each for one in files for each in one.firmware],
-        leak=[each for one in files for each in one.leak],
-        configured=[each for one in files for each in one.configured],
-        folder=[each for one in files for each in one.folder],
-        wants=[each for one in files for each in one.wants],
-        tool=[each for one in files for each in one.tool],
-        storage=[each for one in files for each in one.storage],
-        link=[each for one in files for each in one.link],
-        parameter=[each for one in files for each in one.parameter],
-        vendor_kernel=[each for one in files for each in one.vendor_kernel],
-        container=[each for one in files for each in one.container],
+        driver=next(file.driver for file in files if file.driver),
+        shares_memory=next(file.shares_memory for file in files if file.shares_memory),
+        kernel_log=next(file.kernel_log for file in files if file.kernel_log),
+        dkms=next(file.dkms for file in files if file.dkms),
+        secure_boot=next(file.secure_boot for file in files if file.secure_boot),
+        advice={advice.name: advice for file in reversed(files) for advice in file.advice},
+        setting=[entry for file in files for entry in file.setting],
+        firmware=[entry for file in files for entry in file.firmware],
+        leak=[entry for file in files for entry in file.leak],
+        configured=[entry for file in files for entry in file.configured],
+        folder=[entry for file in files for entry in file.folder],
+        wants=[entry for file in files for entry in file.wants],
+        tool=[entry for file in files for entry in file.tool],
+        storage=[entry for file in files for entry in file.storage],
+        link=[entry for file in files for entry in file.link],
+        parameter=[entry for file in files for entry in file.parameter],
+        vendor_kernel=[entry for file in files for entry in file.vendor_kernel],
+        container=[entry for file in files for entry in file.container],
     )

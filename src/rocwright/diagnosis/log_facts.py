@@ -75,9 +75,9 @@ class LogFacts:
 
     def _name(self, piece: bytes) -> None:
         """Look for the words that were not found yet."""
-        found = [self._words[index] for index in self._any.Match(piece) or ()] if self._any else []
-        if found:
-            self.named.update(found)
+        words = [self._words[index] for index in self._any.Match(piece) or ()] if self._any else []
+        if words:
+            self.named.update(words)
             self._words = [word for word in self._words if word not in self.named]
             self._any = _set_of(self._words)
 
@@ -99,7 +99,7 @@ def _found(pattern: re2.Pattern | None, piece: bytes) -> list[str]:
     """The groups that matched, each once."""
     if pattern is None:
         return []
-    groups = (group for found in pattern.finditer(piece) for group in found.groups() if group)
+    groups = (group for match in pattern.finditer(piece) for group in match.groups() if group)
     return list(dict.fromkeys(group.decode(errors="replace") for group in groups))
 
 

@@ -10,20 +10,22 @@ HEADER = "header"
 """The slot of a family that names a missing header."""
 
 
-def with_packages(found: Diagnosis, base: str, packages_with: Callable[[str], tuple[str, ...]]) -> Diagnosis:
+def with_packages(
+    diagnosis: Diagnosis, base: str, packages_with: Callable[[str], tuple[str, ...]]
+) -> Diagnosis:
     """The diagnosis with the packages of `base` that have the missing header, where that is the cause."""
-    cause = found.cause
+    cause = diagnosis.cause
     if cause is None or cause.issue.filled is None or not cause.issue.filled.indexed:
-        return found
+        return diagnosis
     packages = packages_with(cause.slots.get(HEADER, ""))
     if not packages:
-        return found
-    return found.model_copy(update={"known": (_with(cause, base, packages), *found.known[1:])})
+        return diagnosis
+    return diagnosis.model_copy(update={"known": (_with(cause, base, packages), *diagnosis.known[1:])})
 
 
-def _with(known: KnownIssue, base: str, packages: tuple[str, ...]) -> KnownIssue:
-    filled = known.issue.filled
+def _with(match: KnownIssue, base: str, packages: tuple[str, ...]) -> KnownIssue:
+    filled = match.issue.filled
     assert filled is not None
-    words = {**known.slots, "base": base, "packages": " or ".join(packages)}
-    issue = known.issue.model_copy(update={"remedy": filled.indexed.format_map(words)})
-    return known.model_copy(update={"issue": issue, "packages": packages})
+    words = {**match.slots, "base": base, "packages": " or ".join(packages)}
+    issue = match.issue.model_copy(update={"remedy": filled.indexed.format_map(words)})
+    return match.model_copy(update={"issue": issue, "packages": packages})

@@ -139,32 +139,37 @@ def novelty(
 
     `skipped` lines and `left_out` bytes of the failed one are not among its pieces.
     """
-    known = {hash(b""), hash(b"#")}
-    good_ones = {hash(template(line)) for _, line in _different(good, 0)} - known
+    marks = {hash(b""), hash(b"#")}
+    good_ones = {hash(template(line)) for _, line in _different(good, 0)} - marks
     alike = 0
     telling: list[_Line] = []
-    others: list[_Line] = []
+    plain: list[_Line] = []
     count, last = 0, skipped
     for last, line in _different(failed, skipped):
         mark = hash(template(line))
         alike += mark in good_ones
-        if mark in known or mark in good_ones:
+        if mark in marks or mark in good_ones:
             continue
-        known.add(mark)
+        marks.add(mark)
         count += 1
         points = weight(line[:_LONGEST])
-        kept, most = (telling, _MOST_KEPT) if points else (others, MOST_TOLD)
-        if len(kept) < most:
-            kept.append(_Line(points, last, bare(line[:_LONGEST], _stamp())[: 4 * MOST_WIDE]))
+        retained, limit = (telling, _MOST_KEPT) if points else (plain, MOST_TOLD)
+        if len(retained) < limit:
+            retained.append(_Line(points, last, bare(line[:_LONGEST], _stamp())[: 4 * MOST_WIDE]))
     # a line that says nothing of a failure is told where no other does
-    best = sorted(telling or others, key=lambda one: (-one.weight, -(10 * one.at // max(last, 1)), one.at))
+    best = sorted(
+        telling or plain,
+        key=lambda candidate: (-candidate.weight, -(10 * candidate.at // max(last, 1)), candidate.at),
+    )
     return Novelty(
         count=count,
         lines=tuple(
             NewLine(
-                line=one.at, text=printable(one.line.decode(errors="replace"))[:MOST_WIDE], weight=one.weight
+                line=candidate.at,
+                text=printable(candidate.line.decode(errors="replace"))[:MOST_WIDE],
+                weight=candidate.weight,
             )
-            for one in best[:MOST_TOLD]
+            for candidate in best[:MOST_TOLD]
         ),
         left_out=left_out,
         alike=alike,
@@ -181,11 +186,11 @@ def weight(line: bytes) -> int:
     """How much the words of a line say of a failure, with and without what stands before them; 0 for
     nothing."""
     says = _forms(line)
-    most = max((points for points, words in _WORDS if any(map(words.search, says))), default=0)
-    if not most:
+    score = max((points for points, words in _WORDS if any(map(words.search, says))), default=0)
+    if not score:
         return 0
-    calm = _CALMED if (found := _calm()) is not None and any(map(found.search, says)) else 0
-    return max(0, most - calm - (_FOLLOWED if follows(line) else 0))
+    calm = _CALMED if (pattern := _calm()) is not None and any(map(pattern.search, says)) else 0
+    return max(0, score - calm - (_FOLLOWED if follows(line) else 0))
 
 
 def has_words(line: bytes) -> bool:
@@ -206,13 +211,13 @@ def _forms(line: bytes) -> tuple[bytes, ...]:
 
 def _different(pieces: Iterable[bytes], skipped: int) -> Iterator[tuple[int, bytes]]:
     """The lines of a log that differ by more than digits, the first of each kind, with their numbers."""
-    seen: set[int] = set()
+    marks: set[int] = set()
     number = skipped
     for piece in pieces:
         lines = piece.split(b"\n")
-        for at, kind in enumerate(piece.translate(None, _DIGITS).split(b"\n")[:-1]):
+        for index, kind in enumerate(piece.translate(None, _DIGITS).split(b"\n")[:-1]):
             mark = hash(kind)
-            if mark not in seen and len(seen) < MOST_KNOWN:
-                seen.add(mark)
-                yield number + at + 1, lines[at]
+            if mark not in marks and len(marks) < MOST_KNOWN:
+                marks.add(mark)
+                yield number + index + 1, lines[index]
         number += len(lines) - 1

@@ -67,18 +67,18 @@ def pieces(file: IO[bytes], piece: int = PIECE) -> Iterator[bytes]:
     Terminal codes and NUL bytes are taken out, curved quotes made plain, a carriage return ends a line too.
     A compressed log that is cut off or damaged is read as far as it goes.
     """
-    held = b""
+    pending = b""
     for chunk in _chunks(file, piece):
-        data = held + chunk if held else chunk
+        data = pending + chunk if pending else chunk
         end = data.rfind(b"\n") + 1
         if not end and len(data) < piece:
-            held = data
+            pending = data
             continue
         end = end or len(data)
-        held = data[end:]
-        yield clean(data[:end] if held else data)
-    if held:
-        yield clean(held)
+        pending = data[end:]
+        yield clean(data[:end] if pending else data)
+    if pending:
+        yield clean(pending)
 
 
 def clean(data: bytes) -> bytes:
@@ -146,13 +146,13 @@ def _encoding(first: bytes) -> str:
 class _Again:
     """A stream whose first bytes were read already."""
 
-    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
-        self._first, self._rest, self.taken = first, rest, len(first)
+    def __init__(self, first: bytes, remainder: IO[bytes]) -> None:
+        self._first, self._rest, self.taken = first, remainder, len(first)
 
     def read(self, size: int) -> bytes:
         if self._first:
-            taken, self._first = self._first[:size], self._first[size:]
-            return taken
+            chunk, self._first = self._first[:size], self._first[size:]
+            return chunk
         data = self._rest.read(size)
         self.taken += len(data)
         return data

@@ -54,17 +54,17 @@ class Scan:
     def __init__(
         self,
         signatures: Iterable[Signature],
-        before: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
         calm: Sequence[str] = (),
         quoted: Sequence[str] = (),
     ) -> None:
         self.lines = self.size = self.began = 0
-        self._stamp = stamps(before)
+        self._stamp = stamps(prefixes)
         self._calm, self._quoted = any_of(calm), any_of(quoted)
         self._found: dict[str, Hit] = {}
         self._before: dict[str, Hit] = {}
         self._last = b""
-        self._owners = [(one, text) for one in signatures for text in one.patterns]
+        self._owners = [(signature, text) for signature in signatures for text in signature.patterns]
         self._sieve = sieve_of(tuple(text for _, text in self._owners))
 
     @property
@@ -78,14 +78,14 @@ class Scan:
             if hit.wanted:
                 self._follow(hit, piece, 0)
         texts = self._sieve.texts_in(piece)
-        counted, line, at = 0, self.lines, 0
-        while texts and at < len(piece):
+        counted, line, position = 0, self.lines, 0
+        while texts and position < len(piece):
             began = self.began
-            for begin in self._places(piece, texts, at):
+            for begin in self._places(piece, texts, position):
                 line += _ends(piece[counted:begin])
                 counted, end = begin, line_end(piece, begin)
                 self._look(piece, begin, end, line + 1, texts)
-                at = end + 1
+                position = end + 1
                 if self.began != began:
                     break
             else:
@@ -94,13 +94,13 @@ class Scan:
         self.size += len(piece)
         self._last = piece[-8 * MOST_WIDE :]
 
-    def _places(self, piece: bytes, texts: Sequence[Text], at: int) -> list[int]:
-        """Begins of the lines from `at` on that may have what was not found yet."""
+    def _places(self, piece: bytes, texts: Sequence[Text], position: int) -> list[int]:
+        """Begins of the lines from `position` on that may have what was not found yet."""
         begins: set[int] = set()
         for text in texts:
             missing = [index for index in text.patterns if self._is_missing(index)]
             if missing:
-                begins.update(self._sieve.places(piece, text, missing, at))
+                begins.update(self._sieve.places(piece, text, missing, position))
         return sorted(begins)
 
     def _look(self, piece: bytes, begin: int, end: int, number: int, texts: Sequence[Text]) -> None:
@@ -110,14 +110,14 @@ class Scan:
         missing = [index for index in tried if self._is_missing(index)]
         if not missing:
             return
-        at = self._sieve.first_place(line, missing) if len(line) > LONGEST // 2 else 0
-        if at is None:
+        position = self._sieve.first_place(line, missing) if len(line) > LONGEST // 2 else 0
+        if position is None:
             return
-        window = line[max(0, at - LONGEST // 2) : at + LONGEST // 2]
-        for one in self._in_line(window, tried):
-            if self._is_sought(one, window):
-                self._note(one, piece, begin, end, number, missing)
-            if isinstance(one, ErrorLine) and one.begins and not self.began:
+        window = line[max(0, position - LONGEST // 2) : position + LONGEST // 2]
+        for signature in self._in_line(window, tried):
+            if self._is_sought(signature, window):
+                self._note(signature, piece, begin, end, number, missing)
+            if isinstance(signature, ErrorLine) and signature.begins and not self.began:
                 self._begin(number)
 
     def _begin(self, line: int) -> None:
@@ -131,23 +131,29 @@ class Scan:
         own = bare(line, self._stamp)
         forms = tuple(dict.fromkeys((line, own, own.lstrip(b" \t"))))
         matched = (index for index in tried if self._counts(index) and self._sieve.matches(index, forms))
-        found = {one.name: one for one in (self._owners[index][0] for index in matched)}.values()
-        follows = any(one.role == "follows" for one in found)
+        signatures = {
+            signature.name: signature for signature in (self._owners[index][0] for index in matched)
+        }.values()
+        follows = any(signature.role == "follows" for signature in signatures)
         calm = self._calm is not None and bool(self._calm.search(line) or self._calm.search(own))
-        return [one for one in found if not ((follows or calm) and _general(one) and one.role in _SILENCED)]
+        return [
+            signature
+            for signature in signatures
+            if not ((follows or calm) and _general(signature) and signature.role in _SILENCED)
+        ]
 
     def _counts(self, index: int) -> bool:
         """Whether a pattern says something of a line: what follows does so although it was found before."""
         return self._owners[index][0].role == "follows" or self._is_missing(index)
 
     def _is_missing(self, index: int) -> bool:
-        found = self._found.get(self._owners[index][0].name)
-        return found is None or found.quoted
+        hit = self._found.get(self._owners[index][0].name)
+        return hit is None or hit.quoted
 
-    def _is_sought(self, one: Signature, line: bytes) -> bool:
+    def _is_sought(self, signature: Signature, line: bytes) -> bool:
         """Whether it was not found yet, or only in a line of source that a traceback shows."""
-        found = self._found.get(one.name)
-        return found is None or (found.quoted and not self._is_source(line))
+        hit = self._found.get(signature.name)
+        return hit is None or (hit.quoted and not self._is_source(line))
 
     def _is_source(self, line: bytes) -> bool:
         return self._quoted is not None and bool(self._quoted.search(bare(line, self._stamp)))
@@ -158,11 +164,11 @@ class Scan:
         above = (
             self._last[self._last.find(b"\n") + 1 :] + piece[max(0, begin - 8 * MOST_WIDE) : begin]
         ).splitlines()
-        before = signature.before if isinstance(signature, ErrorLine) else 0
+        preceding = signature.before if isinstance(signature, ErrorLine) else 0
         text = shown(piece[begin:end], self._stamp, self._own_place(signature, piece[begin:end], missing))
-        told = [shown(one, self._stamp) for one in above[len(above) - before :]] if before else []
+        context = [shown(raw, self._stamp) for raw in above[len(above) - preceding :]] if preceding else []
         source = self._is_source(piece[begin : min(end, begin + LONGEST)])
-        hit = Hit(signature, line, text, [*told, text], MOST_LINES - 1, source)
+        hit = Hit(signature, line, text, [*context, text], MOST_LINES - 1, source)
         self._found[signature.name] = hit
         self._follow(hit, piece, end + 1)
 
@@ -170,18 +176,21 @@ class Scan:
         """Where in a long line this signature stands; if that is not clear, where the first of all does."""
         if len(line) <= MOST_WIDE:
             return 0
-        at = self._sieve.first_place(line, missing) or 0
-        own, start = any_of([unnamed(one) for one in signature.patterns]), max(0, at - LONGEST // 2)
-        found = own.search(line[start : at + LONGEST // 2]) if own is not None else None
-        return start + found.start() if found is not None else at
+        position = self._sieve.first_place(line, missing) or 0
+        own, start = (
+            any_of([unnamed(pattern) for pattern in signature.patterns]),
+            max(0, position - LONGEST // 2),
+        )
+        match = own.search(line[start : position + LONGEST // 2]) if own is not None else None
+        return start + match.start() if match is not None else position
 
-    def _follow(self, hit: Hit, piece: bytes, at: int) -> None:
+    def _follow(self, hit: Hit, piece: bytes, position: int) -> None:
         """Lines that follow it, as far as this piece has them."""
-        while hit.wanted and at < len(piece):
-            end = line_end(piece, at)
-            hit.lines.append(shown(piece[at:end], self._stamp))
+        while hit.wanted and position < len(piece):
+            end = line_end(piece, position)
+            hit.lines.append(shown(piece[position:end], self._stamp))
             hit.wanted -= 1
-            at = end + 1
+            position = end + 1
 
 
 def _ends(piece: bytes) -> int:
@@ -189,12 +198,12 @@ def _ends(piece: bytes) -> int:
     return len(piece) - len(piece.replace(b"\n", b""))
 
 
-def shown(line: bytes, stamp: re2.Pattern | None, at: int = 0) -> str:
-    """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey. `at` is
-    where in it something was found, in bytes: that much of a long line is shown as well."""
+def shown(line: bytes, stamp: re2.Pattern | None, position: int = 0) -> str:
+    """A line as it is shown: without its time, cut, and nothing in it that a terminal would obey. `position`
+    is where in it something was found, in bytes: that much of a long line is shown as well."""
     text = _readable(bare(line[:LONGEST], stamp))
-    if at > MOST_WIDE // 2 and (len(text) > MOST_WIDE or len(line) > LONGEST):
-        text = f"{text[:_BEGIN]}...{_readable(line[at - _AHEAD :])}"
+    if position > MOST_WIDE // 2 and (len(text) > MOST_WIDE or len(line) > LONGEST):
+        text = f"{text[:_BEGIN]}...{_readable(line[position - _AHEAD :])}"
     return text if len(text) <= MOST_WIDE else f"{text[: MOST_WIDE - 3]}..."
 
 
@@ -206,6 +215,6 @@ _SILENCED = ("cause", "likely")
 """Roles that a calm line, or one that follows from another, takes from what is only general."""
 
 
-def _general(one: Signature) -> bool:
+def _general(signature: Signature) -> bool:
     """Whether a line alone does not say that this is meant."""
-    return isinstance(one, ErrorLine) or (isinstance(one, Issue) and one.filled is not None)
+    return isinstance(signature, ErrorLine) or (isinstance(signature, Issue) and signature.filled is not None)

@@ -48,22 +48,20 @@ def search(words: str, issues: Iterable[Issue]) -> list[IssueMatch]:
     A word counts the more the fewer issues have it, and up to twice where the words are in one line; its
     ending does not count (atomic, atomics), and one that begins with it counts half.
     """
-    wanted = tuple(dict.fromkeys(_stems(_IDLE.sub(" ", words.lower())))) or tuple(
-        dict.fromkeys(_stems(words))
-    )
+    stems = tuple(dict.fromkeys(_stems(_IDLE.sub(" ", words.lower())))) or tuple(dict.fromkeys(_stems(words)))
     read = [(issue, [(field, {*_stems(field.text)}) for field in _fields(issue)]) for issue in issues]
     having = Counter(word for _, fields in read for word in set().union(*(has for _, has in fields)))
-    found: list[tuple[int, IssueMatch]] = []
+    matches: list[tuple[int, IssueMatch]] = []
     for issue, fields in read:
-        scores = [_score(word, fields, len(read), having) for word in wanted]
+        scores = [_score(word, fields, len(read), having) for word in stems]
         if any(scores):
-            lines = tuple(_lines(wanted, fields))[:MOST_LINES]
-            together = max(sum(_fits(word, has) for word in wanted) for _, has in fields) / len(wanted)
+            lines = tuple(_lines(stems, fields))[:MOST_LINES]
+            together = max(sum(_fits(word, has) for word in stems) for _, has in fields) / len(stems)
             score = round(sum(scores) * (1 + together), 2)
-            found.append((sum(map(bool, scores)), IssueMatch(issue, score, lines, all(scores))))
-    most = max((count for count, _ in found), default=0)
-    best = [one for count, one in found if count > most / 2]
-    return sorted(best, key=lambda one: (-one.score, one.issue.name))
+            matches.append((sum(map(bool, scores)), IssueMatch(issue, score, lines, all(scores))))
+    highest = max((count for count, _ in matches), default=0)
+    best = [match for count, match in matches if count > highest / 2]
+    return sorted(best, key=lambda match: (-match.score, match.issue.name))
 
 
 def _fields(issue: Issue) -> Iterator[Field]:
@@ -86,7 +84,7 @@ def _fields(issue: Issue) -> Iterator[Field]:
 
 def _stems(text: str) -> Iterator[str]:
     for word in _WORD.findall(text.lower()):
-        ending = next((one for one in _ENDINGS if word.endswith(one)), "")
+        ending = next((suffix for suffix in _ENDINGS if word.endswith(suffix)), "")
         stem = word[: len(word) - len(ending)] if ending else word
         yield stem if len(stem) >= _SHORTEST else word
 
@@ -99,13 +97,13 @@ def _score(word: str, fields: Sequence[tuple[Field, set[str]]], issues: int, hav
 def _fits(word: str, has: set[str]) -> float:
     if word in has:
         return 1.0
-    begins = len(word) >= _SHORTEST and any(other.startswith(word) for other in has)
+    begins = len(word) >= _SHORTEST and any(stem.startswith(word) for stem in has)
     return 0.5 if begins else 0.0
 
 
-def _lines(wanted: Sequence[str], fields: Sequence[tuple[Field, set[str]]]) -> Iterator[str]:
+def _lines(stems: Sequence[str], fields: Sequence[tuple[Field, set[str]]]) -> Iterator[str]:
     """The lines that have most of the words, in the order of the fields."""
-    fits = [(sum(_fits(word, has) for word in wanted), field) for field, has in fields]
-    for count, field in sorted(fits, key=lambda one: -one[0]):
+    fits = [(sum(_fits(word, has) for word in stems), field) for field, has in fields]
+    for count, field in sorted(fits, key=lambda pair: -pair[0]):
         if count:
             yield f"{field.name}: {field.text.strip()}"

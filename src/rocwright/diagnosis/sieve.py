@@ -44,9 +44,9 @@ class Sieve:
         self._anywhere: dict[int, re2.Pattern] = {}
         texts: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
         for index, pattern in enumerate(patterns):
-            found = literals(pattern)
-            for text in found.texts if found else (b"",):
-                texts[text, found is not None and found.folds].append(index)
+            literal = literals(pattern)
+            for text in literal.texts if literal else (b"",):
+                texts[text, literal is not None and literal.folds].append(index)
         self._always = [Text(b"", False, tuple(texts.pop((b"", False), ())))]
         self._texts = [Text(text, folds, tuple(have)) for (text, folds), have in texts.items()]
 
@@ -57,42 +57,42 @@ class Sieve:
         chosen = options()
         chosen.max_mem = MEMORY
         every = re2.Set.SearchSet(chosen)
-        for one in self._texts:
-            every.Add((b"(?i:%s)" if one.folds else b"%s") % re2.escape(one.text))
+        for text in self._texts:
+            every.Add((b"(?i:%s)" if text.folds else b"%s") % re2.escape(text.text))
         every.Compile()
         return every
 
     def texts_in(self, piece: bytes) -> list[Text]:
         """The texts that a piece has, and that which stands for patterns without any."""
-        found = [self._texts[index] for index in self._any.Match(piece) or ()] if self._any else []
-        return [*found, *(one for one in self._always if one.patterns)]
+        matched = [self._texts[index] for index in self._any.Match(piece) or ()] if self._any else []
+        return [*matched, *(text for text in self._always if text.patterns)]
 
-    def places(self, piece: bytes, text: Text, patterns: Iterable[int], at: int) -> Iterator[int]:
-        """Begins of the lines from `at` on that have a text, and that may match any of its `patterns`."""
+    def places(self, piece: bytes, text: Text, patterns: Iterable[int], start: int) -> Iterator[int]:
+        """Begins of the lines from `start` on that have a text, and that may match any of its `patterns`."""
         searched = piece.lower() if text.folds else piece
         begins: list[int] = []
-        where = searched.find(text.text, at) if text.text else len(piece)
-        while 0 <= where < len(piece) and len(begins) <= COMMON:
-            begins.append(piece.rfind(b"\n", 0, where) + 1)
-            where = searched.find(text.text, line_end(piece, where))
-        if where < 0:
+        position = searched.find(text.text, start) if text.text else len(piece)
+        while 0 <= position < len(piece) and len(begins) <= COMMON:
+            begins.append(piece.rfind(b"\n", 0, position) + 1)
+            position = searched.find(text.text, line_end(piece, position))
+        if position < 0:
             yield from begins
             return
         for index in patterns:
-            begin = at
-            while (found := self._whole(index).search(piece, begin)) is not None:
-                yield piece.rfind(b"\n", 0, found.start()) + 1
-                begin = line_end(piece, found.start()) + 1
+            begin = start
+            while (match := self._whole(index).search(piece, begin)) is not None:
+                yield piece.rfind(b"\n", 0, match.start()) + 1
+                begin = line_end(piece, match.start()) + 1
 
     def tried(self, line: bytes, texts: Sequence[Text]) -> list[int]:
         """The patterns that have one of `texts` that a line has."""
         texts = texts if len(texts) <= MANY else self.texts_in(line)
-        return sorted({index for one in texts if one.is_in(line) for index in one.patterns})
+        return sorted({index for text in texts if text.is_in(line) for index in text.patterns})
 
     def first_place(self, line: bytes, patterns: Iterable[int]) -> int | None:
         """Where in a line the first of these matches begins, wherever the line's own begin is."""
-        found = (self._whole(index).search(line) for index in patterns)
-        return min((one.start() for one in found if one is not None), default=None)
+        matches = (self._whole(index).search(line) for index in patterns)
+        return min((match.start() for match in matches if match is not None), default=None)
 
     def matches(self, index: int, forms: Iterable[bytes]) -> bool:
         """Whether a pattern matches any of a line's forms."""
@@ -119,7 +119,7 @@ def _compiled(pattern: str) -> re2.Pattern:
     return re2.compile(pattern.encode(), chosen)
 
 
-def line_end(piece: bytes, at: int) -> int:
+def line_end(piece: bytes, position: int) -> int:
     """Where the line ends that has this place."""
-    end = piece.find(b"\n", at)
+    end = piece.find(b"\n", position)
     return len(piece) if end < 0 else end
