@@ -25,7 +25,9 @@ class Column:
     @property
     def drifted(self) -> list[EditOutcome]:
         """The verdicts that would end a build."""
-        return [one for one in self.verdicts if one is not None and not _holds(one, self.version)]
+        return [
+            verdict for verdict in self.verdicts if verdict is not None and not _holds(verdict, self.version)
+        ]
 
 
 def _holds(verdict: EditOutcome, version: str) -> bool:
@@ -53,27 +55,27 @@ def check_tree(
     out. `over` are files that stand in the place of the tree's (None: the file is gone).
     """
     draft = Draft(tree, over)
-    before: list[Edit] = []
+    previous: list[Edit] = []
     verdicts: list[EditOutcome | None] = []
-    for edit in (filled(one, targets) for one in edits):
+    for edit in (filled(edit, targets) for edit in edits):
         if not asked(edit, version, kind):
             verdicts.append(None)
             continue
-        on = draft
-        if any(_exclude(edit, one) for one in before):
-            on = Draft(tree, over)
-            for one in before:
-                if not _exclude(edit, one):
-                    judge(one, on)
-        verdicts.append(judge(edit, on))
-        before.append(edit)
+        basis = draft
+        if any(_exclude(edit, earlier) for earlier in previous):
+            basis = Draft(tree, over)
+            for earlier in previous:
+                if not _exclude(edit, earlier):
+                    judge(earlier, basis)
+        verdicts.append(judge(edit, basis))
+        previous.append(edit)
     return Column(version=version, place=place, verdicts=tuple(verdicts))
 
 
-def _exclude(one: Edit, other: Edit) -> bool:
+def _exclude(first: Edit, second: Edit) -> bool:
     """Whether two edits of a file are for different GPUs."""
-    limited = one.file == other.file and one.targets and other.targets
-    return bool(limited) and not set(one.targets) & set(other.targets)
+    limited = first.file == second.file and first.targets and second.targets
+    return bool(limited) and not set(first.targets) & set(second.targets)
 
 
 def asked(edit: Edit, version: str, kind: str) -> bool:

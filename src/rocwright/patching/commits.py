@@ -37,8 +37,13 @@ def object_id(kind: str, data: bytes) -> bytes:
 
 def commit_text(tree: str, parent: str, message: str) -> bytes:
     """A commit of a tree on top of `parent` ("" for the first), as git keeps it."""
-    who = f"{AUTHOR} <{EMAIL}> {EPOCH} +0000"
-    lines = [f"tree {tree}", *([f"parent {parent}"] if parent else []), f"author {who}", f"committer {who}"]
+    identity = f"{AUTHOR} <{EMAIL}> {EPOCH} +0000"
+    lines = [
+        f"tree {tree}",
+        *([f"parent {parent}"] if parent else []),
+        f"author {identity}",
+        f"committer {identity}",
+    ]
     return "\n".join([*lines, "", message, ""]).encode()
 
 
@@ -67,9 +72,9 @@ def tree_id(folder: Path, put: Put = object_id, on_file: OnFile = lambda *_: Non
                         rows.append((entry.name + b"/", b"40000 %s\0%s" % (entry.name, inner)))
                     continue
                 mode, data = _content(entry)
-                found = put("blob", data)
-                on_file(entry.path[len(top) + 1 :], mode, found)
-                rows.append((entry.name, b"%o %s\0%s" % (mode, entry.name, found)))
+                blob = put("blob", data)
+                on_file(entry.path[len(top) + 1 :], mode, blob)
+                rows.append((entry.name, b"%o %s\0%s" % (mode, entry.name, blob)))
         return put("tree", b"".join(row for _, row in sorted(rows))) if rows else None
 
     return (tree(top) or put("tree", b"")).hex()

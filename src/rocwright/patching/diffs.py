@@ -32,8 +32,8 @@ class Hunk:
     @property
     def needle(self) -> str:
         """A line that is taken away, else one of the context."""
-        gone = [line for line in self.before if line not in self.after and line.strip()]
-        return (gone or [line for line in self.before if line.strip()] or [""])[0]
+        removed = [line for line in self.before if line not in self.after and line.strip()]
+        return (removed or [line for line in self.before if line.strip()] or [""])[0]
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
     Where it is not `strict`, the second of two names of a file counts (old tools write FILE.orig first), and
     a change of a mode is passed over. Raises PatchError for what is none, or leads out of the tree.
     """
-    found: list[FileDiff] = []
+    files: list[FileDiff] = []
     lines = text.removesuffix("\n").split("\n")
     position, executable = 0, False
     while position < len(lines):
@@ -76,8 +76,8 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
         if line.startswith(_REFUSED):
             raise _unreadable(subject, f"line {position + 1}: {line[:60]!r} is not a line of a hunk")
         if strict and line.startswith(_MODE):
-            why = f"line {position + 1}: it changes a file's mode, which an edit may not do"
-            raise _unreadable(subject, why, "leave the mode as it is, and chmod in the recipe's commands")
+            reason = f"line {position + 1}: it changes a file's mode, which an edit may not do"
+            raise _unreadable(subject, reason, "leave the mode as it is, and chmod in the recipe's commands")
         if line.startswith("new file mode "):
             executable = line.strip().endswith("755")
         if (
@@ -85,22 +85,22 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
             and lines[position + 1 : position + 2]
             and _HUNK.match(_at(lines, position + 2))
         ):
-            old, new = (_named(one, subject, strip) for one in lines[position : position + 2])
+            old, new = (_named(header, subject, strip) for header in lines[position : position + 2])
             old = new if not strict and NOWHERE not in (old, new) else old
             if old != NOWHERE and new != NOWHERE and old != new:
                 raise _unreadable(
                     subject, f"it renames {old} to {new}; write it as one deleted and one new file"
                 )
-            found.append(FileDiff(old, new, executable=executable))
+            files.append(FileDiff(old, new, executable=executable))
             position, executable = position + 2, False
             while _HUNK.match(_at(lines, position)):
                 hunk, position = _read_hunk(lines, position, subject)
-                found[-1].hunks.append(hunk)
+                files[-1].hunks.append(hunk)
             continue
         position += 1
-    if not found:
+    if not files:
         raise _unreadable(subject, "it does not name a file")
-    return found
+    return files
 
 
 def _at(lines: Sequence[str], position: int) -> str:
@@ -141,22 +141,22 @@ def _named(line: str, subject: str, strip: int) -> str:
 def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk, int]:
     match = _HUNK.match(lines[position])
     assert match is not None
-    left, right = int(match[2] or 1), int(match[4] or 1)
-    before: list[str] = []
-    after: list[str] = []
+    old_count, new_count = int(match[2] or 1), int(match[4] or 1)
+    old_lines: list[str] = []
+    new_lines: list[str] = []
     head, position = position + 1, position + 1
     last: tuple[list[str], ...] = ()
-    while left or right or _at(lines, position).startswith(_NO_NEWLINE):
+    while old_count or new_count or _at(lines, position).startswith(_NO_NEWLINE):
         line = _at(lines, position)
-        sign, rest = line[:1], f"{line[1:]}\n"
+        sign, content = line[:1], f"{line[1:]}\n"
         match sign:
             # mail and editors strip the one space of an empty line
-            case " " | "" if left and right and position < len(lines):
-                last = (before, after)
-            case "-" if left:
-                last = (before,)
-            case "+" if right:
-                last = (after,)
+            case " " | "" if old_count and new_count and position < len(lines):
+                last = (old_lines, new_lines)
+            case "-" if old_count:
+                last = (old_lines,)
+            case "+" if new_count:
+                last = (new_lines,)
             case "\\" if last:
                 for side in last:
                     side[-1] = side[-1].removesuffix("\n")
@@ -167,16 +167,16 @@ def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk,
                     subject, f"the hunk at line {head} does not have the number of lines in its header"
                 )
         for side in last:
-            side.append(rest)
-        left, right = left - (sign != "+"), right - (sign != "-")
+            side.append(content)
+        old_count, new_count = old_count - (sign != "+"), new_count - (sign != "-")
         position += 1
-    return Hunk(int(match[1]), tuple(before), tuple(after)), position
+    return Hunk(int(match[1]), tuple(old_lines), tuple(new_lines)), position
 
 
-def _unreadable(subject: str, why: str, next_step: str = "") -> PatchError:
+def _unreadable(subject: str, reason: str, next_step: str = "") -> PatchError:
     return PatchError(
         f"{subject} is not a unified diff that can be applied",
-        cause=why,
+        cause=reason,
         next_step=next_step or "make it again with git diff --no-renames, or rocwright patch save",
         subject=subject,
     )
@@ -185,56 +185,56 @@ def _unreadable(subject: str, why: str, next_step: str = "") -> PatchError:
 def apply_hunks(diff: FileDiff, text: str | None) -> Applied:
     """The text of a file (None: there is no such file) after a diff of it; as it was where a hunk fails."""
     if diff.old == NOWHERE:
-        made = "".join(line for hunk in diff.hunks for line in hunk.after)
+        content = "".join(line for hunk in diff.hunks for line in hunk.after)
         if text is None:
-            return Applied(made, len(diff.hunks), 0)
-        return Applied(text, 0, len(diff.hunks)) if text == made else Applied(text, 0, 0, diff.hunks[0])
+            return Applied(content, len(diff.hunks), 0)
+        return Applied(text, 0, len(diff.hunks)) if text == content else Applied(text, 0, 0, diff.hunks[0])
     if text is None:
         return Applied(None, 0, len(diff.hunks) if diff.new == NOWHERE else 0)
     # a form feed or a Unicode separator ends no line here
     lines = re.findall(r"[^\n]*\n|[^\n]+$", text)
-    changed = there = offset = 0
+    changed = applied = offset = 0
     floor = 0
     for hunk in diff.hunks:
         # a hunk without lines before stands after the line that it names
         expected = hunk.start - (1 if hunk.before else 0) + offset
-        before = places(lines, hunk.before, floor)
-        after = places(lines, hunk.after, floor) if hunk.after else []
+        old_places = places(lines, hunk.before, floor)
+        new_places = places(lines, hunk.after, floor) if hunk.after else []
         # a pure addition to a text that has it already matches both ways
-        if after and (not before or inside(before, after, hunk)):
-            at = closest(after, expected)
-            there, floor = there + 1, at + len(hunk.after)
-            offset = at - hunk.start + 1
-        elif before:
-            at = closest(before, expected)
-            lines[at : at + len(hunk.before)] = hunk.after
-            changed, floor = changed + 1, at + len(hunk.after)
-            offset = at - hunk.start + 1 + len(hunk.after) - len(hunk.before)
+        if new_places and (not old_places or inside(old_places, new_places, hunk)):
+            place = closest(new_places, expected)
+            applied, floor = applied + 1, place + len(hunk.after)
+            offset = place - hunk.start + 1
+        elif old_places:
+            place = closest(old_places, expected)
+            lines[place : place + len(hunk.before)] = hunk.after
+            changed, floor = changed + 1, place + len(hunk.after)
+            offset = place - hunk.start + 1 + len(hunk.after) - len(hunk.before)
         else:
-            return Applied(text, 0, there, hunk)
+            return Applied(text, 0, applied, hunk)
     result = "".join(lines)
-    return Applied(None if diff.new == NOWHERE and not result else result, changed, there)
+    return Applied(None if diff.new == NOWHERE and not result else result, changed, applied)
 
 
-def places(lines: Sequence[str], wanted: Sequence[str], floor: int) -> list[int]:
+def places(lines: Sequence[str], block: Sequence[str], floor: int) -> list[int]:
     """Where the lines that are wanted stand, from `floor` on; anywhere where none is wanted."""
-    if not wanted:
+    if not block:
         return list(range(floor, len(lines) + 1))
     return [
-        at
-        for at in range(floor, len(lines) - len(wanted) + 1)
-        if lines[at] == wanted[0] and tuple(lines[at : at + len(wanted)]) == tuple(wanted)
+        start
+        for start in range(floor, len(lines) - len(block) + 1)
+        if lines[start] == block[0] and tuple(lines[start : start + len(block)]) == tuple(block)
     ]
 
 
-def inside(before: Sequence[int], after: Sequence[int], hunk: Hunk) -> bool:
+def inside(old_places: Sequence[int], new_places: Sequence[int], hunk: Hunk) -> bool:
     """Whether every place of the lines before lies within one of the lines after."""
     return all(
-        any(start <= at and at + len(hunk.before) <= start + len(hunk.after) for start in after)
-        for at in before
+        any(start <= place and place + len(hunk.before) <= start + len(hunk.after) for start in new_places)
+        for place in old_places
     )
 
 
-def closest(found: Sequence[int], expected: int) -> int:
+def closest(candidates: Sequence[int], expected: int) -> int:
     """The place that is nearest to the one that is expected."""
-    return min(found, key=lambda at: abs(at - expected))
+    return min(candidates, key=lambda place: abs(place - expected))

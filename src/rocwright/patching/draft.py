@@ -38,10 +38,10 @@ class Draft:
         if path not in self._now:
             data = self._over[path] if path in self._over else _data(path)
             self._read[path] = self._now[path] = _load(data, name, line_ends)
-        found = self._now[path]
-        if found.text is not None and found.line_ends != line_ends:
-            raise _line_ends(name, line_ends, f"another edit of it declares {found.line_ends}")
-        return found.text
+        content = self._now[path]
+        if content.text is not None and content.line_ends != line_ends:
+            raise _line_ends(name, line_ends, f"another edit of it declares {content.line_ends}")
+        return content.text
 
     def write(self, name: str, text: str | None, line_ends: str = "lf", *, executable: bool = False) -> None:
         """The text that the file is to have (None: it is to go)."""
@@ -49,23 +49,23 @@ class Draft:
 
     def save(self) -> None:
         """Write what has changed."""
-        for path, one in self._now.items():
-            if one.text == self._read[path].text:
+        for path, content in self._now.items():
+            if content.text == self._read[path].text:
                 continue
-            if one.text is None:
+            if content.text is None:
                 path.unlink()
                 continue
-            mode = path.stat().st_mode if path.exists() else 0o755 if one.executable else 0o644
-            write_atomic(path, _written(one))
+            mode = path.stat().st_mode if path.exists() else 0o755 if content.executable else 0o644
+            write_atomic(path, _written(content))
             path.chmod(mode & 0o777)
 
     def changed(self) -> dict[Path, bytes | None]:
         """The files that differ from the tree, as they would be written; None where one would go."""
-        found: dict[Path, bytes | None] = dict(self._over)
-        for path, one in self._now.items():
-            if one.text != self._read[path].text:
-                found[path] = None if one.text is None else _written(one).encode()
-        return found
+        files: dict[Path, bytes | None] = dict(self._over)
+        for path, content in self._now.items():
+            if content.text != self._read[path].text:
+                files[path] = None if content.text is None else _written(content).encode()
+        return files
 
     def _path(self, name: str) -> Path:
         return inside_tree(self.tree, name)
@@ -98,9 +98,9 @@ def _data(path: Path) -> bytes | None:
         return None
 
 
-def _written(one: Text) -> str:
-    text = one.text or ""
-    return text.replace("\n", "\r\n") if one.line_ends == "crlf" else text
+def _written(content: Text) -> str:
+    text = content.text or ""
+    return text.replace("\n", "\r\n") if content.line_ends == "crlf" else text
 
 
 def _load(data: bytes | None, name: str, line_ends: str) -> Text:
@@ -125,9 +125,9 @@ def _load(data: bytes | None, name: str, line_ends: str) -> Text:
     return Text(text.replace("\r\n", "\n"), line_ends)
 
 
-def _line_ends(name: str, wanted: str, cause: str) -> PatchError:
+def _line_ends(name: str, expected: str, cause: str) -> PatchError:
     return PatchError(
-        f"the line ends of {name} are not what the edit expects ({wanted})",
+        f"the line ends of {name} are not what the edit expects ({expected})",
         cause=cause,
         next_step='a file that is CRLF throughout is edited, and stays so, with line-ends = "crlf"; '
         "one with both kinds is not edited",

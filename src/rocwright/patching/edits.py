@@ -44,8 +44,8 @@ class EditOutcome:
     @property
     def line(self) -> str:
         """One line for a log."""
-        done = f"{self.count} changed" if self.state is State.APPLIES else "applied already"
-        return f"edit {self.edit.subject}: {done} ({self.edit.why})"
+        status = f"{self.count} changed" if self.state is State.APPLIES else "applied already"
+        return f"edit {self.edit.subject}: {status} ({self.edit.why})"
 
 
 def apply_edits(tree: Path, edits: Sequence[Edit], subject: str, version: str = "") -> list[str]:
@@ -71,26 +71,26 @@ def _may_be_absorbed(edit: Edit, version: str) -> bool:
 
 def _error(verdict: EditOutcome, subject: str) -> PatchError:
     edit = verdict.edit
-    why = f"(why it is there: {edit.why})"
+    reason = f"(why it is there: {edit.why})"
     match verdict.state:
         case State.ABSORBED:
-            what = f"the edit of {edit.subject} changes nothing: the tree already contains the change"
+            problem = f"the edit of {edit.subject} changes nothing: the tree already contains the change"
             next_step = (
-                f'declare the versions that already contain it: absorbed = "..." beside the edit {why}'
+                f'declare the versions that already contain it: absorbed = "..." beside the edit {reason}'
             )
         case State.GONE:
-            what = verdict.what
-            next_step = f'correct the edit, or give it a version range: for = "..." {why}'
+            problem = verdict.what
+            next_step = f'correct the edit, or give it a version range: for = "..." {reason}'
         case State.REFUSED:
-            what, next_step = verdict.what, verdict.next_step
+            problem, next_step = verdict.what, verdict.next_step
         case _:
-            what = verdict.what
+            problem = verdict.what
             next_step = (
                 f"read the file (rocwright shell STEP), then correct the edit, or limit it to the "
-                f"versions that need it {why}"
+                f"versions that need it {reason}"
             )
     return PatchError(
-        f"{subject}: {what}",
+        f"{subject}: {problem}",
         cause=verdict.cause,
         detail=verdict.near,
         next_step=next_step,
@@ -114,51 +114,51 @@ def judge(edit: Edit, draft: Draft) -> EditOutcome:
 
 
 def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
-    before = draft.read(edit.file, edit.line_ends)
-    if before is None:
+    original = draft.read(edit.file, edit.line_ends)
+    if original is None:
         return _gone(edit, edit.file)
-    found = find(edit, before)
-    count = len(found.changes)
-    if count == 0 and edit.absent and edit.absent not in before:
+    match = find(edit, original)
+    count = len(match.changes)
+    if count == 0 and edit.absent and edit.absent not in original:
         return EditOutcome(
             edit=edit, state=State.ABSORBED, count=1, cause=f"{edit.absent!r} is already gone from it"
         )
-    if count == 0 and found.there:
+    if count == 0 and match.there:
         return EditOutcome(
             edit=edit,
             state=State.ABSORBED,
-            count=found.there,
-            cause=f"{found.there} places are changed already",
+            count=match.there,
+            cause=f"{match.there} places are changed already",
         )
     if count != edit.expect:
-        return _drifted(edit, before, found)
-    after = changed(before, found.changes)
+        return _drifted(edit, original, match)
+    edited = changed(original, match.changes)
     marker = derived_marker(edit)
-    if after == before or (marker and marker not in after):
+    if edited == original or (marker and marker not in edited):
         return EditOutcome(
             edit=edit,
             state=State.DRIFTED,
             what=f"the edit of {edit.file} changes nothing"
-            if after == before
+            if edited == original
             else f"the edit of {edit.file} leaves it without its marker {marker!r}",
-            cause=f"{found.wanted} matches, but the result is not what the edit declares",
-            near=shown(before, [line_of(before, one.start) for one in found.changes]),
+            cause=f"{match.wanted} matches, but the result is not what the edit declares",
+            near=shown(original, [line_of(original, change.start) for change in match.changes]),
         )
-    draft.write(edit.file, after, edit.line_ends)
+    draft.write(edit.file, edited, edit.line_ends)
     return EditOutcome(edit=edit, state=State.APPLIES, count=count)
 
 
-def _drifted(edit: Edit, text: str, found: Match) -> EditOutcome:
-    count = len(found.changes)
-    lines = [line_of(text, one.start) for one in found.changes] or nearest(text, found.needle)
+def _drifted(edit: Edit, text: str, match: Match) -> EditOutcome:
+    count = len(match.changes)
+    lines = [line_of(text, change.start) for change in match.changes] or nearest(text, match.needle)
     label = "the matches" if count else "most similar lines"
     return EditOutcome(
         edit=edit,
         state=State.DRIFTED,
         count=count,
         what=f"the edit of {edit.file} matches {count} times, {edit.expect} expected",
-        cause=f"{found.wanted} does not match this version of the file"
-        + (f"; {found.there} places are changed already" if found.there else ""),
+        cause=f"{match.wanted} does not match this version of the file"
+        + (f"; {match.there} places are changed already" if match.there else ""),
         near=f"{label}:\n{shown(text, lines[:6])}" if lines else "the file has no similar line",
     )
 
@@ -174,36 +174,36 @@ def _gone(edit: Edit, name: str) -> EditOutcome:
 
 def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
     outcome: list[tuple[str, str | None, bool]] = []
-    done = there = 0
+    changes = present = 0
     for part in parse_diff(edit.patch, edit.diff):
-        before = draft.read(part.name, edit.line_ends)
-        if before is None and NOWHERE not in (part.old, part.new):
+        original = draft.read(part.name, edit.line_ends)
+        if original is None and NOWHERE not in (part.old, part.new):
             return _gone(edit, part.name)
-        applied = apply_hunks(part, before)
+        applied = apply_hunks(part, original)
         if applied.failed is not None:
             hunk = applied.failed
-            lines = nearest(before or "", hunk.needle)
+            lines = nearest(original or "", hunk.needle)
             return EditOutcome(
                 edit=edit,
                 state=State.DRIFTED,
                 what=f"{edit.diff} does not apply to {part.name}",
                 cause=f"its hunk at line {hunk.start} matches nowhere; it looks for {hunk.needle.strip()!r}",
-                near=f"most similar lines:\n{shown(before or '', lines)}"
+                near=f"most similar lines:\n{shown(original or '', lines)}"
                 if lines
                 else "the file has no similar line",
             )
         outcome.append((part.name, applied.text, part.executable))
-        done, there = done + applied.changed, there + applied.there
-    if there and done:
+        changes, present = changes + applied.changed, present + applied.there
+    if present and changes:
         return EditOutcome(
             edit=edit,
             state=State.DRIFTED,
             what=f"{edit.diff} applies only in part",
-            cause=f"{there} of its {there + done} hunks are applied already",
+            cause=f"{present} of its {present + changes} hunks are applied already",
         )
-    if not done:
+    if not changes:
         return EditOutcome(
-            edit=edit, state=State.ABSORBED, count=there, cause=f"all {there} hunks are applied already"
+            edit=edit, state=State.ABSORBED, count=present, cause=f"all {present} hunks are applied already"
         )
     for name, text, executable in outcome:
         draft.write(name, text, edit.line_ends, executable=executable)
@@ -214,4 +214,4 @@ def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
             what=f"{edit.diff} leaves its files without its marker {edit.marker!r}",
             cause="the result is not what the edit declares",
         )
-    return EditOutcome(edit=edit, state=State.APPLIES, count=done)
+    return EditOutcome(edit=edit, state=State.APPLIES, count=changes)

@@ -46,7 +46,7 @@ def read_patches(paths: Sequence[Path], strip: int | None = None) -> list[Foreig
     `strip` stands over what a series says. Raises InputError for what cannot be read, is too large, or leads
     out of the series' folder.
     """
-    found: list[ForeignPatch] = []
+    patches: list[ForeignPatch] = []
     for path in paths:
         if path.is_dir() and not (path / SERIES).is_file():
             raise InputError(
@@ -55,24 +55,26 @@ def read_patches(paths: Sequence[Path], strip: int | None = None) -> list[Foreig
                 next_step="name the patch files, or the folder that has the series (debian/patches)",
             )
         if path.is_dir() or path.name == SERIES:
-            found += _series(path / SERIES if path.is_dir() else path, strip)
+            patches += _series(path / SERIES if path.is_dir() else path, strip)
         else:
-            found.append(ForeignPatch(name=path.name, text=_text(path), strip=1 if strip is None else strip))
-    return found
+            patches.append(
+                ForeignPatch(name=path.name, text=_text(path), strip=1 if strip is None else strip)
+            )
+    return patches
 
 
 def _series(path: Path, strip: int | None) -> Iterator[ForeignPatch]:
     folder = path.parent.resolve()
     lines = _text(path).splitlines()
-    told = [words for line in lines if (words := _COMMENT.sub("", line).split())]
-    if len(told) > MOST_PATCHES:
+    entries = [words for line in lines if (words := _COMMENT.sub("", line).split())]
+    if len(entries) > MOST_PATCHES:
         raise _wrong(path, f"it names more than {MOST_PATCHES:,} patches")
-    for name, *options in told:
-        said, reverse = 1, False
+    for name, *options in entries:
+        level, reverse = 1, False
         for option in options:
             if match := _STRIP.fullmatch(option):
                 # quilt writes a/ and b/ as one part
-                said = 1 if match[1] == "ab" else int(match[1])
+                level = 1 if match[1] == "ab" else int(match[1])
             elif option == "-R":
                 reverse = True
             else:
@@ -85,7 +87,7 @@ def _series(path: Path, strip: int | None) -> Iterator[ForeignPatch]:
         if not file.is_relative_to(folder):
             raise _wrong(path, f"{name} leads out of {folder} through a link")
         yield ForeignPatch(
-            name=name, text=_text(file), strip=said if strip is None else strip, reverse=reverse
+            name=name, text=_text(file), strip=level if strip is None else strip, reverse=reverse
         )
 
 
@@ -115,18 +117,18 @@ def _text(path: Path) -> str:
 def _unpacked(path: Path, data: bytes) -> bytes:
     unpack = zlib.decompressobj(wbits=31)
     try:
-        found = unpack.decompress(data, LARGEST + 1)
+        content = unpack.decompress(data, LARGEST + 1)
     except zlib.error as error:
         raise _wrong(path, f"gzip: {error}") from error
-    if not unpack.eof and len(found) <= LARGEST:
+    if not unpack.eof and len(content) <= LARGEST:
         raise _wrong(path, "gzip: it is cut short")
-    return found
+    return content
 
 
-def _wrong(path: Path, why: str) -> InputError:
+def _wrong(path: Path, reason: str) -> InputError:
     return InputError(
         f"{path} cannot be used",
-        cause=why,
+        cause=reason,
         next_step="check where it came from, or make it again",
         subject=str(path),
     )

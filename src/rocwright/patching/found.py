@@ -36,7 +36,7 @@ class Match:
 def changed(text: str, changes: Iterable[TextChange]) -> str:
     """The text after the changes, which do not overlap."""
     pieces, last = [], 0
-    for change in sorted(changes, key=lambda one: one.start):
+    for change in sorted(changes, key=lambda change: change.start):
         pieces += [text[last : change.start], change.text]
         last = change.end
     return "".join([*pieces, text[last:]])
@@ -67,22 +67,22 @@ def shown(text: str, numbers: Iterable[int]) -> str:
     return "\n".join(f"{number}: {lines[number - 1].rstrip()[:LONGEST_SHOWN]}" for number in numbers)
 
 
-def nearest(text: str, needle: str, most: int = 3) -> list[int]:
+def nearest(text: str, needle: str, limit: int = 3) -> list[int]:
     """The numbers of the lines that are most like `needle`, from the top; none where nothing is like it."""
-    wanted = next((line.strip() for line in needle.split("\n") if line.strip()), "")
-    words = set(re.findall(r"\w+", wanted.lower()))
+    target = next((line.strip() for line in needle.split("\n") if line.strip()), "")
+    words = set(re.findall(r"\w+", target.lower()))
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     shared = [
         (len(words & set(re.findall(r"\w+", line.lower()))), -number, line)
         for number, line in lines
         if len(line) < 2000
     ]
-    likely = sorted((one for one in shared if one[0]), reverse=True)[:MOST_COMPARED]
+    likely = sorted((entry for entry in shared if entry[0]), reverse=True)[:MOST_COMPARED]
     scored = sorted(
         (
-            (SequenceMatcher(None, line.lower(), wanted.lower(), autojunk=False).ratio(), -number)
+            (SequenceMatcher(None, line.lower(), target.lower(), autojunk=False).ratio(), -number)
             for _, number, line in ((count, -number, line) for count, number, line in likely)
         ),
         reverse=True,
     )
-    return sorted(-number for score, number in scored[:most] if score > 0.3)
+    return sorted(-number for score, number in scored[:limit] if score > 0.3)

@@ -43,7 +43,7 @@ class HunkOutcome:
 
 def reversed_diff(diff: FileDiff) -> FileDiff:
     """The diff that takes this one back."""
-    hunks = [replace(one, before=one.after, after=one.before) for one in diff.hunks]
+    hunks = [replace(hunk, before=hunk.after, after=hunk.before) for hunk in diff.hunks]
     return FileDiff(diff.new, diff.old, hunks, diff.executable)
 
 
@@ -53,35 +53,35 @@ def apply_fuzzy(diff: FileDiff, text: str | None) -> tuple[str | None, list[Hunk
     Raises PatchError for more hunks than anybody writes for a file of that length.
     """
     if text is None and diff.old != NOWHERE:
-        gone = HunkState.THERE if diff.new == NOWHERE else HunkState.FAILS
-        return None, [HunkOutcome(number=n, hunk=one, state=gone) for n, one in enumerate(diff.hunks, 1)]
+        verdict = HunkState.THERE if diff.new == NOWHERE else HunkState.FAILS
+        return None, [HunkOutcome(number=n, hunk=hunk, state=verdict) for n, hunk in enumerate(diff.hunks, 1)]
     if diff.old == NOWHERE:
         return _created(diff, text)
     # a form feed or a Unicode separator ends no line here
     lines = re.findall(r"[^\n]*\n|[^\n]+$", text or "")
     outcomes: list[HunkOutcome] = []
     offset = floor = 0
-    left = MOST_WORK
+    budget = MOST_WORK
     for number, hunk in enumerate(diff.hunks, 1):
-        left -= len(lines) * (MOST_FUZZ + 2)
+        budget -= len(lines) * (MOST_FUZZ + 2)
         expected = hunk.start - (1 if hunk.before else 0) + offset
-        if left < 0:
+        if budget < 0:
             raise _too_much(diff, len(lines))
-        found = _place(lines, hunk, expected, floor)
-        if found is None:
+        placement = _place(lines, hunk, expected, floor)
+        if placement is None:
             outcomes.append(HunkOutcome(number=number, hunk=hunk, state=HunkState.FAILS))
             continue
-        at, fuzz, top, bottom, there = found
-        before, after = _cut(hunk.before, top, bottom), _cut(hunk.after, top, bottom)
-        state = HunkState.THERE if there else HunkState.APPLIES
-        if not there:
-            lines[at : at + len(before)] = after
-        grown = 0 if there else len(after) - len(before)
-        floor = at + len(after)
-        moved = at - top - expected
+        start, fuzz, top, bottom, present = placement
+        old_lines, new_lines = _cut(hunk.before, top, bottom), _cut(hunk.after, top, bottom)
+        state = HunkState.THERE if present else HunkState.APPLIES
+        if not present:
+            lines[start : start + len(old_lines)] = new_lines
+        grown = 0 if present else len(new_lines) - len(old_lines)
+        floor = start + len(new_lines)
+        moved = start - top - expected
         offset += moved + grown
         outcomes.append(
-            HunkOutcome(number=number, hunk=hunk, state=state, line=at + 1, offset=moved, fuzz=fuzz)
+            HunkOutcome(number=number, hunk=hunk, state=state, line=start + 1, offset=moved, fuzz=fuzz)
         )
     result = "".join(lines)
     return None if diff.new == NOWHERE and not result else result, outcomes
@@ -97,12 +97,12 @@ def _too_much(diff: FileDiff, lines: int) -> PatchError:
 
 
 def _created(diff: FileDiff, text: str | None) -> tuple[str | None, list[HunkOutcome]]:
-    made = "".join(line for hunk in diff.hunks for line in hunk.after)
+    content = "".join(line for hunk in diff.hunks for line in hunk.after)
     state = HunkState.FAILS
-    if text is None or text == made:
+    if text is None or text == content:
         state = HunkState.APPLIES if text is None else HunkState.THERE
-    outcomes = [HunkOutcome(number=n, hunk=one, state=state) for n, one in enumerate(diff.hunks, 1)]
-    return (made if text is None else text), outcomes
+    outcomes = [HunkOutcome(number=n, hunk=hunk, state=state) for n, hunk in enumerate(diff.hunks, 1)]
+    return (content if text is None else text), outcomes
 
 
 def _place(
@@ -110,21 +110,24 @@ def _place(
 ) -> tuple[int, int, int, int, bool] | None:
     """Where a hunk stands: line from 0, fuzz, lines of context left out above and below, and whether it is
     there already."""
-    before, after = places(lines, hunk.before, floor), places(lines, hunk.after, floor) if hunk.after else []
+    old_places, new_places = (
+        places(lines, hunk.before, floor),
+        places(lines, hunk.after, floor) if hunk.after else [],
+    )
     # a pure addition to a text that has it already matches both ways
-    if after and (not before or inside(before, after, hunk)):
-        return closest(after, expected), 0, 0, 0, True
-    above, below = _context(hunk)
+    if new_places and (not old_places or inside(old_places, new_places, hunk)):
+        return closest(new_places, expected), 0, 0, 0, True
+    leading, trailing = _context(hunk)
     for fuzz in range(MOST_FUZZ + 1):
         # the longer context gives way first, as in patch(1)
-        top = max(0, fuzz + above - max(above, below))
-        bottom = max(0, fuzz + below - max(above, below))
-        if fuzz > max(above, below):
+        top = max(0, fuzz + leading - max(leading, trailing))
+        bottom = max(0, fuzz + trailing - max(leading, trailing))
+        if fuzz > max(leading, trailing):
             return None
-        wanted = _cut(hunk.before, top, bottom)
-        found = before if fuzz == 0 else places(lines, wanted, floor)
-        if found and (wanted or fuzz == 0):
-            return closest(found, expected + top), fuzz, top, bottom, False
+        block = _cut(hunk.before, top, bottom)
+        candidates = old_places if fuzz == 0 else places(lines, block, floor)
+        if candidates and (block or fuzz == 0):
+            return closest(candidates, expected + top), fuzz, top, bottom, False
     return None
 
 
@@ -134,8 +137,8 @@ def _cut(lines: Sequence[str], top: int, bottom: int) -> Sequence[str]:
 
 def _context(hunk: Hunk) -> tuple[int, int]:
     """How many lines at the beginning and at the end of a hunk are the same before and after."""
-    least = min(len(hunk.before), len(hunk.after))
-    above = next((n for n in range(least) if hunk.before[n] != hunk.after[n]), least)
-    rest = least - above
-    below = next((n for n in range(rest) if hunk.before[-1 - n] != hunk.after[-1 - n]), rest)
-    return above, below
+    shorter = min(len(hunk.before), len(hunk.after))
+    leading = next((n for n in range(shorter) if hunk.before[n] != hunk.after[n]), shorter)
+    remaining = shorter - leading
+    trailing = next((n for n in range(remaining) if hunk.before[-1 - n] != hunk.after[-1 - n]), remaining)
+    return leading, trailing

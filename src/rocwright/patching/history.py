@@ -85,13 +85,13 @@ class Changes:
     uncommitted: tuple[str, ...]
 
 
-def read_changes(left: Untrusted) -> Changes:
+def read_changes(output: Untrusted) -> Changes:
     """What SCRIPT wrote, read as anything that a sandbox leaves.
 
     Raises PatchError where the commits do not stand on the build's, are too many, or are no text.
     """
-    head = left.read_text("head", 100).strip()
-    names = {entry.name for entry in left.walk(10 * MOST_COMMITS)}
+    head = output.read_text("head", 100).strip()
+    names = {entry.name for entry in output.walk(10 * MOST_COMMITS)}
     if not re.fullmatch(r"[0-9a-f]{40}", head):
         raise InputError(
             "the repository in the tree has no commit",
@@ -104,28 +104,28 @@ def read_changes(left: Untrusted) -> Changes:
             cause="the history was rewritten below the commits that the build made",
             next_step=f"rebase your commits onto it: git rebase --onto {BASE}",
         )
-    if left.read_bytes("merges"):
+    if output.read_bytes("merges"):
         raise PatchError(
             "the commits in the tree include a merge",
             cause="merges cannot be saved as a series of patches",
             next_step=f"make the history linear: git rebase {BASE}",
         )
-    commits = left.read_text("commits").split()
+    commits = output.read_text("commits").split()
     if len(commits) > MOST_COMMITS:
         raise PatchError(
             f"the tree has {len(commits)} commits on top of the build's",
             cause=f"at most {MOST_COMMITS} can be saved at once",
             next_step=f"squash some of them: git rebase --interactive {BASE}",
         )
-    changes = [_change(left, number) for number in range(len(commits))]
-    uncommitted = left.read_bytes("uncommitted").decode(errors="surrogateescape").split("\0")
+    changes = [_change(output, number) for number in range(len(commits))]
+    uncommitted = output.read_bytes("uncommitted").decode(errors="surrogateescape").split("\0")
     return Changes(head=head, commits=tuple(changes), uncommitted=tuple(filter(None, uncommitted)))
 
 
-def _change(left: Untrusted, number: int) -> UserCommit:
-    subject = plain(left.read_text(f"{number}.subject").strip())
+def _change(output: Untrusted, number: int) -> UserCommit:
+    subject = plain(output.read_text(f"{number}.subject").strip())
     try:
-        return UserCommit(subject, left.read_bytes(f"{number}.diff", MOST_DIFF).decode())
+        return UserCommit(subject, output.read_bytes(f"{number}.diff", MOST_DIFF).decode())
     except UnicodeDecodeError as error:
         raise PatchError(
             f"{subject} is not a unified diff that can be applied",
@@ -137,14 +137,14 @@ def _change(left: Untrusted, number: int) -> UserCommit:
 
 def subjects_since(reflog: str, base: str) -> Iterator[str]:
     """The subjects of commits that came on top of `base`, by git's own log of where HEAD was."""
-    found: list[str] = []
+    subjects: list[str] = []
     for line in reflog.splitlines():
         words = line.split(" ", 2)
         if len(words) > 1 and words[1] == base:
-            found = []
+            subjects = []
         elif match := _SUBJECT.search(line):
-            found.append(plain(match[1]))
-    yield from dict.fromkeys(found)
+            subjects.append(plain(match[1]))
+    yield from dict.fromkeys(subjects)
 
 
 def plain(text: str) -> str:

@@ -32,12 +32,12 @@ def derived_marker(edit: Edit) -> str:
 
 
 def _literal(edit: Edit, text: str) -> Match:
-    there = occurrences(text, derived_marker(edit))
+    present = occurrences(text, derived_marker(edit))
     # what is put in may hold what is looked for: places that are done already do not count
-    places = outside(occurrences(text, edit.literal), there)
+    places = outside(occurrences(text, edit.literal), present)
     return Match(
         changes=tuple(TextChange(start, end, edit.replacement or "") for start, end in places),
-        there=len(there),
+        there=len(present),
         wanted=repr(edit.literal),
         needle=edit.literal,
     )
@@ -45,8 +45,8 @@ def _literal(edit: Edit, text: str) -> Match:
 
 def _regex(edit: Edit, text: str) -> Match:
     pattern = re.compile(edit.regex, re.MULTILINE)
-    there = occurrences(text, derived_marker(edit))
-    matches = [match for match in pattern.finditer(text) if outside([match.span()], there)]
+    present = occurrences(text, derived_marker(edit))
+    matches = [match for match in pattern.finditer(text) if outside([match.span()], present)]
     try:
         changes = tuple(TextChange(*match.span(), match.expand(edit.replacement or "")) for match in matches)
     except (re.error, IndexError) as error:
@@ -58,7 +58,7 @@ def _regex(edit: Edit, text: str) -> Match:
         ) from error
     return Match(
         changes=changes,
-        there=len(there),
+        there=len(present),
         wanted=f"regex {edit.regex!r}",
         needle=re.sub(r"\\[a-zA-Z]|[\\^$*+?()\[\]{}|]", " ", edit.regex),
     )
@@ -73,17 +73,17 @@ _MINIMUM = re.compile(
 
 
 def _cmake_minimum(edit: Edit, text: str) -> Match:
-    least = _numbers(edit.minimum.partition("...")[0])
-    changes, there = [], 0
+    minimum = _numbers(edit.minimum.partition("...")[0])
+    changes, present = [], 0
     for match in _MINIMUM.finditer(text):
         # CMake takes the upper end of a range for its policies
-        if _numbers(match["most"] or match["least"]) >= least:
-            there += 1
+        if _numbers(match["most"] or match["least"]) >= minimum:
+            present += 1
         else:
             changes.append(TextChange(match.start("least"), match.end(), edit.minimum))
     return Match(
         changes=tuple(changes),
-        there=there,
+        there=present,
         wanted=f"cmake_minimum_required with a version below {edit.minimum}",
         needle="cmake_minimum_required(VERSION 2.8)",
     )
@@ -98,11 +98,11 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?P<what><[^<>\n]+>|"[^"\n]+"
 
 def _include(edit: Edit, text: str) -> Match:
     line = f"#include {edit.include}"
-    there = sum(match["what"] == edit.include for match in _INCLUDE.finditer(text))
-    wanted = f"the line {edit.below!r}" if edit.below else "an #include"
-    found = Match(there=there, wanted=wanted, needle=edit.below or "#include <")
-    if there:
-        return found
+    present = sum(match["what"] == edit.include for match in _INCLUDE.finditer(text))
+    description = f"the line {edit.below!r}" if edit.below else "an #include"
+    match = Match(there=present, wanted=description, needle=edit.below or "#include <")
+    if present:
+        return match
     if edit.below:
         places = [
             match.end() for match in re.finditer(rf"^{re.escape(edit.below)}[ \t]*$", text, re.MULTILINE)
@@ -118,7 +118,7 @@ def _include(edit: Edit, text: str) -> Match:
                 next_step="set `below` of the edit to the line under which it goes",
                 subject=edit.file,
             )
-    return Match(changes=changes, wanted=found.wanted, needle=found.needle)
+    return Match(changes=changes, wanted=match.wanted, needle=match.needle)
 
 
 def _conditionals(text: str) -> int:

@@ -22,18 +22,18 @@ def find_list(edit: Edit, text: str) -> Match:
         rf"^[ \t]*(?:export[ \t]+)?{name}[ \t]*(?::[^=\n]+)?=[ \t]*[\[({{](?P<items>[^\])}}]*)[\])}}]",
         rf"^[ \t]*(?:export[ \t]+)?{name}[ \t]*(?::[^=\n]+)?=[ \t]*(?P<text>{_QUOTED})",
     )
-    changes, there = [], 0
+    changes, present = [], 0
     for match in re.finditer("|".join(forms), text, re.MULTILINE):
         group = match.lastgroup or ""
         start, body = match.start(group), match[group]
         change = _missing(body, start, edit.add) if group != "items" else _items(body, start, edit.add)
         if change is None:
-            there += 1
+            present += 1
         else:
             changes.append(change)
     return Match(
         changes=tuple(changes),
-        there=there,
+        there=present,
         wanted=f"a list named {edit.variable}",
         needle=f'set({edit.variable} "")' if not text.count(f"{edit.variable} =") else f"{edit.variable} = ",
     )
@@ -45,26 +45,26 @@ def _missing(body: str, start: int, add: tuple[str, ...]) -> TextChange | None:
     if quoted:
         inner = quoted[1][1:-1]
         between = next((sign for sign in ";, " if sign in inner), ";")
-        known = [one.strip() for one in inner.split(between) if one.strip()]
-        new = [one for one in add if one not in known]
-        at = start + quoted.end(1) - 1
-        return TextChange(at, at, between.join(["", *new] if known else new)) if new else None
+        existing = [entry.strip() for entry in inner.split(between) if entry.strip()]
+        new = [entry for entry in add if entry not in existing]
+        position = start + quoted.end(1) - 1
+        return TextChange(position, position, between.join(["", *new] if existing else new)) if new else None
     # what follows these words is not of the list
     words = re.match(r"(?s)(?:(?!\s(?:CACHE|PARENT_SCOPE)\b).)*", body)
     inner = words[0].rstrip() if words else ""
-    new = [one for one in add if one not in inner.split()]
-    at = start + len(inner)
-    return TextChange(at, at, "".join(f" {one}" for one in new)) if new else None
+    new = [entry for entry in add if entry not in inner.split()]
+    position = start + len(inner)
+    return TextChange(position, position, "".join(f" {entry}" for entry in new)) if new else None
 
 
 def _items(body: str, start: int, add: tuple[str, ...]) -> TextChange | None:
     """Quoted items with commas between them."""
     items = list(re.finditer(_QUOTED, body))
-    known = [item[0][1:-1] for item in items]
-    new = [one for one in add if one not in known]
+    existing = [item[0][1:-1] for item in items]
+    new = [entry for entry in add if entry not in existing]
     if not new:
         return None
     quote = items[-1][0][0] if items else '"'
-    at = start + (items[-1].end() if items else 0)
-    text = ", ".join(f"{quote}{one}{quote}" for one in new)
-    return TextChange(at, at, f", {text}" if items else text)
+    position = start + (items[-1].end() if items else 0)
+    text = ", ".join(f"{quote}{entry}{quote}" for entry in new)
+    return TextChange(position, position, f", {text}" if items else text)

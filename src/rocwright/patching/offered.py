@@ -63,12 +63,12 @@ class PatchResult:
     @property
     def fuzz(self) -> int:
         """The most lines of context that a hunk of it had to leave out."""
-        return max((one.fuzz for file in self.files for one in file.hunks), default=0)
+        return max((hunk.fuzz for file in self.files for hunk in file.hunks), default=0)
 
     @property
     def offset(self) -> int:
         """How far from its place a hunk was found, at most, in lines."""
-        return max((abs(one.offset) for file in self.files for one in file.hunks), default=0)
+        return max((abs(hunk.offset) for file in self.files for hunk in file.hunks), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,8 @@ class Offered:
     @property
     def good(self) -> bool:
         """Whether each patch applies whole, and each edit as before."""
-        whole = all(one.state is PatchState.APPLIES for one in self.patches)
-        return whole and not any(one.breaks for one in self.overlaps)
+        complete = all(patch.state is PatchState.APPLIES for patch in self.patches)
+        return complete and not any(overlap.breaks for overlap in self.overlaps)
 
 
 def check_offered(
@@ -110,14 +110,14 @@ def check_offered(
     `version` and `kind` (of source place) leave out edits for others; "" takes all.
     """
     over: Over = {}
-    results = [_judged(tree, one, over) for one in patches]
-    wanted = [filled(one, targets) for one in edits if asked(one, version, kind)]
+    results = [_judged(tree, patch, over) for patch in patches]
+    selected = [filled(edit, targets) for edit in edits if asked(edit, version, kind)]
     draft = Draft(tree)
-    for edit in wanted:
+    for edit in selected:
         judge(edit, draft)
-    after: Over = draft.changed()
-    again = [_judged(tree, one, after) for one in patches]
-    overlaps = _overlaps(tree, wanted, targets, over, results, again)
+    edited: Over = draft.changed()
+    again = [_judged(tree, patch, edited) for patch in patches]
+    overlaps = _overlaps(tree, selected, targets, over, results, again)
     return Offered(patches=tuple(results), overlaps=tuple(overlaps))
 
 
@@ -125,13 +125,13 @@ def _judged(tree: Path, patch: ForeignPatch, over: Over) -> PatchResult:
     """What a patch meets; where it applies whole, `over` has its outcome."""
     try:
         parts = parse_diff(patch.text, patch.name, strip=patch.strip, strict=False)
-        parts = [reversed_diff(one) for one in parts] if patch.reverse else parts
+        parts = [reversed_diff(part) for part in parts] if patch.reverse else parts
         changed: Over = {}
-        files = tuple(_file(tree, one, {**over, **changed}, changed) for one in parts)
+        files = tuple(_file(tree, part, {**over, **changed}, changed) for part in parts)
     except PatchError as error:
-        why = f"{error.message}: {error.cause}"
-        return PatchResult(name=patch.name, state=PatchState.REFUSED, why=why, next_step=error.next_step)
-    state = _state([one.state for file in files for one in file.hunks])
+        reason = f"{error.message}: {error.cause}"
+        return PatchResult(name=patch.name, state=PatchState.REFUSED, why=reason, next_step=error.next_step)
+    state = _state([hunk.state for file in files for hunk in file.hunks])
     if state is PatchState.APPLIES:
         over.update(changed)
     return PatchResult(name=patch.name, state=state, files=files)
@@ -150,13 +150,13 @@ def _file(tree: Path, diff: FileDiff, over: Mapping[Path, bytes | None], changed
     path = inside_tree(tree, diff.name)
     data = over[path] if path in over else _content(path, diff.name)
     text = None if data is None else data.decode("latin-1")
-    after, hunks = apply_fuzzy(diff, text)
-    changed[path] = None if after is None else after.encode("latin-1")
-    failed = [one for one in hunks if one.state is HunkState.FAILS]
+    patched, hunks = apply_fuzzy(diff, text)
+    changed[path] = None if patched is None else patched.encode("latin-1")
+    failed = [hunk for hunk in hunks if hunk.state is HunkState.FAILS]
     return FileResult(
         name=diff.name,
         hunks=tuple(hunks),
-        near={one.number: _near(text or "", one) for one in failed[:MOST_SHOWN]},
+        near={hunk.number: _near(text or "", hunk) for hunk in failed[:MOST_SHOWN]},
         cause=_cause(diff, text) if failed else "",
     )
 
@@ -179,9 +179,9 @@ def _near(text: str, outcome: HunkOutcome) -> str:
     # read as bytes, shown as text
     readable = text.encode("latin-1").decode(errors="replace")
     needle = outcome.hunk.needle.encode("latin-1").decode(errors="replace")
-    start, most = outcome.hunk.start, readable.count("\n") + 1
+    start, end = outcome.hunk.start, readable.count("\n") + 1
     lines = nearest(readable, needle) or [
-        one for one in range(start, start + min(len(outcome.hunk.before), 6)) if 0 < one < most
+        number for number in range(start, start + min(len(outcome.hunk.before), 6)) if 0 < number < end
     ]
     return shown(readable, lines)
 
@@ -202,56 +202,58 @@ def _overlaps(
     targets: Sequence[str],
     over: Over,
     alone: Sequence[PatchResult],
-    after: Sequence[PatchResult],
+    after_edits: Sequence[PatchResult],
 ) -> list[Overlap]:
     """Files that both change. Each edit is judged before and after the patches, each patch before and after
     the edits."""
-    files = {file.name for one in alone for file in one.files}
-    before = check_tree(tree, edits, targets).verdicts
+    files = {file.name for result in alone for file in result.files}
+    verdicts = check_tree(tree, edits, targets).verdicts
     behind = check_tree(tree, edits, targets, over=over).verdicts
-    found = []
-    for edit, one, two in zip(edits, before, behind, strict=True):
-        assert one is not None
-        assert two is not None
+    overlaps = []
+    for edit, original, patched in zip(edits, verdicts, behind, strict=True):
+        assert original is not None
+        assert patched is not None
         for name in sorted(_touched(edit) & files):
-            words = [_changed_edit(one, two), *_changed_patches(name, alone, after)]
-            said = [word for word in words if word]
-            found.append(
+            words = [_changed_edit(original, patched), *_changed_patches(name, alone, after_edits)]
+            problems = [word for word in words if word]
+            overlaps.append(
                 Overlap(
                     file=name,
                     edit=edit,
-                    breaks=bool(said),
-                    what="; ".join(said) or "both change this file, in other places",
+                    breaks=bool(problems),
+                    what="; ".join(problems) or "both change this file, in other places",
                 )
             )
-    return found
+    return overlaps
 
 
 def _touched(edit: Edit) -> set[str]:
     if not edit.patch:
         return {edit.file}
     try:
-        return {one.name for one in parse_diff(edit.patch, edit.diff)}
+        return {part.name for part in parse_diff(edit.patch, edit.diff)}
     except PatchError:
         return set()
 
 
-def _changed_edit(before: EditOutcome, after: EditOutcome) -> str:
-    if before.state is not State.APPLIES or after.state is State.APPLIES:
+def _changed_edit(original: EditOutcome, patched: EditOutcome) -> str:
+    if original.state is not State.APPLIES or patched.state is State.APPLIES:
         return ""
-    if after.state is State.ABSORBED:
+    if patched.state is State.ABSORBED:
         return "the patches make the edit's change already"
-    return f"after the patches the edit no longer applies: {after.what or after.state}"
+    return f"after the patches the edit no longer applies: {patched.what or patched.state}"
 
 
-def _changed_patches(name: str, alone: Sequence[PatchResult], after: Sequence[PatchResult]) -> list[str]:
+def _changed_patches(
+    name: str, alone: Sequence[PatchResult], after_edits: Sequence[PatchResult]
+) -> list[str]:
     """The hunks of a file that apply to the source and no longer after the edits."""
-    found = []
-    for one, two in zip(alone, after, strict=True):
-        hunks = {hunk.number: hunk.state for file in two.files if file.name == name for hunk in file.hunks}
-        for file in one.files:
+    problems = []
+    for result, edited in zip(alone, after_edits, strict=True):
+        hunks = {hunk.number: hunk.state for file in edited.files if file.name == name for hunk in file.hunks}
+        for file in result.files:
             for hunk in file.hunks if file.name == name else ():
-                now = hunks.get(hunk.number)
-                if hunk.state is HunkState.APPLIES and now not in (None, HunkState.APPLIES):
-                    found.append(f"after the edits hunk {hunk.number} of {one.name}: {now}")
-    return found
+                state = hunks.get(hunk.number)
+                if hunk.state is HunkState.APPLIES and state not in (None, HunkState.APPLIES):
+                    problems.append(f"after the edits hunk {hunk.number} of {result.name}: {state}")
+    return problems

@@ -54,28 +54,28 @@ class Repository:
         """Commit all that is in the folder `tree`, which has files, folders and links only; gives the id."""
         files: dict[bytes, tuple[int, bytes]] = {}
 
-        def note(path: bytes, mode: int, found: bytes) -> None:
-            files[path] = (mode, found)
+        def note(path: bytes, mode: int, digest: bytes) -> None:
+            files[path] = (mode, digest)
 
-        found = tree_id(tree, self._put, note)
-        self.head, self.files = self._put("commit", commit_text(found, self.head, message)).hex(), files
+        root = tree_id(tree, self._put, note)
+        self.head, self.files = self._put("commit", commit_text(root, self.head, message)).hex(), files
         return self.head
 
     def finish(self) -> None:
         """Name the last commit as the user's first parent, and as what lies in the work tree."""
         for name in (MAIN, BASE):
             (self.folder / name).write_text(f"{self.head}\n")
-        rows = ((path, mode, found) for path, (mode, found) in sorted(self.files.items()))
+        rows = ((path, mode, digest) for path, (mode, digest) in sorted(self.files.items()))
         (self.folder / "index").write_bytes(index(rows, len(self.files)))
 
     def _put(self, kind: str, data: bytes) -> bytes:
-        found = object_id(kind, data)
-        name = found.hex()
+        digest = object_id(kind, data)
+        name = digest.hex()
         path = self.folder / "objects" / name[:2] / name[2:]
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(zlib.compress(f"{kind} {len(data)}\0".encode() + data, 1))
-        return found
+        return digest
 
 
 def index(rows: Iterable[tuple[bytes, int, bytes]], count: int) -> bytes:
@@ -84,9 +84,9 @@ def index(rows: Iterable[tuple[bytes, int, bytes]], count: int) -> bytes:
     Nothing is said of a file's times and size, so git looks at each anew.
     """
     parts = [struct.pack(">4sII", b"DIRC", 2, count)]
-    for path, mode, found in rows:
-        fixed = struct.pack(">10I20sH", *(0,) * 6, mode, 0, 0, 0, found, min(len(path), 0xFFF))
+    for path, mode, digest in rows:
+        fixed = struct.pack(">10I20sH", *(0,) * 6, mode, 0, 0, 0, digest, min(len(path), 0xFFF))
         # ended by one to eight zeros, so that the next begins at a multiple of eight
         parts.append((fixed + path).ljust((len(fixed) + len(path) + 8) // 8 * 8, b"\0"))
-    whole = b"".join(parts)
-    return whole + hashlib.sha1(whole, usedforsecurity=False).digest()
+    content = b"".join(parts)
+    return content + hashlib.sha1(content, usedforsecurity=False).digest()

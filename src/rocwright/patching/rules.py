@@ -21,12 +21,12 @@ def find_rule(edit: Edit, text: str) -> Match:
     Raises InputError where ast-grep is not installed, PatchError where it cannot read the rule.
     """
     assert edit.rule is not None
-    done = _matches(edit, edit.rule.rewrite, text) if edit.rule.rewrite else []
-    there = [_span(node) for node in done] + occurrences(text, edit.marker)
-    nodes = [node for node in _matches(edit, edit.rule.pattern, text) if outside([_span(node)], there)]
+    rewritten = _matches(edit, edit.rule.rewrite, text) if edit.rule.rewrite else []
+    present = [_span(node) for node in rewritten] + occurrences(text, edit.marker)
+    nodes = [node for node in _matches(edit, edit.rule.pattern, text) if outside([_span(node)], present)]
     return Match(
         changes=tuple(TextChange(*_span(node), _rewritten(edit.rule, node, text)) for node in nodes),
-        there=len(there),
+        there=len(present),
         wanted=f"{edit.rule.language} code like {edit.rule.pattern!r}",
         needle=_VARIABLE.sub("", edit.rule.pattern),
     )
@@ -67,7 +67,7 @@ def _rewritten(rule: Rule, node: SgNode, text: str) -> str:
         if match["several"]:
             several = node.get_multiple_matches(match["all"])
             return text[_span(several[0])[0] : _span(several[-1])[1]] if several else ""
-        found = node.get_match(match["one"])
-        return found.text() if found else match[0]
+        capture = node.get_match(match["one"])
+        return capture.text() if capture else match[0]
 
     return _VARIABLE.sub(fill, rule.rewrite)

@@ -36,11 +36,11 @@ def save_changes(
     for change in changes:
         parse_diff(change.diff, change.subject)
     patches = through_no_link(folder / "patches" / component, folder)
-    taken = [int(path.name[:4]) for path in patches.glob("[0-9][0-9][0-9][0-9]-*.patch")]
+    numbers = [int(path.name[:4]) for path in patches.glob("[0-9][0-9][0-9][0-9]-*.patch")]
     written = []
     edits = through_no_link(folder / "edits" / f"{component}.toml", folder)
     text = edits.read_text(encoding="utf-8") if edits.is_file() else carried
-    for number, change in enumerate(changes, max(taken, default=0) + 1):
+    for number, change in enumerate(changes, max(numbers, default=0) + 1):
         path = patches / f"{number:04}-{_slug(change.subject)}.patch"
         write_atomic(path, change.diff)
         written.append(path)

@@ -58,22 +58,25 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
             )
         words = ["-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "--reject-file=-"]
         program = shutil.which("patch") or "patch"
-        done = process.run(
+        completed = process.run(
             [program, "--directory", tree, *words, "--input", patch.resolve()], env=os.environ | _NO_ED
         )
-        if not done.ok or "patching file" not in done.stdout:
+        if not completed.ok or "patching file" not in completed.stdout:
             raise PatchError(
                 f"{subject}: the patch {patch.name} does not apply",
                 cause=next(
-                    (line for line in done.stdout.splitlines() if "FAILED" in line or "can't" in line), ""
+                    (line for line in completed.stdout.splitlines() if "FAILED" in line or "can't" in line),
+                    "",
                 )
                 or "it names files that this tree does not have",
-                detail=done.stdout[-2000:],
+                detail=completed.stdout[-2000:],
                 next_step="the source has changed since the patch was made: refresh the patch, or "
                 "limit it to older versions",
                 subject=patch.name,
             )
-        touched = (part for one in _TOUCHED.finditer(done.stdout) for part in PurePosixPath(one[1]).parts)
+        touched = (
+            part for match in _TOUCHED.finditer(completed.stdout) for part in PurePosixPath(match[1]).parts
+        )
         if any(map(is_git, touched)):
             raise PatchError(
                 f"{subject}: the patch {patch.name} is refused: it touches a git folder",
@@ -81,5 +84,5 @@ def apply_series(tree: Path, patches: Sequence[Path], subject: str) -> list[str]
                 next_step="do not use this source; name another source in the recipe",
                 subject=patch.name,
             )
-        lines.append(f"patch {patch.name}: {count(done.stdout.count('patching file'), 'file')} changed")
+        lines.append(f"patch {patch.name}: {count(completed.stdout.count('patching file'), 'file')} changed")
     return lines
