@@ -96,11 +96,11 @@ class Dropped:
 
     def drops(self, parts: Parts) -> bool:
         """Whether a member is left out."""
-        at = next((number for number, part in enumerate(parts, 1) if is_git(part)), 0)
-        if self.keep or not at:
+        depth = next((number for number, part in enumerate(parts, 1) if is_git(part)), 0)
+        if self.keep or not depth:
             return False
         if len(self.names) < MOST_TOLD:
-            self.names.add(shown("/".join(parts[:at])))
+            self.names.add(shown("/".join(parts[:depth])))
         return True
 
 
@@ -126,9 +126,9 @@ def _unpack_tar(
                     continue
                 if wrapper == "":
                     wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
-                kept = _kept(parts, wrapper, subdir)
-                if kept:
-                    _extract(tar, member, kept, wrapper, subdir, extraction)
+                target = _kept(parts, wrapper, subdir)
+                if target:
+                    _extract(tar, member, target, wrapper, subdir, extraction)
     with _refusing(name, ""):
         extraction.close_links()
 
@@ -136,23 +136,23 @@ def _unpack_tar(
 def _extract(
     tar: tarfile.TarFile,
     member: tarfile.TarInfo,
-    kept: Parts,
+    target: Parts,
     wrapper: str | None,
     subdir: str,
     extraction: Extraction,
 ) -> None:
     if member.isdir():
-        extraction.make_folder(kept)
+        extraction.make_folder(target)
     elif member.issym():
-        extraction.add_link(kept, member.linkname)
+        extraction.add_link(target, member.linkname)
     elif member.islnk():
         linked = _kept(checked_parts(member.linkname), wrapper, subdir)
         if not linked:
             raise UnsafeMemberError(f"it links to {member.linkname}, outside the unpacked part")
-        extraction.add_hard_link(kept, linked)
+        extraction.add_hard_link(target, linked)
     elif member.isreg():
         mode = 0o755 if member.mode & 0o100 else 0o644
-        written = extraction.write_file(kept, _content(tar, member), mode=mode, mtime=member.mtime)
+        written = extraction.write_file(target, _content(tar, member), mode=mode, mtime=member.mtime)
         if written != member.size:
             raise EOFError(f"{member.name} ends after {written} of {member.size} bytes")
     else:
@@ -189,13 +189,13 @@ def _unpack_zip(archive: Path, extraction: Extraction, name: str, subdir: str, d
         for member in members:
             with _refusing(name, member.filename):
                 parts = checked_parts(member.filename)
-                kept = _below(parts, subdir)
-                if not kept or member.is_dir() or dropped.drops(parts):
+                target = _below(parts, subdir)
+                if not target or member.is_dir() or dropped.drops(parts):
                     continue
                 if stat.S_ISLNK(member.external_attr >> 16):
                     raise UnsafeMemberError("it is a link")
                 mode = 0o755 if (member.external_attr >> 16) & 0o111 else 0o644
-                extraction.write_file(kept, _zip_content(bundle, member), mode=mode, mtime=None)
+                extraction.write_file(target, _zip_content(bundle, member), mode=mode, mtime=None)
 
 
 def _zip_content(bundle: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -205,14 +205,14 @@ def _zip_content(bundle: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[b
 
 
 def _below(parts: Parts, subdir: str) -> Parts:
-    wanted = PurePosixPath(subdir).parts
-    return parts[len(wanted) :] if parts[: len(wanted)] == wanted else ()
+    prefix = PurePosixPath(subdir).parts
+    return parts[len(prefix) :] if parts[: len(prefix)] == prefix else ()
 
 
-def _hostile(archive: str, member: str, why: str) -> FetchError:
+def _hostile(archive: str, member: str, reason: str) -> FetchError:
     return FetchError(
         f"{archive} is refused: {f'its member {member!r}' if member else 'it'} is not safe to unpack",
-        cause=why,
+        cause=reason,
         next_step="do not use this archive: find out where it came from, and name another source in "
         "the recipe",
         subject=archive,

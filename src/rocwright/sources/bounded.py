@@ -30,13 +30,13 @@ LONGEST_READ = 90.0
 
 
 @contextmanager
-def _cut_off(answer: requests.Response, begun: list[float]) -> Iterator[None]:
-    """Cut an answer off if a read, whose time is in `begun`, takes too long. Raises NetworkError then."""
+def _cut_off(answer: requests.Response, starts: list[float]) -> Iterator[None]:
+    """Cut an answer off if a read, whose time is in `starts`, takes too long. Raises NetworkError then."""
     ended, late = threading.Event(), threading.Event()
 
     def watch() -> None:
         while not ended.wait(LONGEST_READ / 10):
-            if any(time.monotonic() - since > LONGEST_READ for since in list(begun)):
+            if any(time.monotonic() - since > LONGEST_READ for since in list(starts)):
                 late.set()
                 with suppress(OSError, ValueError, RuntimeError):
                     answer.raw.shutdown()
@@ -60,37 +60,37 @@ def pieces(answer: requests.Response) -> Iterator[bytes]:
     import requests
     from urllib3.exceptions import HTTPError
 
-    now = since = time.monotonic()
-    came = 0
-    begun = [now]
+    instant = since = time.monotonic()
+    received = 0
+    starts = [instant]
     try:
-        with _cut_off(answer, begun):
+        with _cut_off(answer, starts):
             while chunk := answer.raw.read1(READ, decode_content=True):
-                begun.clear()
+                starts.clear()
                 yield chunk
-                came += len(chunk)
-                now = time.monotonic()
-                begun.append(now)
-                if now - since > WINDOW:
-                    if came < LEAST_BYTES:
-                        raise _given_up(answer.url, f"{size(came)} came in {duration(now - since)}")
-                    since, came = now, 0
+                received += len(chunk)
+                instant = time.monotonic()
+                starts.append(instant)
+                if instant - since > WINDOW:
+                    if received < LEAST_BYTES:
+                        raise _given_up(answer.url, f"{size(received)} came in {duration(instant - since)}")
+                    since, received = instant, 0
     except (HTTPError, OSError) as error:
         raise requests.ConnectionError(error) from error
 
 
-def read_whole(answer: requests.Response, seconds: float, most: int = MOST_PAGE) -> bytes:
+def read_whole(answer: requests.Response, seconds: float, limit: int = MOST_PAGE) -> bytes:
     """The body of an answer that was begun with `stream=True`.
 
-    Raises NetworkError where it is larger than `most` bytes or takes longer than `seconds` in all, and
+    Raises NetworkError where it is larger than `limit` bytes or takes longer than `seconds` in all, and
     requests' own errors where the line breaks.
     """
     until = time.monotonic() + seconds
     body = bytearray()
     for chunk in pieces(answer):
         body += chunk
-        if len(body) > most:
-            raise _given_up(answer.url, f"more than {size(most)} received, and no end in sight")
+        if len(body) > limit:
+            raise _given_up(answer.url, f"more than {size(limit)} received, and no end in sight")
         if time.monotonic() > until:
             raise _given_up(answer.url, f"it was still coming after {duration(seconds)}")
     return bytes(body)

@@ -91,7 +91,9 @@ class DebianArchive:
                 cause="a suite has lowercase letters, digits, dots and dashes only",
                 next_step="use the name of a suite, such as trixie or sid",
             )
-        self.folder = folder / "-".join(one for one in (suite, over and f"over-{over}", architecture) if one)
+        self.folder = folder / "-".join(
+            part for part in (suite, over and f"over-{over}", architecture) if part
+        )
         self.suite = suite
         self.below = over or suite
         self.takes = tuple(takes)
@@ -119,11 +121,11 @@ class DebianArchive:
             if not self._configured.exists():
                 self._create()
             limits = [word for option in _limits() for word in ("-o", option)]
-            done = self._apt("apt-get", *limits, "update", "--error-on=any", timeout=within(1800))
-        if not done.ok:
+            completed = self._apt("apt-get", *limits, "update", "--error-on=any", timeout=within(1800))
+        if not completed.ok:
             raise NetworkError(
                 f"the package lists of Debian {self.suite} could not be fetched",
-                cause=SILENT if done.timed_out else _last_error(done.stderr),
+                cause=SILENT if completed.timed_out else _last_error(completed.stderr),
                 next_step="check the network and the machine's own apt (apt-get update), then try again",
             )
 
@@ -137,27 +139,27 @@ class DebianArchive:
 
     def _create(self) -> None:
         for suite in dict.fromkeys((self.below, LONE)):
-            done = self._made(suite)
-            if done.ok or _NO_RELEASE not in done.stderr:
+            completed = self._made(suite)
+            if completed.ok or _NO_RELEASE not in completed.stderr:
                 break
-        if not done.ok:
+        if not completed.ok:
             raise NetworkError(
                 f"mmdebstrap cannot reach an archive with the suite {self.below}",
-                cause=SILENT if done.timed_out else _last_error(done.stderr),
+                cause=SILENT if completed.timed_out else _last_error(completed.stderr),
                 next_step="check the network; on other systems install the Debian archive's keys "
                 "(apt-get install debian-archive-keyring)",
             )
         listed = self.folder / "etc/apt/sources.list"
-        found = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
-        binary = [line.replace(f" {suite} ", f" {self.below} ") for line in found]
+        entries = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
+        binary = [line.replace(f" {suite} ", f" {self.below} ") for line in entries]
         above = [line.replace(f" {self.below} ", f" {self.suite} ") for line in binary]
         sources = [f"deb-src {line[4:]}" for line in binary]
         listed.write_text("\n".join(dict.fromkeys([*binary, *above, *sources])) + "\n")
         for name in ("etc/apt/preferences.d", "var/cache/apt/archives/partial", "var/lib/apt/lists/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         if self.takes:
-            taken = " ".join(f"src:{name}" for name in self.takes)
-            preferred = f"Package: {taken}\nPin: release a={self.suite}\nPin-Priority: 990\n"
+            packages = " ".join(f"src:{name}" for name in self.takes)
+            preferred = f"Package: {packages}\nPin: release a={self.suite}\nPin-Priority: 990\n"
             write_atomic(self.folder / "etc/apt/preferences.d/takes", preferred)
         write_atomic(self._configured, self._configuration())
 
@@ -209,21 +211,21 @@ class DebianArchive:
         Packages `kept` stay in their version where the suite still has it and it fits. Raises InputError for
         a package that the suite has not, ConflictError where no set exists.
         """
-        wanted = sorted(set(packages))
-        done = self._keeping(wanted, kept) or self._simulate(wanted)
-        if not done.ok:
-            raise self._explain(done.stderr + done.stdout, wanted)
-        chosen = [match.groups() for line in done.stdout.splitlines() if (match := _INST.match(line))]
+        requested = sorted(set(packages))
+        completed = self._keeping(requested, kept) or self._simulate(requested)
+        if not completed.ok:
+            raise self._explain(completed.stderr + completed.stdout, requested)
+        chosen = [match.groups() for line in completed.stdout.splitlines() if (match := _INST.match(line))]
         stanzas = self._stanzas((name, version) for name, version, _ in chosen)
         pins = []
-        for name, version, where in chosen:
-            suite = self.suite if f":{self.suite}" in where else self.below
+        for name, version, archive in chosen:
+            suite = self.suite if f":{self.suite}" in archive else self.below
             pins.append(self._pin(stanzas[name.split(":")[0], version], suite))
         return tuple(sorted(pins, key=lambda pin: pin.filename))
 
-    def _stanzas(self, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+    def _stanzas(self, packages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
         """What the signed lists say of packages, by name and version; what they have not is left out."""
-        listed = self._apt("apt-cache", "show", "--", *(f"{name}={version}" for name, version in wanted))
+        listed = self._apt("apt-cache", "show", "--", *(f"{name}={version}" for name, version in packages))
         return {
             (stanza["Package"], stanza["Version"]): stanza
             for stanza in parse_stanzas(listed.stdout)
@@ -234,26 +236,26 @@ class DebianArchive:
         """The hashes that the signed lists have of packages in their versions. Raises NetworkError."""
         if not self._configured.exists():
             self.refresh()
-        stanzas = self._stanzas((one.package, one.version) for one in packages)
+        stanzas = self._stanzas((package.package, package.version) for package in packages)
         return {stanza["SHA256"] for stanza in stanzas.values() if "SHA256" in stanza}
 
     def _simulate(self, words: Sequence[str]) -> process.Finished:
         return self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *words)
 
-    def _keeping(self, wanted: Sequence[str], kept: Iterable[FilePin]) -> process.Finished | None:
+    def _keeping(self, requested: Sequence[str], locked: Iterable[FilePin]) -> process.Finished | None:
         """The same with what is kept in its version; None where that has no answer."""
         versions = {
-            pin.origin.package: pin.origin.version for pin in kept if isinstance(pin.origin, DebianOrigin)
+            pin.origin.package: pin.origin.version for pin in locked if isinstance(pin.origin, DebianOrigin)
         }
         while versions:
             exactly = [f"{name}={version}" for name, version in versions.items()]
-            done = self._simulate([*(name for name in wanted if name not in versions), *exactly])
-            if done.ok:
-                return done
-            gone = set(_GONE.findall(done.stderr)) & set(versions)
-            if not gone:
+            completed = self._simulate([*(name for name in requested if name not in versions), *exactly])
+            if completed.ok:
+                return completed
+            missing = set(_GONE.findall(completed.stderr)) & set(versions)
+            if not missing:
                 return None
-            versions = {name: version for name, version in versions.items() if name not in gone}
+            versions = {name: version for name, version in versions.items() if name not in missing}
         return None
 
     def _pin(self, stanza: dict[str, str], suite: str) -> FilePin:
@@ -269,7 +271,7 @@ class DebianArchive:
             ),
         )
 
-    def _explain(self, output: str, wanted: Sequence[str]) -> InputError | ConflictError:
+    def _explain(self, output: str, requested: Sequence[str]) -> InputError | ConflictError:
         missing = sorted(set(_MISSING.findall(output)))
         if missing:
             names = self._apt("apt-cache", "pkgnames").stdout.split()
@@ -281,7 +283,7 @@ class DebianArchive:
                 next_step="correct the name in the catalog's system.toml or in the recipe's needs",
             )
         return ConflictError(
-            f"no set of packages of Debian {self.suite} satisfies {', '.join(wanted)}",
+            f"no set of packages of Debian {self.suite} satisfies {', '.join(requested)}",
             cause=_last_error(output),
             detail="\n".join(line for line in output.splitlines() if " : " in line or line.startswith("E:")),
             next_step="use another suite, or try again later (sid is often inconsistent for some hours)",
@@ -298,18 +300,18 @@ class DebianArchive:
     def source(self, package: str, version: str | None = None) -> SourcePackage:
         """The newest source package of that name, or the version named. Raises FetchError."""
         shown = self._apt("apt-cache", "showsrc", package)
-        found = [
+        stanzas = [
             stanza
             for stanza in parse_stanzas(shown.stdout)
             if stanza.get("Package") == package and (version is None or stanza["Version"] == version)
         ]
-        if not found:
+        if not stanzas:
             raise FetchError(
                 f"Debian {self.suite} has no source package {package}{f' {version}' if version else ''}",
                 cause="the archive has newer versions only, or does not know the name",
                 next_step="run rocwright lock again, or name another source in the recipe",
             )
-        stanza = found[-1]
+        stanza = stanzas[-1]
         origin = DebianSourceOrigin(
             suite=self.below, package=package, version=stanza["Version"], architecture=self.architecture
         )
@@ -355,19 +357,19 @@ class DebianArchive:
         if not origins:
             return ""
         words = [f"{origin.package}={origin.version}" for origin in origins]
-        done = self._apt("apt-get", "download", "--", *words, cwd=folder)
-        return "" if done.ok else done.stderr
+        completed = self._apt("apt-get", "download", "--", *words, cwd=folder)
+        return "" if completed.ok else completed.stderr
 
     def _download_sources(self, pins: Sequence[FilePin], folder: Path) -> str:
-        wanted: defaultdict[str, list[str]] = defaultdict(list)
+        sources: defaultdict[str, list[str]] = defaultdict(list)
         for pin in pins:
             if isinstance(pin.origin, DebianSourceOrigin):
-                wanted[f"{pin.origin.package}={pin.origin.version}"].append(pin.filename)
+                sources[f"{pin.origin.package}={pin.origin.version}"].append(pin.filename)
         failed = ""
-        for source, filenames in sorted(wanted.items()):
+        for source, filenames in sorted(sources.items()):
             only = ["--tar-only"] if all(".orig.tar." in name for name in filenames) else []
-            done = self._apt("apt-get", "source", "--download-only", *only, "--", source, cwd=folder)
-            failed += "" if done.ok else done.stderr
+            completed = self._apt("apt-get", "source", "--download-only", *only, "--", source, cwd=folder)
+            failed += "" if completed.ok else completed.stderr
         return failed
 
 
@@ -378,8 +380,8 @@ def _absent(pins: Sequence[FilePin], folder: Path) -> list[str]:
 def _plain_names(folder: Path) -> None:
     # apt writes the colon of an epoch as %3a; the archive's own file names leave the epoch out
     for path in folder.glob("*_*%3a*"):
-        name, version, rest = path.name.split("_", 2)
-        path.rename(folder / f"{name}_{version.split('%3a', 1)[1]}_{rest}")
+        name, version, suffix = path.name.split("_", 2)
+        path.rename(folder / f"{name}_{version.split('%3a', 1)[1]}_{suffix}")
 
 
 def _last_error(output: str) -> str:

@@ -94,8 +94,8 @@ class Extraction:
         except OSError as error:
             raise KeyError("/".join(source)) from error
         try:
-            found = os.stat(source[-1], dir_fd=above, follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(source[-1], dir_fd=above, follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
                 raise KeyError("/".join(source))
             parent = self._enter(parts[:-1])
             if parts != source:
@@ -115,10 +115,10 @@ class Extraction:
 
     def close_links(self) -> None:
         """Make the links. Raises UnsafeMemberError, before any is made, if one leads out of the folder."""
-        known = self._present_links() | self.links
-        for parts in known:
-            if not stays_inside(parts, known):
-                raise UnsafeMemberError(f"it links to {known[parts]}, outside the folder", "/".join(parts))
+        links = self._present_links() | self.links
+        for parts in links:
+            if not stays_inside(parts, links):
+                raise UnsafeMemberError(f"it links to {links[parts]}, outside the folder", "/".join(parts))
         for parts, aim in self.links.items():
             os.symlink(aim, parts[-1], dir_fd=self._enter(parts[:-1]))
         self.links = {}
@@ -143,11 +143,11 @@ class Extraction:
 
     def _enter(self, parts: Parts, *, make: bool = True) -> int:
         """Return the descriptor of a folder, made if it is missing."""
-        same = 0
-        while same < min(len(parts), len(self._open) - 1) and self._open[same + 1][0] == parts[same]:
-            same += 1
-        self._leave(same + 1)
-        for depth in range(same, len(parts)):
+        shared = 0
+        while shared < min(len(parts), len(self._open) - 1) and self._open[shared + 1][0] == parts[shared]:
+            shared += 1
+        self._leave(shared + 1)
+        for depth in range(shared, len(parts)):
             if parts[: depth + 1] in self.links:
                 raise UnsafeMemberError(f"its folder {'/'.join(parts[: depth + 1])} is a link")
             self._open.append((parts[depth], self._folder_in(self._open[-1][1], parts[depth], make=make)))
@@ -169,7 +169,7 @@ class Extraction:
 
 def stays_inside(parts: Parts, links: dict[Parts, str]) -> bool:
     """Return whether a link, followed through all `links`, never leaves the folder that they are in."""
-    at: list[str] = list(parts[:-1])
+    folder: list[str] = list(parts[:-1])
     ahead = _components(links[parts])
     hops = 0
     if ahead is None:
@@ -177,15 +177,15 @@ def stays_inside(parts: Parts, links: dict[Parts, str]) -> bool:
     while ahead:
         step = ahead.pop()
         if step == "..":
-            if not at:
+            if not folder:
                 return False
-            at.pop()
+            folder.pop()
             continue
-        at.append(step)
-        if tuple(at) in links:
+        folder.append(step)
+        if tuple(folder) in links:
             hops += 1
-            further = _components(links[tuple(at)])
-            at.pop()
+            further = _components(links[tuple(folder)])
+            folder.pop()
             if further is None:
                 return False
             if hops > MOST_HOPS:

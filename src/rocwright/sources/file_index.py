@@ -68,24 +68,26 @@ class FileIndex:
         """Whether it was fetched before, however old it is."""
         return bool(self._files())
 
-    def refresh(self, now: Callable[[], float] = time.time) -> None:
+    def refresh(self, clock: Callable[[], float] = time.time) -> None:
         """Fetch it, where there is none or it is old. Raises NetworkError."""
         stamp = self._lists / "fetched"
-        if self.here and stamp.exists() and now() - stamp.stat().st_mtime < FRESH:
+        if self.here and stamp.exists() and clock() - stamp.stat().st_mtime < FRESH:
             return
         settings = self._archive.settings()
         (self._lists / "partial").mkdir(parents=True, exist_ok=True)
         options = {**_OPTIONS, "Dir::State::lists": str(self._lists)}
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        done = process.run(
+        completed = process.run(
             ["apt-get", f"--config-file={settings}", *words, "update"], timeout=within(FETCHING)
         )
         # the index of a suite's updates may be missing, that of the suite may not
         if not self._files():
-            errors = [line for line in done.stderr.splitlines() if line.startswith(("E: ", "W: "))]
+            errors = [line for line in completed.stderr.splitlines() if line.startswith(("E: ", "W: "))]
             raise NetworkError(
                 f"the index of files of Debian {self._archive.suite} could not be fetched",
-                cause="no answer in time" if done.timed_out else (errors or ["apt told no reason"])[0][:300],
+                cause="no answer in time"
+                if completed.timed_out
+                else (errors or ["apt told no reason"])[0][:300],
                 next_step="check the network and the machine's own apt, then try again",
             )
         write_atomic(stamp, "")
@@ -117,43 +119,43 @@ class FileIndex:
 
 def index_of(base: str, catalog: Catalog, apt: Path, architecture: Architecture) -> FileIndex:
     """The index of files of a base. Raises InputError for a base whose files no index tells here."""
-    found, release = catalog.base(base)
-    if found.made != "packages":
+    definition, release = catalog.base(base)
+    if definition.made != "packages":
         raise InputError(
             f"{base} has no index of files that can be looked into from outside",
             cause="only the archive of a base that is made of Debian's packages is read",
             next_step="ask its package manager inside (apt-file search, dnf provides, pacman -F)",
         )
     archive = DebianArchive(
-        apt, release.name, found.architecture[architecture], over=release.over, takes=release.takes
+        apt, release.name, definition.architecture[architecture], over=release.over, takes=release.takes
     )
     return FileIndex(archive)
 
 
 def found_in(pieces: Iterable[bytes], header: str) -> Iterator[tuple[str, str]]:
     """(path, package) of each file of an index whose path ends with that name. Pieces need not be lines."""
-    wanted = f"/{header}".encode()
-    rest = b""
+    suffix = f"/{header}".encode()
+    remainder = b""
     for piece in pieces:
-        whole, cut, tail = (rest + piece).rpartition(b"\n")
-        rest = tail[-LONGEST:]
-        yield from _in_lines(whole + cut, wanted)
-    yield from _in_lines(rest, wanted)
+        complete, cut, tail = (remainder + piece).rpartition(b"\n")
+        remainder = tail[-LONGEST:]
+        yield from _in_lines(complete + cut, suffix)
+    yield from _in_lines(remainder, suffix)
 
 
-def _in_lines(lines: bytes, wanted: bytes) -> Iterator[tuple[str, str]]:
-    at = lines.find(wanted)
-    while at >= 0:
-        begin, end = lines.rfind(b"\n", 0, at) + 1, lines.find(b"\n", at)
+def _in_lines(lines: bytes, suffix: bytes) -> Iterator[tuple[str, str]]:
+    position = lines.find(suffix)
+    while position >= 0:
+        begin, end = lines.rfind(b"\n", 0, position) + 1, lines.find(b"\n", position)
         end = len(lines) if end < 0 else end
         line = _LINE.fullmatch(lines[begin:end]) if end - begin <= LONGEST else None
-        if line is not None and line[1].endswith(wanted):
+        if line is not None and line[1].endswith(suffix):
             path = line[1].decode(errors="replace")
             for place in line[2].decode().split(","):
                 package = place.rpartition("/")[2]
                 if _PACKAGE.fullmatch(package):
                     yield path, package
-        at = lines.find(wanted, end)
+        position = lines.find(suffix, end)
 
 
 def likeliest(places: Iterable[tuple[str, str]], header: str) -> tuple[str, ...]:
@@ -172,9 +174,9 @@ def likeliest(places: Iterable[tuple[str, str]], header: str) -> tuple[str, ...]
 
 def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Pieces as they come. Raises OSError where they are too many, or come too slowly."""
-    begun, size = time.monotonic(), 0
+    start, size = time.monotonic(), 0
     for piece in pieces:
         size += len(piece)
-        if size > MOST or time.monotonic() - begun > READING:
+        if size > MOST or time.monotonic() - start > READING:
             raise OSError(f"it is too large to be read: {size:,} bytes in {READING:.0f} s were")
         yield piece

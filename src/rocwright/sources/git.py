@@ -88,12 +88,12 @@ _AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "co
 
 def environment() -> dict[str, str]:
     """What git runs with: the user's settings for the network, and no repository of the caller's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
-    kept |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
-    kept |= {"GIT_ATTR_NOSYSTEM": "1"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_LOCAL)}
+    variables |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "GIT_LFS_SKIP_SMUDGE": "1"}
+    variables |= {"GIT_ATTR_NOSYSTEM": "1"}
     # it stands over all settings
-    kept.pop(ALLOW, None)
-    return mirrors().for_git(with_settings(kept, _APART.items()))
+    variables.pop(ALLOW, None)
+    return mirrors().for_git(with_settings(variables, _APART.items()))
 
 
 def check_address(url: str) -> None:
@@ -101,12 +101,12 @@ def check_address(url: str) -> None:
 
     A folder may be named by who starts rocwright: as a mirror, or with `file` in $GIT_ALLOW_PROTOCOL.
     """
-    known = mirrors()
+    mirror_table = mirrors()
     if _NETWORK.fullmatch(url):
-        known.at(url)
+        mirror_table.at(url)
         return
     local = "::" not in url and not url.startswith("-")
-    if local and (known.holds(url) or "file" in os.environ.get(ALLOW, "").split(":")):
+    if local and (mirror_table.holds(url) or "file" in os.environ.get(ALLOW, "").split(":")):
         return
     raise InputError(
         f"{url} is not a git address that rocwright follows",
@@ -146,22 +146,26 @@ def remote_refs(url: str, seconds: float) -> dict[str, str]:
 
     Raises NetworkError where it does not answer, or not to the end, in `seconds`.
     """
-    found = _remote(url, ["--heads", "--tags"], seconds)
-    peeled = {name.removesuffix("^{}"): commit for name, commit in found.items() if name.endswith("^{}")}
-    return {name: commit for name, commit in found.items() if not name.endswith("^{}")} | peeled
+    refs = _remote(url, ["--heads", "--tags"], seconds)
+    peeled = {name.removesuffix("^{}"): commit for name, commit in refs.items() if name.endswith("^{}")}
+    return {name: commit for name, commit in refs.items() if not name.endswith("^{}")} | peeled
 
 
-def _remote(url: str, wanted: Sequence[str], seconds: float) -> dict[str, str]:
+def _remote(url: str, arguments: Sequence[str], seconds: float) -> dict[str, str]:
     check_address(url)
-    options = [one for one in wanted if one.startswith("--")]
-    names = [one for one in wanted if not one.startswith("--")]
+    options = [argument for argument in arguments if argument.startswith("--")]
+    names = [argument for argument in arguments if not argument.startswith("--")]
     words = [*BOUNDED, *APART, "ls-remote", *options, "--", url, *names]
     with asked(url):
-        done = process.run(words, env=environment(), timeout=within(seconds))
-        if not done.ok:
-            cause = "no answer in time" if done.timed_out else (done.stderr.strip().splitlines() or [""])[-1]
+        completed = process.run(words, env=environment(), timeout=within(seconds))
+        if not completed.ok:
+            cause = (
+                "no answer in time"
+                if completed.timed_out
+                else (completed.stderr.strip().splitlines() or [""])[-1]
+            )
             raise NetworkError(f"{url} cannot be reached", cause=cause, next_step="check the network")
-    rows = (line.partition("\t") for line in done.stdout.splitlines())
+    rows = (line.partition("\t") for line in completed.stdout.splitlines())
     return {name: commit for commit, _, name in rows}
 
 
@@ -182,15 +186,15 @@ def release_day(url: str, ref: str, seconds: float) -> datetime | None:
             if not process.run(git, env=environment(), timeout=max(until - time.monotonic(), 0.1)).ok:
                 return None
         words = ["for-each-ref", "--format=%(creatordate:unix)", ref]
-        done = process.run(["git", "-C", folder, *words], env=environment(), timeout=seconds)
-    told = done.stdout.strip()
-    return datetime.fromtimestamp(int(told), UTC) if told.isdecimal() else None
+        completed = process.run(["git", "-C", folder, *words], env=environment(), timeout=seconds)
+    timestamp = completed.stdout.strip()
+    return datetime.fromtimestamp(int(timestamp), UTC) if timestamp.isdecimal() else None
 
 
-def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | None = None) -> FilePin:
+def pack_commit(url: str, commit: str, folder: Path, pinned: Mapping[str, str] | None = None) -> FilePin:
     """Fetch a commit with its submodules and pack its tree into `folder`. Raises NetworkError.
 
-    `held` are submodules, by path, that are taken at another commit.
+    `pinned` are submodules, by path, that are taken at another commit.
     """
     check_address(url)
     tree = folder / f"{commit}.tree"
@@ -199,12 +203,12 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
     template = folder / f"{commit}.template"
     # git makes every repository from it, those of submodules too
     write_atomic(template / "info" / "attributes", _NO_FILTER)
-    checkout = _Checkout(template, dict(held or {}))
+    checkout = _Checkout(template, dict(pinned or {}))
     checkout.bring(tree, url, commit, "")
-    for path, other in checkout.held.items():
+    for path, pin in checkout.held.items():
         raise FetchError(
             f"{url} has no submodule {path}",
-            cause=f"the recipe pins it to {other[:12]}",
+            cause=f"the recipe pins it to {pin[:12]}",
             next_step="correct `held` in the recipe's source",
         )
     for git in sorted(tree.rglob(".git")):
@@ -217,7 +221,7 @@ def pack_commit(url: str, commit: str, folder: Path, held: Mapping[str, str] | N
         filename=packed.name,
         sha256=sha256_file(packed),
         size=packed.stat().st_size,
-        origin=GitOrigin(url=url, commit=commit, held=dict(held or {})),
+        origin=GitOrigin(url=url, commit=commit, held=dict(pinned or {})),
     )
 
 
@@ -257,9 +261,9 @@ class _Checkout:
                 continue
             if not inner.resolve().is_relative_to(tree.resolve()) or not inner.is_dir():
                 raise self._refused(url, f"its submodule {path[:200]} lies elsewhere")
-            there = f"{place}{path}"
-            other = self.held.pop(there, row[2])
-            self.bring(inner, settings[f"{name[:-5]}.url"], other, f"{there}/")
+            full_path = f"{place}{path}"
+            revision = self.held.pop(full_path, row[2])
+            self.bring(inner, settings[f"{name[:-5]}.url"], revision, f"{full_path}/")
 
     def _settings(self, tree: Path, url: str, commit: str, file: str) -> dict[str, str]:
         """Return the settings of submodules in a file of git's, by name."""
@@ -290,14 +294,14 @@ class _Checkout:
     def _git(self, tree: Path, url: str, commit: str, *words: str) -> str:
         settings = (word for setting in (*_AS_COMMITTED, *_IN_LITTLE_MEMORY) for word in ("-c", setting))
         command = (*_FETCHING, "git", "-C", str(tree), *settings, *words)
-        done = process.run(command, env=self._env(), timeout=3600)
-        if not done.ok:
+        completed = process.run(command, env=self._env(), timeout=3600)
+        if not completed.ok:
             raise NetworkError(
                 f"{url} does not serve the commit {commit[:12]}",
-                cause=(done.stderr.strip().splitlines() or ["no message"])[-1],
+                cause=(completed.stderr.strip().splitlines() or ["no message"])[-1],
                 next_step="try again; if the commit was removed upstream, name another source in the recipe",
             )
-        return done.stdout
+        return completed.stdout
 
     def _env(self) -> dict[str, str]:
         # an address that a repository names is none that the user named

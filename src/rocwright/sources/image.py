@@ -41,14 +41,14 @@ class Reference:
     @classmethod
     def parse(cls, text: str) -> Reference:
         """Raises InputError for a short name too: which registry it means depends on the machine."""
-        found = _REFERENCE.fullmatch(text)
-        if found is None or not (found["tag"] or found["digest"]):
+        match = _REFERENCE.fullmatch(text)
+        if match is None or not (match["tag"] or match["digest"]):
             raise InputError(
                 f"{text!r} is not the full name of an image",
                 cause="it needs a registry, a name, and a tag or digest",
                 next_step="write REGISTRY/NAME:TAG, or REGISTRY/NAME@sha256:...",
             )
-        return cls(found["name"], found["tag"] or "", found["digest"] or "")
+        return cls(match["name"], match["tag"] or "", match["digest"] or "")
 
     def __str__(self) -> str:
         return self.name + (f":{self.tag}" if self.tag else "") + (f"@{self.digest}" if self.digest else "")
@@ -80,9 +80,9 @@ def find_created(
 ) -> datetime | None:
     """When an image was made, where it says so. Raises as above."""
     with _made(folder):
-        told = skopeo.created(_place(reference, architecture, seconds), folder)
+        timestamp = skopeo.created(_place(reference, architecture, seconds), folder)
     try:
-        return datetime.fromisoformat(told.replace("Z", "+00:00")[:19] + "+00:00") if told else None
+        return datetime.fromisoformat(timestamp.replace("Z", "+00:00")[:19] + "+00:00") if timestamp else None
     except ValueError:
         return None
 
@@ -137,29 +137,30 @@ def pull(origin: ImageOrigin, folder: Path, architecture: Architecture) -> Pulle
 
 def choose_digest(
     reference: Reference,
-    known: str,
+    known_digest: str,
     folder: Path,
     architecture: Architecture,
     on_line: Callable[[str], None],
 ) -> str:
-    """The digest to lock: the one that is `known` for this reference, else what its tag names now.
+    """The digest to lock: the one that is `known_digest` for this reference, else what its tag names now.
 
     Says so where the tag has moved on from what is known. Raises what `find_digest` raises.
     """
-    fixed = reference.digest or known
+    fixed = reference.digest or known_digest
     if not fixed:
         return find_digest(reference, folder, architecture)
     chosen = find_digest(Reference(reference.name, digest=fixed), folder, architecture)
     if not reference.tag:
         return chosen
     try:
-        now = find_digest(Reference(reference.name, reference.tag), folder, architecture)
+        current = find_digest(Reference(reference.name, reference.tag), folder, architecture)
     except FetchError as error:
         on_line(f"lock: the tag {reference.name}:{reference.tag} cannot be seen: {error.message}")
         return chosen
-    if now != chosen:
+    if current != chosen:
         on_line(
-            f"lock: the tag {reference.name}:{reference.tag} has moved: {chosen} -> {now}; {chosen} is used"
+            f"lock: the tag {reference.name}:{reference.tag} has moved: {chosen} -> {current}; "
+            f"{chosen} is used"
         )
     return chosen
 

@@ -49,9 +49,9 @@ def _client(endpoint: str = "") -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
     if not endpoint:
-        found = {section: value for section, name, value in _settings() if name == "index-url"}
+        endpoints = {section: value for section, name, value in _settings() if name == "index-url"}
         # the environment goes before pip's files
-        endpoint = found.get(":env:") or next(reversed(found.values()), PYPI_SIMPLE_ENDPOINT)
+        endpoint = endpoints.get(":env:") or next(reversed(endpoints.values()), PYPI_SIMPLE_ENDPOINT)
     client = PyPISimple(endpoint=mirrors().at(endpoint))
     patient(client.s)
     return client
@@ -75,14 +75,14 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
 
     headers = {"Accept": client.accept}
     try:
-        where, seconds = client.get_project_url(project), within(seconds)
+        address, seconds = client.get_project_url(project), within(seconds)
         until = time.monotonic() + seconds
         with (
-            asked(where),
+            asked(address),
             _silent_told(),
-            client.s.get(where, headers=headers, timeout=seconds, stream=True) as answer,
+            client.s.get(address, headers=headers, timeout=seconds, stream=True) as answer,
         ):
-            web.check_redirects(where, answer, where)
+            web.check_redirects(address, answer, address)
             if answer.status_code == requests.codes.not_found:
                 raise _NoProjectError(
                     f"the package index has no project {project}",
@@ -144,16 +144,16 @@ def published(project: str, endpoint: str, seconds: float) -> tuple[Published, .
         packages = _page(client, project, seconds).packages
     return tuple(
         Published(
-            filename=one.filename,
-            version=one.version,
-            sha256=one.digests.get("sha256", ""),
-            uploaded=one.upload_time,
-            yanked=(one.yanked_reason or "") if one.is_yanked else None,
-            requires_python=one.requires_python or "",
-            wheel=one.package_type == "wheel",
+            filename=package.filename,
+            version=package.version,
+            sha256=package.digests.get("sha256", ""),
+            uploaded=package.upload_time,
+            yanked=(package.yanked_reason or "") if package.is_yanked else None,
+            requires_python=package.requires_python or "",
+            wheel=package.package_type == "wheel",
         )
-        for one in packages
-        if one.version and one.package_type in ("wheel", "sdist")
+        for package in packages
+        if package.version and package.package_type in ("wheel", "sdist")
     )
 
 
@@ -183,7 +183,7 @@ def download(pin: FilePin, folder: Path) -> None:
     assert isinstance(pin.origin, IndexOrigin)
     client = _client(pin.origin.index)
     page = _page(client, pin.origin.project)
-    package = next((one for one in page.packages if one.filename == pin.filename), None)
+    package = next((candidate for candidate in page.packages if candidate.filename == pin.filename), None)
     if package is None:
         raise FetchError(
             f"the package index no longer has {pin.filename}",
@@ -194,11 +194,11 @@ def download(pin: FilePin, folder: Path) -> None:
 
 
 def _fetch(package: DistributionPackage, target: Path, client: PyPISimple, size: int) -> None:
-    where = _at(package.url, client)
-    if where.startswith("file:"):
+    address = _at(package.url, client)
+    if address.startswith("file:"):
         web.download(package.url, target, size=size or None)
         return
-    web.read(where, target, size or web.MOST_BYTES, package.url)
+    web.read(address, target, size or web.MOST_BYTES, package.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +218,7 @@ class Resolved:
 
 
 def resolve(
-    wanted: Sequence[str],
+    specs: Sequence[str],
     python: str,
     machine: str,
     store: Store,
@@ -229,7 +229,7 @@ def resolve(
     until: datetime | None = None,
     leave: Sequence[str] = (),
 ) -> Resolved:
-    """Return the files that `wanted` (PEP 508) and all that these need resolve to, for CPython `python`.
+    """Return the files that `specs` (PEP 508) and all that these need resolve to, for CPython `python`.
 
     Wheels for Linux; of a project that publishes none, a source distribution. The index is the one that
     pip is set up for, or `endpoint`; with `fallback` what that does not have comes from pip's own, and a
@@ -238,7 +238,7 @@ def resolve(
     globs of their names, are not taken, and what only they require neither.
     Raises InputError for what is no requirement, ConflictError where none fit, FetchError, NetworkError.
     """
-    requirements = [read_requirement(text) for text in wanted]
+    requirements = [read_requirement(text) for text in specs]
     endpoints = (endpoint, "") if endpoint and fallback else (endpoint,)
     index = _Index({place: _client(place) for place in endpoints}, store, until, leave)
     chosen = python_resolver.solve(requirements, index, Interpreter(python, machine), kept)
@@ -312,9 +312,9 @@ class _Index:
     def _read_metadata(self, package: DistributionPackage) -> Metadata:
         if package.package_type != "wheel":
             return Metadata(requires=self.sdist(package).requires)
-        where = _at(package.url, *self._clients.values())
+        address = _at(package.url, *self._clients.values())
         # a mirror of files need not have the metadata beside them
-        if package.has_metadata and where == package.url:
+        if package.has_metadata and address == package.url:
             text = checked_metadata(web.read_bytes(package.metadata_url, SECONDS), package)
         else:
             text = read_metadata(self._stored(package), package.filename)
@@ -371,15 +371,15 @@ def _at(url: str, *clients: PyPISimple) -> str:
             next_step="use another index (pip config list); if the folder is yours, name it as a mirror in "
             "config.toml",
         )
-    where = mirrors().at(url)
-    if where.startswith("/"):
-        return Path(where).as_uri()
-    file = urlsplit(where)
+    address = mirrors().at(url)
+    if address.startswith("/"):
+        return Path(address).as_uri()
+    file = urlsplit(address)
     for client in clients:
         login, _, host = urlsplit(client.endpoint).netloc.rpartition("@")
-        if login and is_same_server(where, client.endpoint):
+        if login and is_same_server(address, client.endpoint):
             return file._replace(netloc=f"{login}@{host}").geturl()
-    return where
+    return address
 
 
 def _unreachable(error: Exception) -> NetworkError:

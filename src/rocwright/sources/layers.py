@@ -109,7 +109,9 @@ def pack_layers(image: Path, target: Path, scratch: Path, name: str) -> ImageCon
             _write(root, layers, target)
             return ImageConfig(
                 architecture=str(config.get("architecture", "")),
-                env=dict(one.split("=", 1) for one in (config.get("config") or {}).get("Env") or ()),
+                env=dict(
+                    variable.split("=", 1) for variable in (config.get("config") or {}).get("Env") or ()
+                ),
             )
     except _BROKEN as error:
         raise FetchError(
@@ -135,15 +137,15 @@ def _blob(image: Path, described: dict[str, Any]) -> Path:
 
 def _layer(blob: Path, digest: str, file: IO[bytes], name: str, meter: Meter) -> Tar:
     """Unpack a layer into `file`, to be read at any place in it; it is seen to be what the image says."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     with blob.open("rb") as packed:
         for piece in Unpacked(packed, meter).pieces():
-            found.update(piece)
+            checksum.update(piece)
             file.write(piece)
-    if digest != f"sha256:{found.hexdigest()}":
+    if digest != f"sha256:{checksum.hexdigest()}":
         raise FetchError(
             f"a layer of {name} does not match the image's manifest",
-            cause=f"it is sha256:{found.hexdigest()[:12]}, the manifest says {digest[:19]}",
+            cause=f"it is sha256:{checksum.hexdigest()[:12]}, the manifest says {digest[:19]}",
             next_step="pull it again; if that does not help, do not trust that registry",
             subject=name,
         )
@@ -224,47 +226,47 @@ def _add(root: _Node, parts: list[str], node: _Node, layer: Tar, name: str) -> N
         siblings.pop(parts[-1], None)
 
 
-def _replace(folder: _Node, by: _Node) -> None:
+def _replace(folder: _Node, header: _Node) -> None:
     """Give a folder what another header says of it."""
-    folder.mode, folder.uid, folder.gid, folder.mtime = by.mode, by.uid, by.gid, by.mtime
-    folder.xattrs = by.xattrs
+    folder.mode, folder.uid, folder.gid, folder.mtime = header.mode, header.uid, header.gid, header.mtime
+    folder.xattrs = header.xattrs
 
 
 def _parent(root: _Node, parts: list[str], layer: Tar) -> _Node:
     """The folder of that name, made where it is not there; links to folders are followed within the root."""
-    at = root
+    folder = root
     for index, part in enumerate(parts):
-        found = at.below().get(part)
-        if found is not None and found.is_link:
-            found = _find(root, [*parts[: index + 1], "."])
-        if found is None or not found.is_folder:
+        child = folder.below().get(part)
+        if child is not None and child.is_link:
+            child = _find(root, [*parts[: index + 1], "."])
+        if child is None or not child.is_folder:
             layer.meter.spend(1, "files", "/".join(parts))
-            found = at.below()[part] = _Node()
-        at = found
-    return at
+            child = folder.below()[part] = _Node()
+        folder = child
+    return folder
 
 
 def _find(root: _Node, parts: list[str]) -> _Node | None:
     """What is at a path. Links on the way are followed within the root; one at its end only before a "."."""
-    left, way = list(parts), [root]
+    remaining, trail = list(parts), [root]
     for _ in range(_LINKS * max(1, len(parts))):
-        if not left:
-            return way[-1]
-        part = left.pop(0)
+        if not remaining:
+            return trail[-1]
+        part = remaining.pop(0)
         if part in ("", "."):
             continue
         if part == "..":
-            way = way[:-1] or [root]
+            trail = trail[:-1] or [root]
             continue
-        found = (way[-1].children or {}).get(part)
-        if found is None:
+        child = (trail[-1].children or {}).get(part)
+        if child is None:
             return None
-        if found.is_link and left:
-            aim = found.link
-            way = [root] if aim.startswith("/") else way
-            left = aim.split("/") + left
+        if child.is_link and remaining:
+            aim = child.link
+            trail = [root] if aim.startswith("/") else trail
+            remaining = aim.split("/") + remaining
         else:
-            way = [*way, found]
+            trail = [*trail, child]
     return None
 
 

@@ -20,15 +20,15 @@ _LINK = re.compile(r"""\bhref\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
 
 def listed(page: str) -> dict[str, datetime | None]:
     """The names of files on a page, each with its day."""
-    links = (re.split("[?#]", unescape(one))[0].rpartition("/")[2] for one in _LINK.findall(page))
+    links = (re.split("[?#]", unescape(link))[0].rpartition("/")[2] for link in _LINK.findall(page))
     return {unquote(name): None for name in links if name} | dict(_in_scripts(page))
 
 
 def _in_scripts(page: str) -> Iterator[tuple[str, datetime | None]]:
-    for found in _LIST.finditer(page):
+    for match in _LIST.finditer(page):
         rows: object = None
         with contextlib.suppress(ValueError, RecursionError):
-            rows, _ = json.JSONDecoder().raw_decode(page, found.end())
+            rows, _ = json.JSONDecoder().raw_decode(page, match.end())
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, dict) and isinstance(row.get("name"), str):
                 yield row["name"], _day(row.get("mtime"))

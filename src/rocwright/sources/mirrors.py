@@ -33,17 +33,19 @@ class Mirrors:
 
         Raises InputError for an address that leads out of the folder of a mirror.
         """
-        prefix = max((one for one in self.table if address.startswith(one)), key=len, default="")
+        prefix = max(
+            (candidate for candidate in self.table if address.startswith(candidate)), key=len, default=""
+        )
         if not prefix:
             return address
-        rest = address.removeprefix(prefix)
-        if self.table[prefix].startswith(LOCAL) and ".." in unquote(rest).split("/"):
+        suffix = address.removeprefix(prefix)
+        if self.table[prefix].startswith(LOCAL) and ".." in unquote(suffix).split("/"):
             raise InputError(
                 f"{address} leads out of the mirror {self.table[prefix]}",
                 cause="it has `..` behind the prefix that the mirror stands in for",
                 next_step="do not use this address: correct it in the recipe or in the lock",
             )
-        return self.table[prefix] + rest
+        return self.table[prefix] + suffix
 
     def holds(self, path: str) -> bool:
         """Return whether a path, or a file: URL, lies in the folder of a mirror."""

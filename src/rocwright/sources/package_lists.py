@@ -33,19 +33,19 @@ def newest(form: ListForm, addresses: Sequence[str], architecture: str, seconds:
 
     Each address may take `seconds`. Raises FetchError, NetworkError.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for address in addresses:
         try:
             for name, version in _READERS[form](address, architecture, seconds):
-                if name not in found or is_older(found[name], version):
-                    found[name] = version
+                if name not in versions or is_older(versions[name], version):
+                    versions[name] = version
         except _DAMAGED as error:
             raise NetworkError(
                 f"{address} is not a valid package list",
                 cause=f"{type(error).__name__}: {error}"[:300],
                 next_step="open that address and check what it serves",
             ) from error
-    return found
+    return versions
 
 
 def _deb(address: str, architecture: str, seconds: float) -> Iterator[tuple[str, str]]:
@@ -77,9 +77,11 @@ def _rpm(address: str, architecture: str, seconds: float) -> Iterator[tuple[str,
     packed = web.read_bytes(base + primary[1].decode(), seconds, MOST_PACKED)
     for package in _matches(packed, _PACKAGE, b"</package>"):
         if package[2].decode() in (architecture, "noarch"):
-            told = {key.decode(): unescape(value.decode()) for key, value in _ATTRIBUTE.findall(package[3])}
-            epoch = told.get("epoch", "0")
-            version = f"{told['ver']}-{told['rel']}"
+            attributes = {
+                key.decode(): unescape(value.decode()) for key, value in _ATTRIBUTE.findall(package[3])
+            }
+            epoch = attributes.get("epoch", "0")
+            version = f"{attributes['ver']}-{attributes['rel']}"
             yield package[1].decode(), version if epoch == "0" else f"{epoch}:{version}"
 
 
@@ -107,11 +109,11 @@ _READERS: dict[ListForm, Reader] = {"deb": _deb, "rpm": _rpm, "alpm": _alpm}
 def _matches(data: bytes, pattern: re.Pattern[bytes], end: bytes) -> Iterator[re.Match[bytes]]:
     """Yield what a list holds, unpacked a part at a time; `end` is what is behind each entry."""
     meter = Meter(PACKAGE_LISTS, len(data))
-    rest = b""
+    remainder = b""
     for piece in chain(Unpacked(io.BytesIO(data), meter).pieces(), [end]):
-        whole, cut, rest = (rest + piece).rpartition(end)
-        if len(rest) > MOST_ENTRY:
+        entries, cut, remainder = (remainder + piece).rpartition(end)
+        if len(remainder) > MOST_ENTRY:
             raise ValueError("one of its entries has no end")
-        for match in pattern.finditer(whole + cut):
+        for match in pattern.finditer(entries + cut):
             meter.spend(1, "files")
             yield match

@@ -47,11 +47,11 @@ def with_patience(patience: Patience | None) -> Iterator[None]:
     if patience is None:
         yield
         return
-    before = _CURRENT.set(patience)
+    token = _CURRENT.set(patience)
     try:
         yield
     finally:
-        _CURRENT.reset(before)
+        _CURRENT.reset(token)
 
 
 def within(seconds: float) -> float:
@@ -68,8 +68,8 @@ def asked(address: str) -> Iterator[None]:
         yield
         return
     host = urlsplit(address).netloc.rpartition("@")[2] or address
-    begun = time.monotonic()
-    if begun - patience.silent.get(host, -REMEMBERED) < REMEMBERED:
+    start = time.monotonic()
+    if start - patience.silent.get(host, -REMEMBERED) < REMEMBERED:
         raise NetworkError(
             f"{host} is not asked again",
             cause=f"it was silent for {duration(patience.seconds)} just before",
@@ -78,6 +78,6 @@ def asked(address: str) -> Iterator[None]:
     try:
         yield
     except NetworkError:
-        if time.monotonic() - begun >= 0.9 * patience.seconds:
+        if time.monotonic() - start >= 0.9 * patience.seconds:
             patience.silent[host] = time.monotonic()
         raise

@@ -19,11 +19,11 @@ def check_pin(path: Path, pin: FilePin) -> None:
             subject=pin.filename,
         )
     size = path.stat().st_size
-    found = sha256_file(path) if size == pin.size else ""
-    if found != pin.sha256:
+    digest = sha256_file(path) if size == pin.size else ""
+    if digest != pin.sha256:
         raise FetchError(
             f"{pin.filename} does not match the lock",
-            cause=f"size {size}, sha256 {found[:12] or 'not computed'}; the lock says {pin.size}, "
+            cause=f"size {size}, sha256 {digest[:12] or 'not computed'}; the lock says {pin.size}, "
             f"{pin.sha256[:12]}",
             next_step="try again; if it happens again, the file was changed upstream: find out why "
             "before you trust it, "

@@ -91,13 +91,13 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
     errors: list[NetworkError | FetchError] = []
     for place in places:
         try:
-            found = _locate(place, version, reach)
+            located = _locate(place, version, reach)
         except (NetworkError, FetchError) as error:
             errors.append(error)
             reasons.append(f"{describe(place)}: {_why(error)}")
             continue
-        return replace(found, kind=kind_of(place), passed_over=tuple(reasons))
-    silent = all(isinstance(one, NetworkError) for one in errors)
+        return replace(located, kind=kind_of(place), passed_over=tuple(reasons))
+    silent = all(isinstance(error, NetworkError) for error in errors)
     raise (NetworkError if silent else FetchError)(
         f"no source of {name} {version} can be reached",
         cause="every source in the recipe was tried",
@@ -147,8 +147,8 @@ def describe(place: Place) -> str:
         case BuiltinPlace():
             return "carried by rocwright"
         case WheelsPlace():
-            on = f" for Python {place.python}" if place.python else ""
-            return f"wheels {', '.join(place.wheels)} of {place.index or 'the package index'}{on}"
+            suffix = f" for Python {place.python}" if place.python else ""
+            return f"wheels {', '.join(place.wheels)} of {place.index or 'the package index'}{suffix}"
 
 
 def _locate(place: Place, version: str, reach: Reach) -> Located:
@@ -187,10 +187,10 @@ def _locate_debian(place: DebianPlace, version: str, reach: Reach) -> Located:
             cause=f"{version} is wanted",
             next_step="use a suite that has the wanted version",
         )
-    wanted = (".orig.tar.", ".debian.tar.") if place.series or place.packaging else (".orig.tar.",)
+    markers = (".orig.tar.", ".debian.tar.") if place.series or place.packaging else (".orig.tar.",)
     # beside a tarball may stand upstream's detached signature; the archive's own signature covers both
     parts = [pin for pin in package.files if not pin.filename.endswith(".asc")]
-    files = tuple(pin for pin in parts if any(part in pin.filename for part in wanted))
+    files = tuple(pin for pin in parts if any(part in pin.filename for part in markers))
     return Located(
         files=tuple(sorted(files, key=lambda pin: ".debian.tar." in pin.filename)),
         place=f"{describe(place)} {package.version} ({archive.suite})",

@@ -138,7 +138,7 @@ def solve(
     except ResolutionTooDeep as error:
         raise _conflict(requirements, python, [f"no answer after {MOST_ROUNDS} choices"]) from error
     chosen = {candidate.project: candidate for candidate in result.mapping.values()}
-    return [one.package for one in chosen.values() if not index.leaves(one.project)]
+    return [candidate.package for candidate in chosen.values() if not index.leaves(candidate.project)]
 
 
 class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozenset[str]]]):
@@ -167,7 +167,7 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
     ) -> tuple[bool, bool, bool, str]:
         """Prefer the causes of a conflict, then exact versions, then any bound: the fewest choices first."""
         failed = any(cause.requirement.project == identifier[0] for cause in backtrack_causes)
-        specifiers = [str(one.requirement.requirement.specifier) for one in information[identifier]]
+        specifiers = [str(entry.requirement.requirement.specifier) for entry in information[identifier]]
         exact = any(text.startswith("==") and "*" not in text for text in specifiers)
         return not failed, not exact, not any(specifiers), identifier[0]
 
@@ -195,9 +195,9 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
     def get_dependencies(self, candidate: WheelCandidate) -> Iterable[PythonNeed]:
         if self._index.leaves(candidate.project):
             return []
-        found = []
+        needs = []
         if candidate.extras:
-            found.append(PythonNeed(Requirement(f"{candidate.project}=={candidate.version}")))
+            needs.append(PythonNeed(Requirement(f"{candidate.project}=={candidate.version}")))
         for text in self._index.metadata(candidate.package).requires:
             requirement = _parsed(text)
             if requirement is None:
@@ -205,8 +205,8 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
                 return [PythonNeed(Requirement(f"{candidate.project}!={candidate.version}"), text)]
             if self._applies(requirement, candidate.extras):
                 _refuse_address(requirement, candidate.package)
-                found.append(PythonNeed(requirement, candidate.package.filename))
-        return found
+                needs.append(PythonNeed(requirement, candidate.package.filename))
+        return needs
 
     def _applies(self, requirement: Requirement, extras: frozenset[str]) -> bool:
         marker = requirement.marker
@@ -218,7 +218,7 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
         """Return the best file of each version; yanked ones only for a specifier that names the version."""
         if project not in self._versions:
             self._versions[project] = self._best_files(project)
-        exact = {one.version for one in specifier if one.operator in ("==", "===")}
+        exact = {clause.version for clause in specifier if clause.operator in ("==", "===")}
         return {
             version: package
             for version, package in self._versions[project].items()
@@ -228,7 +228,9 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
     def _best_files(self, project: str) -> dict[Version, DistributionPackage]:
         best: dict[Version, DistributionPackage] = {}
         any_file = self._index.leaves(project)
-        ranked = [(*self._ranked(one, any_file=any_file), one) for one in self._index.packages(project)]
+        ranked = [
+            (*self._ranked(package, any_file=any_file), package) for package in self._index.packages(project)
+        ]
         for version, _, package in sorted(ranked, key=itemgetter(1)):
             if version is not None:
                 best.setdefault(version, package)

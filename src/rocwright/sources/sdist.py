@@ -44,13 +44,13 @@ def read_sdist(path: Path, filename: str) -> Sdist:
         tree = Path(folder) / "tree"
         unpack(path, tree, filename=filename)
         try:
-            said = email.message_from_string((tree / "PKG-INFO").read_text(errors="replace"))
-            requires = said.get_all("Requires-Dist", []) or _of_egg_info(tree)
-            for one in requires:
-                read_requirement(one)
+            metadata = email.message_from_string((tree / "PKG-INFO").read_text(errors="replace"))
+            requires = metadata.get_all("Requires-Dist", []) or _of_egg_info(tree)
+            for text in requires:
+                read_requirement(text)
             return Sdist(
-                name=canonicalize_name(said["Name"] or ""),
-                version=said["Version"] or "",
+                name=canonicalize_name(metadata["Name"] or ""),
+                version=metadata["Version"] or "",
                 requires=tuple(requires),
                 build=_build_requirements(tree / "pyproject.toml"),
             )
@@ -67,8 +67,10 @@ def _build_requirements(path: Path) -> tuple[str, ...]:
     if not path.exists():
         return DEFAULT_BUILD
     system = tomllib.loads(path.read_text()).get("build-system", {})
-    found = tuple(str(read_requirement(one)) for one in system.get("requires", DEFAULT_BUILD))
-    return found if "build-backend" in system else tuple(dict.fromkeys([*found, *DEFAULT_BUILD]))
+    requirements = tuple(str(read_requirement(text)) for text in system.get("requires", DEFAULT_BUILD))
+    return (
+        requirements if "build-backend" in system else tuple(dict.fromkeys([*requirements, *DEFAULT_BUILD]))
+    )
 
 
 def _of_egg_info(tree: Path) -> list[str]:

@@ -21,9 +21,9 @@ KEPT = "signed"
 def remember(pins: Iterable[FilePin], apt: Path) -> None:
     """Note packages that apt downloaded: the archive may list others when a root is made of them."""
     with FileLock(apt / f"{KEPT}.lock"):
-        known = _remembered(apt)
-        if new := {pin.sha256 for pin in pins if isinstance(pin.origin, DebianOrigin)} - known:
-            write_atomic(apt / KEPT, "".join(f"{sha256}\n" for sha256 in sorted(known | new)))
+        remembered = _remembered(apt)
+        if new := {pin.sha256 for pin in pins if isinstance(pin.origin, DebianOrigin)} - remembered:
+            write_atomic(apt / KEPT, "".join(f"{sha256}\n" for sha256 in sorted(remembered | new)))
 
 
 def require_signed(files: Mapping[str, str], pins: Iterable[FilePin], apt: Path) -> None:

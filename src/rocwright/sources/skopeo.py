@@ -51,28 +51,28 @@ def digest(place: ImageLocation, folder: Path) -> str:
     """
     words = [*_for(place), "inspect", "--raw", *_tls(place), f"docker://{place}"]
     raw = _run(place, folder, words, within(place.seconds))
-    found = f"sha256:{sha256(raw.encode()).hexdigest()}"
-    if place.digest not in ("", found):
-        raise _explain(place, f"the digest of what came does not match: it is {found}")
+    computed = f"sha256:{sha256(raw.encode()).hexdigest()}"
+    if place.digest not in ("", computed):
+        raise _explain(place, f"the digest of what came does not match: it is {computed}")
     with _readable(place):
         listed = json.loads(raw).get("manifests")
-        return found if listed is None else _instance(place, listed)
+        return computed if listed is None else _instance(place, listed)
 
 
 def created(place: ImageLocation, folder: Path) -> str:
     """When the image was made, ISO 8601; empty where it does not say so. Raises as `digest`."""
     words = [*_for(place), "inspect", "--config", *_tls(place), f"docker://{place}"]
-    told = _run(place, folder, words, within(place.seconds))
+    output = _run(place, folder, words, within(place.seconds))
     with _readable(place):
-        return str(json.loads(told).get("created") or "")
+        return str(json.loads(output).get("created") or "")
 
 
 def tags(place: ImageLocation, folder: Path) -> tuple[str, ...]:
     """All tags of the image's name. Raises as `digest`."""
     words = ["list-tags", *_tls(place), f"docker://{place.name}"]
-    told = _run(place, folder, words, within(place.seconds))
+    output = _run(place, folder, words, within(place.seconds))
     with _readable(place):
-        return tuple(map(str, json.loads(told)["Tags"]))
+        return tuple(map(str, json.loads(output)["Tags"]))
 
 
 def save(place: ImageLocation, target: Path, folder: Path) -> None:
@@ -105,12 +105,12 @@ def _tls(place: ImageLocation) -> list[str]:
 
 
 def _instance(place: ImageLocation, manifests: Sequence[dict[str, Any]]) -> str:
-    platforms = [one.get("platform", {}) for one in manifests]
-    for one, meant in zip(manifests, platforms, strict=True):
-        if (meant.get("os"), meant.get("architecture")) == ("linux", place.architecture):
-            return str(one["digest"])
-    known = ", ".join(sorted({str(one.get("architecture")) for one in platforms}))
-    raise _OTHER_ARCHITECTURE.of(place, f"it exists for {known}")
+    platforms = [manifest.get("platform", {}) for manifest in manifests]
+    for manifest, platform in zip(manifests, platforms, strict=True):
+        if (platform.get("os"), platform.get("architecture")) == ("linux", place.architecture):
+            return str(manifest["digest"])
+    architectures = ", ".join(sorted({str(platform.get("architecture")) for platform in platforms}))
+    raise _OTHER_ARCHITECTURE.of(place, f"it exists for {architectures}")
 
 
 def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: float = PULL_SECONDS) -> str:
@@ -123,10 +123,12 @@ def _run(place: ImageLocation, folder: Path, words: Sequence[str], seconds: floa
     # what skopeo unpacks on the way stays in the folder too; logins and settings are elsewhere
     env = os.environ | {"XDG_DATA_HOME": str(folder / "data"), "TMPDIR": str(folder)}
     with asked(f"docker://{place.name}"):
-        done = process.run(["skopeo", *words], timeout=seconds, env=env)
-        if not done.ok:
-            raise _explain(place, "i/o timeout: no answer in time" if done.timed_out else done.stderr)
-    return done.stdout
+        completed = process.run(["skopeo", *words], timeout=seconds, env=env)
+        if not completed.ok:
+            raise _explain(
+                place, "i/o timeout: no answer in time" if completed.timed_out else completed.stderr
+            )
+    return completed.stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +205,9 @@ _KINDS = (
 """What skopeo's words mean, the first that fits; registries and its libraries say them in several ways."""
 
 
-def _explain(place: ImageLocation, said: str) -> ExplainedError:
+def _explain(place: ImageLocation, output: str) -> ExplainedError:
     """skopeo's words as one of our failures."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     last = lines[-1] if lines else "no output"
-    kind = next(one for one in _KINDS if any(sign in last.lower() for sign in one.signs))
+    kind = next(candidate for candidate in _KINDS if any(sign in last.lower() for sign in candidate.signs))
     return kind.of(place, f"skopeo: {last}")

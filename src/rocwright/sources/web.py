@@ -39,13 +39,13 @@ MOST_BYTES = 64 * 1024**3
 """What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB."""
 
 
-def find_file(address: FileAddress, store: Store, known: str = "") -> FilePin:
+def find_file(address: FileAddress, store: Store, locked: str = "") -> FilePin:
     """The exact file at an address, in the store.
 
-    `known` is its sha256 where an earlier lock has seen it. What the store has of it already is not fetched
+    `locked` is its sha256 where an earlier lock has seen it. What the store has of it already is not fetched
     again. Raises FetchError where it is not what the catalog says, NetworkError.
     """
-    sha256 = address.sha256 or known
+    sha256 = address.sha256 or locked
     origin = ArchiveOrigin(url=address.url)
     if sha256 and store.has(sha256):
         size = store.verified(sha256).stat().st_size
@@ -53,24 +53,24 @@ def find_file(address: FileAddress, store: Store, known: str = "") -> FilePin:
     with temporary_folder("web") as folder:
         path = Path(folder) / address.filename
         download(address.url, path)
-        found = FilePin(filename=path.name, sha256=sha256_file(path), size=path.stat().st_size, origin=origin)
-        _check(address, path, found)
+        pin = FilePin(filename=path.name, sha256=sha256_file(path), size=path.stat().st_size, origin=origin)
+        _check(address, path, pin)
         store.put_file(path, move=True)
-    return found
+    return pin
 
 
-def _check(address: FileAddress, path: Path, found: FilePin) -> None:
+def _check(address: FileAddress, path: Path, pin: FilePin) -> None:
     with path.open("rb") as file:
         sha512 = hashlib.file_digest(file, "sha512").hexdigest() if address.sha512 else ""
-    if address.sha256 not in ("", found.sha256) or address.sha512 != sha512:
-        kind, said, is_ = (
-            ("sha256", address.sha256, found.sha256)
-            if address.sha256 not in ("", found.sha256)
+    if address.sha256 not in ("", pin.sha256) or address.sha512 != sha512:
+        kind, expected, is_ = (
+            ("sha256", address.sha256, pin.sha256)
+            if address.sha256 not in ("", pin.sha256)
             else ("sha512", address.sha512, sha512)
         )
         raise FetchError(
             f"{path.name} does not match the catalog",
-            cause=f"its {kind} is {is_[:16]}..., the catalog says {said[:16]}...",
+            cause=f"its {kind} is {is_[:16]}..., the catalog says {expected[:16]}...",
             next_step="the file was changed upstream: find out why before you trust it, then correct "
             "the hash in the recipe",
             subject=address.url,
@@ -96,24 +96,24 @@ class Standing:
 
 def look(url: str, seconds: float) -> Standing:
     """How the file at an address, or at its mirror, stands now. Raises FetchError, NetworkError."""
-    where = mirrors().at(url)
-    if where.startswith(("/", "file:")):
-        return _look_here(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where))
-    with asked(where):
-        return _look_there(where, url, within(seconds))
+    address = mirrors().at(url)
+    if address.startswith(("/", "file:")):
+        return _look_here(Path(unquote(urlsplit(address).path) if address.startswith("file:") else address))
+    with asked(address):
+        return _look_there(address, url, within(seconds))
 
 
-def _look_there(where: str, url: str, seconds: float) -> Standing:
+def _look_there(address: str, url: str, seconds: float) -> Standing:
     import requests
 
     headers = {"Accept-Encoding": "identity"}
     try:
         with single() as session:
-            answer = session.head(where, headers=headers, allow_redirects=True, timeout=seconds)
+            answer = session.head(address, headers=headers, allow_redirects=True, timeout=seconds)
             if answer.status_code in (requests.codes.method_not_allowed, requests.codes.not_implemented):
-                with session.get(where, headers=headers, stream=True, timeout=seconds) as answer:
+                with session.get(address, headers=headers, stream=True, timeout=seconds) as answer:
                     pass
-        _check_answer(where, answer, url)
+        _check_answer(address, answer, url)
     except requests.RequestException as error:
         raise _silent(url, type(error).__name__) from error
     except FetchError as error:
@@ -144,8 +144,8 @@ def _day(text: str) -> datetime | None:
 def _look_here(path: Path) -> Standing:
     if not path.is_file():
         return Standing(there=False)
-    told = path.stat()
-    return Standing(there=True, size=told.st_size, modified=datetime.fromtimestamp(told.st_mtime, UTC))
+    status = path.stat()
+    return Standing(there=True, size=status.st_size, modified=datetime.fromtimestamp(status.st_mtime, UTC))
 
 
 def read_page(url: str, seconds: float) -> str:
@@ -157,12 +157,12 @@ def read_bytes(url: str, seconds: float, most: int = MOST_PAGE) -> bytes:
     """A page as it is, of at most so many bytes. Raises FetchError, NetworkError."""
     import requests
 
-    where, seconds = mirrors().at(url), within(seconds)
+    address, seconds = mirrors().at(url), within(seconds)
     until = time.monotonic() + seconds
-    with asked(where):
+    with asked(address):
         try:
-            with single() as session, session.get(where, stream=True, timeout=seconds) as answer:
-                _check_answer(where, answer, url)
+            with single() as session, session.get(address, stream=True, timeout=seconds) as answer:
+                _check_answer(address, answer, url)
                 return read_whole(answer, max(until - time.monotonic(), 0.1), most)
         except requests.RequestException as error:
             raise _silent(url, type(error).__name__) from error
@@ -173,35 +173,35 @@ def download(url: str, target: Path, *, size: int | None = None) -> None:
 
     Raises FetchError where it is not there or is too long, NetworkError where the host does not answer.
     """
-    where = mirrors().at(url)
-    if where.startswith(("/", "file:")):
-        _copy(Path(unquote(urlsplit(where).path) if where.startswith("file:") else where), target, url)
+    address = mirrors().at(url)
+    if address.startswith(("/", "file:")):
+        _copy(Path(unquote(urlsplit(address).path) if address.startswith("file:") else address), target, url)
         return
-    read(where, target, MOST_BYTES if size is None else size, url)
+    read(address, target, MOST_BYTES if size is None else size, url)
 
 
-def read(where: str, target: Path, most: int, url: str) -> None:
-    """Bring at most `most` bytes from `where` to `target`, taken up again where the line breaks.
+def read(address: str, target: Path, most: int, url: str) -> None:
+    """Bring at most `most` bytes from `address` to `target`, taken up again where the line breaks.
 
-    Messages name `url`: `where` may hold a login. Raises FetchError, NetworkError.
+    Messages name `url`: `address` may hold a login. Raises FetchError, NetworkError.
     """
     import requests
     from urllib3.exceptions import MaxRetryError, ProtocolError
 
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
-    left = retries()
+    retry = retries()
     with patient(requests.Session()) as session:
         while True:
             try:
-                _read_on(session, where, part, most, url)
+                _read_on(session, address, part, most, url)
                 break
             except BrokenOffError as error:
                 try:
-                    left = left.increment("GET", url, error=ProtocolError(error.cause))
+                    retry = retry.increment("GET", url, error=ProtocolError(error.cause))
                 except MaxRetryError:
                     raise error from None
-            left.sleep()
+            retry.sleep()
     part.replace(target)
 
 
@@ -220,41 +220,41 @@ def _copy(source: Path, target: Path, url: str) -> None:
     shutil.copyfile(source, target)
 
 
-def _read_on(session: requests.Session, where: str, part: Path, most: int, url: str) -> None:
+def _read_on(session: requests.Session, address: str, part: Path, limit: int, url: str) -> None:
     """Read what is missing of a file, from the byte on that is not there yet."""
     import requests
 
     have = part.stat().st_size if part.exists() else 0
     # the bytes of the file itself: a host that packs what it sends would give others
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with asked(where):
+    with asked(address):
         try:
-            answer = session.get(where, headers=headers, stream=True, timeout=within(SECONDS))
+            answer = session.get(address, headers=headers, stream=True, timeout=within(SECONDS))
         except requests.RequestException as error:
             raise _silent(url, type(error).__name__) from error
     with answer:
         if have and answer.status_code == requests.codes.range_not_satisfiable:
             part.unlink()
             raise _silent(url, "the download cannot be resumed", BrokenOffError)
-        _check_answer(where, answer, url)
+        _check_answer(address, answer, url)
         resumed = answer.status_code == requests.codes.partial_content
-        wanted = _size(answer.headers.get("Content-Length", ""))
+        expected = _size(answer.headers.get("Content-Length", ""))
         read = have = have if resumed else 0
         try:
             with part.open("ab" if resumed else "wb") as file:
                 for chunk in pieces(answer):
                     read += len(chunk)
-                    if read > most:
-                        raise _too_long(url, most)
+                    if read > limit:
+                        raise _too_long(url, limit)
                     file.write(chunk)
         except requests.RequestException as error:
             raise _silent(url, type(error).__name__, BrokenOffError) from error
-    if wanted is not None and read - have != wanted:
-        raise _silent(url, f"the answer ended after {read - have} of {wanted} bytes", BrokenOffError)
+    if expected is not None and read - have != expected:
+        raise _silent(url, f"the answer ended after {read - have} of {expected} bytes", BrokenOffError)
 
 
-def _check_answer(where: str, answer: requests.Response, url: str) -> None:
-    check_redirects(where, answer, url)
+def _check_answer(address: str, answer: requests.Response, url: str) -> None:
+    check_redirects(address, answer, url)
     if answer.status_code in (404, 410):
         raise FetchError(
             f"there is no file at {url}",
@@ -269,10 +269,10 @@ def _check_answer(where: str, answer: requests.Response, url: str) -> None:
         raise _silent(url, f"the server answered with status {answer.status_code}{asks}")
 
 
-def check_redirects(where: str, answer: requests.Response, url: str) -> None:
+def check_redirects(address: str, answer: requests.Response, url: str) -> None:
     """Raises FetchError where what was asked for over TLS came another way, be it for one redirect."""
-    plain = [one.url for one in (*answer.history, answer) if not one.url.startswith("https:")]
-    if where.startswith("https:") and plain:
+    plain = [response.url for response in (*answer.history, answer) if not response.url.startswith("https:")]
+    if address.startswith("https:") and plain:
         raise FetchError(
             f"{url} redirects to an unencrypted address",
             cause=f"it was redirected to {plain[0][:200]}",
@@ -281,10 +281,10 @@ def check_redirects(where: str, answer: requests.Response, url: str) -> None:
         )
 
 
-def _too_long(url: str, most: int) -> ExplainedError:
+def _too_long(url: str, limit: int) -> ExplainedError:
     return FetchError(
         f"{filename_of(url)} is larger than expected",
-        cause=f"more than {most} bytes were received",
+        cause=f"more than {limit} bytes were received",
         next_step="try again; if it happens again, the file was changed upstream: find out why "
         "before you trust it",
         subject=url,
