@@ -16,20 +16,22 @@ TARBALLS = "ROCM_SHA256"
 def arguments(subject: ExportSubject) -> tuple[Argument, ...]:
     """Every value of the lock that an export takes by name."""
     lock = subject.lock
-    found = [Argument(name=TARGETS, value=";".join(lock.request.gpu), about="the GPUs built for")]
+    arguments = [Argument(name=TARGETS, value=";".join(lock.request.gpu), about="the GPUs built for")]
     for locked in lock.components:
-        found += component_arguments(locked)
+        arguments += component_arguments(locked)
     for root in subject.roots:
-        found += root_arguments(root)
-    for what, part in subject.packages:
+        arguments += root_arguments(root)
+    for folder, part in subject.packages:
         if part.pending:
-            name = variable(what, "requirements", "sha256")
-            about = f"the sha256 of {what}/requirements.lock"
-            found.append(Argument(name=name, value="", about=about, pending=part.pending))
+            name = variable(folder, "requirements", "sha256")
+            description = f"the sha256 of {folder}/requirements.lock"
+            arguments.append(Argument(name=name, value="", about=description, pending=part.pending))
     if subject.tarballs is not None and subject.tarballs.pending:
-        about = "the sha256 of each tarball of ROCm, with spaces between them"
-        found.append(Argument(name=TARBALLS, value="", about=about, pending=subject.tarballs.pending))
-    return tuple(found)
+        description = "the sha256 of each tarball of ROCm, with spaces between them"
+        arguments.append(
+            Argument(name=TARBALLS, value="", about=description, pending=subject.tarballs.pending)
+        )
+    return tuple(arguments)
 
 
 def component_arguments(locked: LockedComponent) -> Iterator[Argument]:
@@ -51,14 +53,14 @@ def component_arguments(locked: LockedComponent) -> Iterator[Argument]:
             pending="" if locked.commit else locked.pending,
         )
     elif locked.pending and locked.kind not in ("builtin", "wheels"):
-        about = f"the sha256 of each file of {name}'s source, with spaces between them"
-        yield Argument(name=variable(name, "sha256"), value="", about=about, pending=locked.pending)
+        description = f"the sha256 of each file of {name}'s source, with spaces between them"
+        yield Argument(name=variable(name, "sha256"), value="", about=description, pending=locked.pending)
 
 
 def root_arguments(root: LockedRoot) -> Iterator[Argument]:
     """The image that a root starts from, and its packages where these are still open."""
     if root.image:
-        known = next(
+        image = next(
             (
                 by_digest(pin.origin.reference, pin.origin.digest)
                 for pin in root.packages
@@ -68,9 +70,9 @@ def root_arguments(root: LockedRoot) -> Iterator[Argument]:
         )
         yield Argument(
             name=variable("image", root.role),
-            value=known,
+            value=image,
             about=f"the image to {root.role} in: {root.image}",
-            pending="" if known else f"the digest of {root.image}",
+            pending="" if image else f"the digest of {root.image}",
         )
     if root.pending:
         yield Argument(
@@ -96,9 +98,9 @@ def by_digest(reference: str, digest: str = "") -> str:
     return str(Reference(named.name, digest=digest)) if digest.startswith("sha256:") else ""
 
 
-def python_pending(subject: ExportSubject, what: str) -> bool:
+def python_pending(subject: ExportSubject, folder: str) -> bool:
     """Whether the files of a shared step (python, rocm) are not known."""
     return any(
-        isinstance(step.action, FetchAction) and step.name == what and step.action.pending
+        isinstance(step.action, FetchAction) and step.name == folder and step.action.pending
         for step in subject.plan.steps
     )

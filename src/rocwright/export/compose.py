@@ -13,14 +13,16 @@ FILE = "compose.yaml"
 
 def compose(subject: ExportSubject) -> Files:
     """`compose.yaml` with a service for each component that is run."""
-    services = {slug(one.component.name): _service(one, subject) for one in served(subject)}
+    services = {slug(entry.component.name): _service(entry, subject) for entry in served(subject)}
     if not services:
         return {}
-    volumes: dict[str, dict[str, str]] = {name: {} for one in services.values() for name in _named(one)}
-    told: dict[str, Any] = {"x-about": _about(subject), "services": services}
+    volumes: dict[str, dict[str, str]] = {
+        name: {} for service in services.values() for name in _named(service)
+    }
+    document: dict[str, Any] = {"x-about": _about(subject), "services": services}
     if volumes:
-        told["volumes"] = volumes
-    text = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        document["volumes"] = volumes
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return {FILE: ExportFile(data=text.encode())}
 
 
@@ -30,31 +32,31 @@ def _about(subject: ExportSubject) -> list[str]:
     return [f"{versions}, for {', '.join(lock.request.gpu)}", *warnings(subject)]
 
 
-def _service(one: Served, subject: ExportSubject) -> dict[str, Any]:
-    name, serve = slug(one.component.name), one.serve
-    found: dict[str, Any] = {"image": _literal(one.image) or _asked(one), "init": True}
+def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
+    name, serve = slug(served.component.name), served.serve
+    service: dict[str, Any] = {"image": _literal(served.image) or _asked(served), "init": True}
     if serve.command:
-        found["command"] = [_literal(word) for word in serve.command]
+        service["command"] = [_literal(word) for word in serve.command]
     if serve.devices:
-        found["devices"] = [f"{device}:{device}" for device in serve.devices]
+        service["devices"] = [f"{device}:{device}" for device in serve.devices]
     if serve.groups:
-        found["group_add"] = list(serve.groups)
+        service["group_add"] = list(serve.groups)
     if serve.folders:
-        found["volumes"] = [f"{name}-{slug(what)}:{place}" for place, what in serve.folders.items()]
+        service["volumes"] = [f"{name}-{slug(label)}:{place}" for place, label in serve.folders.items()]
     if serve.ports:
         # for this machine alone; without 127.0.0.1 others reach it too
-        found["ports"] = [f"127.0.0.1:{port}:{port}" for port in serve.ports]
+        service["ports"] = [f"127.0.0.1:{port}:{port}" for port in serve.ports]
     if serve.shared_memory:
-        found["shm_size"] = str(serve.shared_memory)
-    env = {var.name: _literal(var.value) for var in served_env(subject, one.component)}
+        service["shm_size"] = str(serve.shared_memory)
+    env = {var.name: _literal(var.value) for var in served_env(subject, served.component)}
     if env:
-        found["environment"] = env
-    return found | {"restart": "on-failure"}
+        service["environment"] = env
+    return service | {"restart": "on-failure"}
 
 
-def _asked(one: Served) -> str:
+def _asked(served: Served) -> str:
     """An image that is not known yet: compose stops where the variable is not set, and says why."""
-    return f"${{{variable(one.component.name, 'image')}:?NAME@sha256 of the image}}"
+    return f"${{{variable(served.component.name, 'image')}:?NAME@sha256 of the image}}"
 
 
 def _literal(text: str) -> str:
@@ -63,4 +65,4 @@ def _literal(text: str) -> str:
 
 
 def _named(service: dict[str, Any]) -> list[str]:
-    return [one.partition(":")[0] for one in service.get("volumes", ())]
+    return [volume.partition(":")[0] for volume in service.get("volumes", ())]

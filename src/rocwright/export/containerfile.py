@@ -55,9 +55,9 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
         "anew after an"
     )
     yield "# online `rocwright lock`."
-    for one in arguments(subject):
-        if one.pending:
-            yield f"# PENDING {one.name}: {comment(one.pending)}"
+    for argument in arguments(subject):
+        if argument.pending:
+            yield f"# PENDING {argument.name}: {comment(argument.pending)}"
     yield ""
     yield from _global_arguments(subject)
     for root in subject.roots:
@@ -93,16 +93,17 @@ def network(subject: ExportSubject) -> str:
 
 def _global_arguments(subject: ExportSubject) -> Iterator[str]:
     """Arguments before the first FROM: the images that stages start from."""
-    found = [one for root in subject.roots for one in root_arguments(root)]
-    found += [one for locked in subject.lock.components for one in component_arguments(locked)]
-    for one in found:
-        if one.name.endswith("_IMAGE") or one.name.startswith("IMAGE_"):
+    arguments = [argument for root in subject.roots for argument in root_arguments(root)]
+    arguments += [argument for locked in subject.lock.components for argument in component_arguments(locked)]
+    for argument in arguments:
+        if argument.name.endswith("_IMAGE") or argument.name.startswith("IMAGE_"):
             # an engine says the name that it cannot find: here, what to do
             value = (
-                one.value or f"localhost/pending/give-build-arg-{slug(one.name)}:{slug(one.pending)[:100]}"
+                argument.value
+                or f"localhost/pending/give-build-arg-{slug(argument.name)}:{slug(argument.pending)[:100]}"
             )
-            yield f"# {comment(one.about)}"
-            yield f"ARG {one.name}={docker(value)}"
+            yield f"# {comment(argument.about)}"
+            yield f"ARG {argument.name}={docker(value)}"
     yield ""
 
 
@@ -134,29 +135,29 @@ def _root_stage(root: LockedRoot) -> Iterator[str]:
     yield ""
 
 
-def _argument(one: Argument) -> Iterator[str]:
-    if one.pending:
-        yield f"# PENDING: {comment(one.pending)}"
-    yield f"ARG {one.name}={docker(one.value)}"
+def _argument(argument: Argument) -> Iterator[str]:
+    if argument.pending:
+        yield f"# PENDING: {comment(argument.pending)}"
+    yield f"ARG {argument.name}={docker(argument.value)}"
 
 
 def _component_stage(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[str]:
     locked = subject.locked(step)
-    known = {one.name: one for one in arguments(subject)}
+    named = {argument.name: argument for argument in arguments(subject)}
     tree = next(
-        one
-        for one in subject.plan.steps
+        candidate
+        for candidate in subject.plan.steps
         for used in step.inputs
-        if used.name == "src" and one.key == used.key
+        if used.name == "src" and candidate.key == used.key
     )
-    about = (
+    description = (
         f"{locked.name} {locked.version}: {locked.place}" if locked is not None else f"{step.name}: a wheel"
     )
-    yield f"# {comment(about)}"
+    yield f"# {comment(description)}"
     yield f"FROM {_stage('root/build')} AS {_stage(step.name)}"
     for name in passed_on(step, subject):
-        if name in known:
-            yield from _argument(known[name])
+        if name in named:
+            yield from _argument(named[name])
     yield 'ARG JOBS=""'
     yield from _source(tree, locked, subject) if locked is not None else _package_source(step)
     for used in step.inputs:
@@ -174,8 +175,8 @@ def _component_stage(step: Step, action: RunAction, subject: ExportSubject) -> I
 def _source(tree: Step, locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """The checked and edited tree in its place; edits that wait for commands are applied here."""
     assert isinstance(tree.action, TreeAction)
-    before = next(one for one in subject.plan.steps for used in tree.inputs if one.key == used.key)
-    if not isinstance(before.action, RunAction):
+    previous = next(step for step in subject.plan.steps for used in tree.inputs if step.key == used.key)
+    if not isinstance(previous.action, RunAction):
         name = slug(locked.name)
         if locked.kind == "git":
             commit = variable(locked.name, "commit")
@@ -193,13 +194,13 @@ def _source(tree: Step, locked: LockedComponent, subject: ExportSubject) -> Iter
             words = f"pending: give --build-arg {name_of}=..., and the same to prepare.sh"
         else:
             check, words = "cd /sources && sha256sum --check --quiet sha256", "prepare.sh brought other files"
-        told = f"{{ echo {shell(f'{locked.name}: {words}')} >&2; exit 2; }}"
+        failure = f"{{ echo {shell(f'{locked.name}: {words}')} >&2; exit 2; }}"
         yield "# hadolint ignore=DL3003,SC2015"
-        yield f"RUN --mount=type=bind,source=sources/{name},target=/sources {check} || {told}"
+        yield f"RUN --mount=type=bind,source=sources/{name},target=/sources {check} || {failure}"
         yield f"ADD trees/{name}.tar {SOURCE}/"
         return
     edits = tree.action.edits
-    yield f"COPY --from={_stage(before.name)} {OUT}/tree.tar /"
+    yield f"COPY --from={_stage(previous.name)} {OUT}/tree.tar /"
     yield f"RUN mkdir -p {SOURCE} && tar -C {SOURCE} -xf /tree.tar && rm /tree.tar"
     if edits:
         yield f"COPY {PROGRAM} edits/{slug(tree.name)}.json {INSIDE}/"
@@ -217,7 +218,7 @@ def _package_source(step: Step) -> Iterator[str]:
 
 
 def _input(used: Input, subject: ExportSubject) -> str:
-    step = next(one for one in subject.plan.steps if one.key == used.key)
+    step = next(candidate for candidate in subject.plan.steps if candidate.key == used.key)
     if isinstance(step.action, FetchAction):
         return f"COPY {slug(step.name)}/ {IN}/{used.name}/"
     return f"COPY --from={_stage(step.name)} {OUT}/{pattern_of(step, used)} {IN}/{used.name}/"
@@ -226,7 +227,7 @@ def _input(used: Input, subject: ExportSubject) -> str:
 def pattern_of(step: Step, used: Input) -> str:
     """The one of a step's outputs that another takes in, as a glob."""
     assert isinstance(step.action, RunAction)
-    return next(one.pattern for one in step.action.outputs if one.name == used.output)
+    return next(output.pattern for output in step.action.outputs if output.name == used.output)
 
 
 def _image_stage(step: Step, action: ImageAction, subject: ExportSubject) -> Iterator[str]:
@@ -256,9 +257,9 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: ExportSubject) -
     if component.serve is not None:
         from rocwright.export.run import served_env
 
-        for one in served_env(subject, component):
-            yield f"# {comment(one.why)}"
-            yield f"ENV {one.name}={docker(one.value)}"
+        for entry in served_env(subject, component):
+            yield f"# {comment(entry.why)}"
+            yield f"ENV {entry.name}={docker(entry.value)}"
         for port in component.serve.ports:
             yield f"EXPOSE {port}"
     yield from _labels(subject)
@@ -276,8 +277,8 @@ def labels(subject: ExportSubject) -> dict[str, str]:
     """Labels of the OCI image specification, and every version, commit and hash of the lock."""
     lock = subject.lock
     first = subject.catalog.component(lock.components[0].name)
-    licenses = sorted({subject.catalog.component(one.name).license for one in lock.components})
-    found = {
+    licenses = sorted({subject.catalog.component(component.name).license for component in lock.components})
+    labels = {
         "org.opencontainers.image.title": f"{lock.request.stack} for {', '.join(lock.request.gpu)}",
         "org.opencontainers.image.description": subject.catalog.stack(lock.request.stack).summary,
         "org.opencontainers.image.version": lock.components[0].version,
@@ -288,11 +289,11 @@ def labels(subject: ExportSubject) -> dict[str, str]:
         "org.opencontainers.image.base.name": lock.request.base,
         "rocwright.gpu": ",".join(lock.request.gpu),
     }
-    found |= version_labels(lock, lock.components)
+    labels |= version_labels(lock, lock.components)
     for remedy in lock.in_force:
-        found[f"rocwright.remedy.{slug(remedy.issue)}"] = does(remedy.action, remedy.component)
-    return {name: value for name, value in found.items() if value}
+        labels[f"rocwright.remedy.{slug(remedy.issue)}"] = does(remedy.action, remedy.component)
+    return {name: value for name, value in labels.items() if value}
 
 
 def _locked(subject: ExportSubject, name: str) -> LockedComponent:
-    return next(one for one in subject.lock.components if one.name == name)
+    return next(component for component in subject.lock.components if component.name == name)

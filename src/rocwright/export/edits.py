@@ -126,7 +126,7 @@ if __name__ == "__main__":
 def program() -> ExportFile:
     """The program, made of the modules that find and change places in texts."""
     kind = "\n\nclass EditKind(str, enum.Enum):\n" + "".join(
-        f"    {one.name} = {one.value!r}\n" for one in EditKind
+        f"    {kind.name} = {kind.value!r}\n" for kind in EditKind
     )
     bodies = [inspect.getsource(is_git), *(_body(module) for module in (found, lists, rules, kinds, diffs))]
     return ExportFile("\n\n".join([_HEAD + kind, *bodies]).encode() + _TAIL.encode(), executable=True)

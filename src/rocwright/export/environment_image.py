@@ -90,7 +90,7 @@ def compose(action: ImageAction) -> str:
         "command": ["python", "main.py"],
         "working_dir": "/work",
         "volumes": [".:/work"],
-        "devices": [f"{one}:{one}" for one in GPU_DEVICES],
+        "devices": [f"{device}:{device}" for device in GPU_DEVICES],
         "group_add": ["video", "render"],
         "environment": dict(action.env),
     }

@@ -16,11 +16,11 @@ _MIB = 1024**2
 def jobs_lines(memory: int, meminfo: str = MEMINFO, limits: Sequence[str] = LIMITS) -> Iterator[str]:
     """Commands for sh, also with `set -eu`, that set JOBS where it is empty; `memory` is what one job takes,
     in bytes (0: not known). They need no program but nproc."""
-    each = _mib(memory)
+    per_job = _mib(memory)
     yield 'if [ -z "${JOBS:-}" ]; then'
-    yield f"    # {each} MiB for each job, of the memory that is available"
+    yield f"    # {per_job} MiB for each job, of the memory that is available"
     yield "    JOBS=$(nproc)"
-    yield f"    room=$((JOBS * {each}))"
+    yield f"    room=$((JOBS * {per_job}))"
     yield "    while read -r name size unit; do"
     yield '        if [ "$name $unit" = "MemAvailable: kB" ]; then room=$((size / 1024)); fi'
     yield f"    done < {meminfo}"
@@ -29,16 +29,20 @@ def jobs_lines(memory: int, meminfo: str = MEMINFO, limits: Sequence[str] = LIMI
     yield f'            size=$((size / {_MIB})); if [ "$size" -lt "$room" ]; then room=$size; fi'
     yield "        fi"
     yield "    done"
-    yield f'    if [ "$((room / {each}))" -lt "$JOBS" ]; then JOBS=$((room / {each})); fi'
+    yield f'    if [ "$((room / {per_job}))" -lt "$JOBS" ]; then JOBS=$((room / {per_job})); fi'
     yield '    if [ "$JOBS" -lt 1 ]; then JOBS=1; fi'
     yield "fi"
 
 
-def fewer(taken: int, memory: int) -> str:
-    """What stands behind "$" in sh for a number of processes that take `taken` bytes each, such as links,
+def fewer(needed: int, memory: int) -> str:
+    """What stands behind "$" in sh for a number of processes that take `needed` bytes each, such as links,
     where JOBS of `memory` bytes fit: as many as fit in the place of these, and at least one."""
-    each, most = _mib(memory), _mib(taken)
-    return "JOBS" if most <= each else f"((JOBS * {each} < {most} ? 1 : JOBS * {each} / {most}))"
+    per_job, per_process = _mib(memory), _mib(needed)
+    return (
+        "JOBS"
+        if per_process <= per_job
+        else f"((JOBS * {per_job} < {per_process} ? 1 : JOBS * {per_job} / {per_process}))"
+    )
 
 
 def _mib(memory: int) -> int:

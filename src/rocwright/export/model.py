@@ -96,11 +96,16 @@ class ExportSubject:
         version = self.lock.provided.get(PYTHON, "") or base_of(self.lock, self.catalog)[1].python
         return tuple(
             (
-                slug(f"wheels-{one.name}"),
-                LockedPython(version=version, wanted=(one.place,), files=one.files, pending=one.pending),
+                slug(f"wheels-{component.name}"),
+                LockedPython(
+                    version=version,
+                    wanted=(component.place,),
+                    files=component.files,
+                    pending=component.pending,
+                ),
             )
-            for one in self.lock.components
-            if one.kind == "wheels"
+            for component in self.lock.components
+            if component.kind == "wheels"
         )
 
     @property
@@ -111,8 +116,8 @@ class ExportSubject:
 
     def locked(self, step: Step) -> LockedComponent | None:
         """The component that a step is of; None where it is of a Python package."""
-        known = (one for one in self.lock.components if one.name == step.component)
-        return next(known, None) if step.name in (step.component, f"prepare/{step.component}") else None
+        matches = (component for component in self.lock.components if component.name == step.component)
+        return next(matches, None) if step.name in (step.component, f"prepare/{step.component}") else None
 
     @property
     def name(self) -> str:

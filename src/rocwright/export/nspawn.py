@@ -37,20 +37,20 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
         f"# Builds {comment(request.stack)} for {comment(', '.join(request.gpu))} on "
         f"{comment(request.base)} with systemd-nspawn, as root."
     )
-    for told in warnings(subject):
-        yield f"# {comment(told)}"
+    for warning in warnings(subject):
+        yield f"# {comment(warning)}"
     yield "#   ./build-nspawn.sh      artifacts are in nspawn/artifacts; WORK=FOLDER puts all of it elsewhere"
     yield "set -eu"
     yield 'cd "$(dirname "$0")"'
-    known = _known_by_day(subject)
-    for one in arguments(subject):
-        value = one.value or known.get(one.name, "")
+    by_day = _known_by_day(subject)
+    for argument in arguments(subject):
+        value = argument.value or by_day.get(argument.name, "")
         if value:
-            yield f'[ -n "${{{one.name}:-}}" ] || {one.name}={shell(value)}'
-        yield f"export {one.name}"
-        if one.pending and one.name not in known:
-            words = f"build-nspawn.sh: pending: {comment(one.pending)}; give {one.name}=..."
-            yield f'[ -n "${{{one.name}:-}}" ] || {{ echo {shell(words)} >&2; exit 2; }}'
+            yield f'[ -n "${{{argument.name}:-}}" ] || {argument.name}={shell(value)}'
+        yield f"export {argument.name}"
+        if argument.pending and argument.name not in by_day:
+            words = f"build-nspawn.sh: pending: {comment(argument.pending)}; give {argument.name}=..."
+            yield f'[ -n "${{{argument.name}:-}}" ] || {{ echo {shell(words)} >&2; exit 2; }}'
     text = template("build-nspawn.sh").replace("@INSIDE@", INSIDE).replace("@BUILD@", BUILD)
     yield from text.replace("@OUT@", OUT).replace("@IN@", IN).strip("\n").split("\n")
     yield ""
@@ -65,11 +65,13 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
             yield from _component(step, step.action, subject)
     yield 'mkdir -p "$WORK/artifacts"'
     for name in subject.plan.artifacts:
-        step = next(one for one in subject.plan.steps if one.name == name)
+        step = next(candidate for candidate in subject.plan.steps if candidate.name == name)
         if isinstance(step.action, RunAction):
             yield f'cp -r "$WORK/{slug(name)}/out/." "$WORK/artifacts/"'
         elif step.name.startswith("file/"):
-            locked = next(one for one in subject.lock.components if one.name == step.component)
+            locked = next(
+                component for component in subject.lock.components if component.name == step.component
+            )
             yield f'cp {shell(file_path(locked, subject))} "$WORK/artifacts/"'
     yield 'echo "artifacts are in $WORK/artifacts"'
 
@@ -77,35 +79,35 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
 def _known_by_day(subject: ExportSubject) -> dict[str, str]:
     """What the archive's snapshot of a day makes known: the packages, by name alone, and that the image is
     not needed where they can be had without it."""
-    found = {}
+    values = {}
     for root in subject.roots:
         own = root.image and bootstrap(root, subject)
         if own:
-            found[variable("image", root.role)] = ""
+            values[variable("image", root.role)] = ""
             if lookup("package manager", root.manager, subject.catalog.managers).snapshot_of(root.suite):
-                found[variable("packages", root.role)] = " ".join(root.wanted)
-    return found
+                values[variable("packages", root.role)] = " ".join(root.wanted)
+    return values
 
 
 def _root(root: LockedRoot, subject: ExportSubject) -> Iterator[str]:
-    made = f'"$WORK/root-{root.role}"'
+    folder = f'"$WORK/root-{root.role}"'
     yield f"# {comment(root.base)} {comment(root.suite)}"
     yield f'if [ ! -e "$WORK/root-{root.role}.made" ]; then'
-    yield f"    rm -rf {made}"
-    yield f"    mkdir -p {made}"
+    yield f"    rm -rf {folder}"
+    yield f"    mkdir -p {folder}"
     if not root.image:
-        yield f"    tar -C {made} --numeric-owner -xpf base/{root.role}.tar"
+        yield f"    tar -C {folder} --numeric-owner -xpf base/{root.role}.tar"
     else:
         own = bootstrap(root, subject)
         if own:
             yield f"    if command -v {own[0]} > /dev/null; then"
             yield from (f"        {line}" for line in _from_archive(root, own[1]))
             yield "    else"
-            yield from (f"        {line}" for line in _from_image(root, made))
+            yield from (f"        {line}" for line in _from_image(root, folder))
             yield "    fi"
         else:
-            yield from (f"    {line}" for line in _from_image(root, made))
-    yield f"    mkdir -p {made}{BUILD} {made}{OUT} {made}{IN} {made}/ccache {made}{INSIDE}"
+            yield from (f"    {line}" for line in _from_image(root, folder))
+    yield f"    mkdir -p {folder}{BUILD} {folder}{OUT} {folder}{IN} {folder}/ccache {folder}{INSIDE}"
     yield f'    : > "$WORK/root-{root.role}.made"'
     yield "fi"
 
@@ -122,18 +124,18 @@ def _from_archive(root: LockedRoot, command: str) -> Iterator[str]:
     yield command
 
 
-def _from_image(root: LockedRoot, made: str) -> Iterator[str]:
+def _from_image(root: LockedRoot, folder: str) -> Iterator[str]:
     """The image's root, by digest; then the packages of the lock by its own package manager."""
     image, packages = variable("image", root.role), variable("packages", root.role)
-    told = f'echo "build-nspawn.sh: give {image}=NAME@sha256:..." >&2'
-    yield f'[ -n "${{{image}:-}}" ] || {{ {told}; exit 2; }}'
+    failure = f'echo "build-nspawn.sh: give {image}=NAME@sha256:..." >&2'
+    yield f'[ -n "${{{image}:-}}" ] || {{ {failure}; exit 2; }}'
     yield "engine=$(command -v podman || command -v docker)"
     yield f'made=$("$engine" create "${image}" true)'
-    yield f'"$engine" export "$made" | tar -C {made} --numeric-owner -xpf -'
+    yield f'"$engine" export "$made" | tar -C {folder} --numeric-owner -xpf -'
     yield '"$engine" rm "$made" > /dev/null'
-    yield f"mkdir -p {made}{INSIDE}/base"
-    yield f"cp base/{root.role}* {made}{INSIDE}/base/"
-    yield f"systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --directory={made} \\"
+    yield f"mkdir -p {folder}{INSIDE}/base"
+    yield f"cp base/{root.role}* {folder}{INSIDE}/base/"
+    yield f"systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --directory={folder} \\"
     yield f'    --setenv={packages}="${{{packages}:-}}" /bin/sh {INSIDE}/base/{root.role}-root.sh'
 
 
@@ -141,18 +143,20 @@ def _component(step: Step, action: RunAction, subject: ExportSubject) -> Iterato
     name = slug(step.name)
     work = f'"$WORK/{name}"'
     tree = next(
-        one
-        for one in subject.plan.steps
+        candidate
+        for candidate in subject.plan.steps
         for used in step.inputs
-        if used.name == "src" and one.key == used.key
+        if used.name == "src" and candidate.key == used.key
     )
     assert isinstance(tree.action, TreeAction)
-    before = next(one for one in subject.plan.steps for used in tree.inputs if one.key == used.key)
+    previous = next(
+        candidate for candidate in subject.plan.steps for used in tree.inputs if candidate.key == used.key
+    )
     yield f"# {comment(step.name)}"
     yield f"rm -rf {work}"
     yield f"mkdir -p {work}/build/src {work}/in"
-    if isinstance(before.action, RunAction):
-        yield f'tar -C {work}/build/src -xf "$WORK/{slug(before.name)}/out/tree.tar"'
+    if isinstance(previous.action, RunAction):
+        yield f'tar -C {work}/build/src -xf "$WORK/{slug(previous.name)}/out/tree.tar"'
         if tree.action.edits:
             yield f"python3 {PROGRAM} edits/{slug(tree.name)}.json {work}/build/src"
     else:
@@ -161,23 +165,30 @@ def _component(step: Step, action: RunAction, subject: ExportSubject) -> Iterato
     for used in step.inputs:
         if used.name in ("root", "src"):
             continue
-        source = next(one for one in subject.plan.steps if one.key == used.key)
-        taken = (
+        source = next(candidate for candidate in subject.plan.steps if candidate.key == used.key)
+        paths = (
             f"{slug(source.name)}/."
             if isinstance(source.action, FetchAction)
             else f'"$WORK/{slug(source.name)}/out/"{pattern_of(source, used)}'
         )
         yield f"mkdir -p {work}/in/{shell(used.name)}"
-        yield f"cp -r {taken} {work}/in/{shell(used.name)}/"
+        yield f"cp -r {paths} {work}/in/{shell(used.name)}/"
     script = script_path(step).rpartition("/")[2]
-    given = [f'--setenv={one}="${one}"' for one in passed_on(step, subject) if one != "JOBS"]
-    yield f"component {name} {script} {cache_of(step)} {' '.join(given)}"
+    settings = [
+        f'--setenv={variable_name}="${variable_name}"'
+        for variable_name in passed_on(step, subject)
+        if variable_name != "JOBS"
+    ]
+    yield f"component {name} {script} {cache_of(step)} {' '.join(settings)}"
 
 
 def _shell(subject: ExportSubject) -> ExportFile:
     """A shell in the root with the GPU: the devices by node, and the rule that lets them be opened."""
-    serve = [subject.catalog.component(one.name).serve for one in subject.lock.components]
-    devices = sorted({device for one in serve if one for device in one.devices}) or ["/dev/kfd", "/dev/dri"]
+    serve = [subject.catalog.component(component.name).serve for component in subject.lock.components]
+    devices = sorted({device for service in serve if service for device in service.devices}) or [
+        "/dev/kfd",
+        "/dev/dri",
+    ]
     lines = [
         "#!/bin/sh",
         "# A shell in the build's root with the GPU in it, as root: ./shell-nspawn.sh",

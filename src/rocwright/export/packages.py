@@ -13,27 +13,29 @@ from rocwright.resolve.model import LockedSdist
 
 def sdists(subject: ExportSubject) -> dict[str, LockedSdist]:
     """The step that makes a wheel -> the source distribution that it makes it of."""
-    return {f"{name}/{one.name}": one for name, part in subject.packages for one in part.sdists}
+    return {f"{name}/{sdist.name}": sdist for name, part in subject.packages for sdist in part.sdists}
 
 
 def package_files(subject: ExportSubject) -> Files:
     """The hashes of the source distributions, and of the wheels that build them."""
-    found: Files = {}
-    for name, one in sdists(subject).items():
-        found[f"sources/{slug(name)}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in one.files)
+    files: Files = {}
+    for name, sdist in sdists(subject).items():
+        files[f"sources/{slug(name)}/sha256"] = lines_of(
+            f"{pin.sha256}  {pin.filename}" for pin in sdist.files
+        )
     for step in subject.plan.steps:
         if isinstance(step.action, FetchAction) and step.name.endswith("/requires"):
-            found[f"{slug(step.name)}/requirements.lock"] = lines_of(requirement_lines(step.action.files))
-    return found
+            files[f"{slug(step.name)}/requirements.lock"] = lines_of(requirement_lines(step.action.files))
+    return files
 
 
 def package_lines(subject: ExportSubject, python: str, machine: str) -> Iterator[str]:
     """What `prepare.sh` does for them."""
-    for name, one in sdists(subject).items():
-        origin = one.files[0].origin
+    for name, sdist in sdists(subject).items():
+        origin = sdist.files[0].origin
         assert isinstance(origin, IndexOrigin)
         folder = slug(name)
-        yield f"# {comment(one.name)} {comment(one.version)}: a source distribution"
+        yield f"# {comment(sdist.name)} {comment(sdist.version)}: a source distribution"
         words = [folder, origin.project, origin.version, *([origin.index] if origin.index else [])]
         yield f"sdist {' '.join(map(shell, words))}"
         yield f"checked sources/{folder}"

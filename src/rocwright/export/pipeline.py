@@ -33,11 +33,11 @@ def _script(subject: ExportSubject, built: str) -> ExportFile:
         build = f'exec "$ENGINE" build "$@" --tag {shell(f"localhost/{subject.name}")} .'
     text = template("build_pipeline.sh").replace("@BUILD@", build).replace("@TARGETS@", TARGETS)
     text = text.replace("@NETWORK@", network(subject))
-    text = text.replace("@KNOWN@", " ".join(one.name for one in arguments(subject)))
+    text = text.replace("@KNOWN@", " ".join(argument.name for argument in arguments(subject)))
     text = text.replace("@WARNINGS@", f"# WARNING: {comment(stack.warning)}\n" if stack.warning else "")
     request = subject.lock.request
-    about = comment(f"{request.stack} for {', '.join(request.gpu)} on {request.base}")
-    return ExportFile(text.replace("@ABOUT@", about).encode(), executable=True)
+    description = comment(f"{request.stack} for {', '.join(request.gpu)} on {request.base}")
+    return ExportFile(text.replace("@ABOUT@", description).encode(), executable=True)
 
 
 def versions_lines(subject: ExportSubject) -> Iterator[str]:
@@ -48,21 +48,21 @@ def versions_lines(subject: ExportSubject) -> Iterator[str]:
         f"{comment(subject.lock.created)}."
     )
     yield "# Lines are NAME=VALUE. `rocwright import versions.env` puts the versions into rocwright.toml."
-    for one in arguments(subject):
-        yield f"# {comment(one.about)}"
-        value = one.value.replace(";", ",") if one.name == TARGETS else one.value
-        if one.pending:
-            yield f"# PENDING: {comment(one.pending)}"
-            yield f"# {one.name}="
+    for argument in arguments(subject):
+        yield f"# {comment(argument.about)}"
+        value = argument.value.replace(";", ",") if argument.name == TARGETS else argument.value
+        if argument.pending:
+            yield f"# PENDING: {comment(argument.pending)}"
+            yield f"# {argument.name}="
         else:
-            yield f"{one.name}={_plain(one, value)}"
+            yield f"{argument.name}={_plain(argument, value)}"
 
 
-def _plain(one: Argument, value: str) -> str:
+def _plain(argument: Argument, value: str) -> str:
     if not VALUE.fullmatch(value):
         raise InputError(
             f"{value!r} is not a valid value for {VERSIONS}",
-            cause=f"{one.about}: it has characters other than letters, digits and ._,:/@+~=^-",
+            cause=f"{argument.about}: it has characters other than letters, digits and ._,:/@+~=^-",
             next_step="correct the recipe or the lock that has this value",
         )
     return value

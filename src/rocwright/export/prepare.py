@@ -91,39 +91,39 @@ main(*sys.argv[1:])
 
 def edit_files(subject: ExportSubject) -> Files:
     """The edits of each tree, `edits/STEP.json`, and the program that applies them."""
-    found: Files = {}
+    files: Files = {}
     for step in subject.plan.steps:
         if isinstance(step.action, TreeAction) and step.action.edits:
-            found[f"edits/{slug(step.name)}.json"] = edits_file(
+            files[f"edits/{slug(step.name)}.json"] = edits_file(
                 step.action.edits,
                 [_absorbed(edit.absorbed, step.action.version) for edit in step.action.edits],
             )
-            found[PROGRAM] = program()
-    return found
+            files[PROGRAM] = program()
+    return files
 
 
 def prepare_files(subject: ExportSubject) -> Files:
     """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
-    found = edit_files(subject)
+    files = edit_files(subject)
     for locked in _built(subject):
         folder = f"sources/{slug(locked.name)}"
         if locked.kind == "git":
             continue
         if locked.kind == "sdist":
-            found["sources/sdist.py"] = ExportFile(_SDIST.encode())
+            files["sources/sdist.py"] = ExportFile(_SDIST.encode())
         if locked.files:
-            found[f"{folder}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in locked.files)
+            files[f"{folder}/sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in locked.files)
         carried = dict(_carried(locked, subject))
         if carried and not locked.files:
-            found[f"{folder}/sha256"] = lines_of(
-                f"{sha256_bytes(one)}  {name}" for name, one in carried.items()
+            files[f"{folder}/sha256"] = lines_of(
+                f"{sha256_bytes(content)}  {name}" for name, content in carried.items()
             )
-        found |= {f"{folder}/{name}": ExportFile(data) for name, data in carried.items()}
-    found |= requirement_files(subject) | package_files(subject)
+        files |= {f"{folder}/{name}": ExportFile(data) for name, data in carried.items()}
+    files |= requirement_files(subject) | package_files(subject)
     if sdists(subject):
-        found["sources/sdist.py"] = ExportFile(_SDIST.encode())
-    found["prepare.sh"] = _script(subject)
-    return found
+        files["sources/sdist.py"] = ExportFile(_SDIST.encode())
+    files["prepare.sh"] = _script(subject)
+    return files
 
 
 def _absorbed(versions: str, version: str) -> bool:
@@ -131,7 +131,7 @@ def _absorbed(versions: str, version: str) -> bool:
 
 
 def _built(subject: ExportSubject) -> list[LockedComponent]:
-    return [one for one in subject.lock.components if one.kind not in ("image", "wheels")]
+    return [component for component in subject.lock.components if component.kind not in ("image", "wheels")]
 
 
 def _carried(locked: LockedComponent, subject: ExportSubject) -> Iterator[tuple[str, bytes]]:
@@ -148,7 +148,7 @@ def _script(subject: ExportSubject) -> ExportFile:
     for locked in _built(subject):
         lines += (_file_lines if is_file(locked, subject) else _source_lines)(locked, subject)
     for root in from_packages(subject):
-        name = next((one.name for one in root_arguments(root) if one.pending), "")
+        name = next((argument.name for argument in root_arguments(root) if argument.pending), "")
         if name:
             lines += [f'[ -n "${{{name}:-}}" ] || pending {name} {shell(root.pending)}']
         lines += [f"[ -e base/{root.role}.tar ] || base/make-root.sh {root.role}"]
@@ -184,13 +184,13 @@ def _file_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str
     name = slug(locked.name)
     yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
     yield from (
-        f'[ -n "${{{one.name}:-}}" ] || pending {one.name} {shell(one.pending)}'
-        for one in component_arguments(locked)
-        if one.pending
+        f'[ -n "${{{argument.name}:-}}" ] || pending {argument.name} {shell(argument.pending)}'
+        for argument in component_arguments(locked)
+        if argument.pending
     )
     yield from _fetch_lines(locked, subject)
-    given = next((one.name for one in component_arguments(locked) if one.pending), "")
-    yield f'given sources/{name} "${given}"' if given else f"checked sources/{name}"
+    hash_name = next((argument.name for argument in component_arguments(locked) if argument.pending), "")
+    yield f'given sources/{name} "${hash_name}"' if hash_name else f"checked sources/{name}"
     yield ""
 
 
@@ -214,20 +214,20 @@ def _tarball_lines(subject: ExportSubject) -> Iterator[str]:
 
 
 def _source_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
-    tree = next(one for one in subject.plan.steps if one.name == f"tree/{locked.name}")
+    tree = next(step for step in subject.plan.steps if step.name == f"tree/{locked.name}")
     assert isinstance(tree.action, TreeAction)
     name = slug(locked.name)
     yield f"# {comment(locked.name)} {comment(locked.version)}: {comment(locked.place)}"
-    for one in component_arguments(locked):
-        yield f'[ -n "${{{one.name}:-}}" ] || {one.name}={shell(one.value)}'
-        if one.pending:
-            yield f'[ -n "${one.name}" ] || pending {one.name} {shell(one.pending)}'
+    for argument in component_arguments(locked):
+        yield f'[ -n "${{{argument.name}:-}}" ] || {argument.name}={shell(argument.value)}'
+        if argument.pending:
+            yield f'[ -n "${argument.name}" ] || pending {argument.name} {shell(argument.pending)}'
     yield from _fetch_lines(locked, subject)
     yield from _download_lines(locked, subject)
     if locked.kind == "builtin" or (locked.files and locked.kind != "git"):
         yield f"checked sources/{name}"
     elif locked.kind != "git":
-        variable_name = next(one.name for one in component_arguments(locked) if one.pending)
+        variable_name = next(argument.name for argument in component_arguments(locked) if argument.pending)
         yield f'given sources/{name} "${variable_name}"'
     yield f"unpacked {name} {shell(locked.subdir)}"
     if tree.action.series:
@@ -241,17 +241,18 @@ def _source_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[s
 
 
 def _fetch_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
-    name, (version, *rest) = slug(locked.name), [one.name for one in component_arguments(locked)]
+    name = slug(locked.name)
+    version, *arguments = [argument.name for argument in component_arguments(locked)]
     place = _place(locked, subject)
     match locked.kind:
         case "git":
-            held = [f"{path}={commit}" for path, commit in sorted(place.held.items())]
-            yield f'git_tree {name} {shell(place.url)} "${rest[0]}" {" ".join(map(shell, held))}'.rstrip()
+            submodules = " ".join(shell(f"{path}={commit}") for path, commit in sorted(place.held.items()))
+            yield f'git_tree {name} {shell(place.url)} "${arguments[0]}" {submodules}'.rstrip()
         case "sdist":
-            wanted = (
+            version_word = (
                 shell(place.version) if locked.files or place.version != locked.version else f'"${version}"'
             )
-            yield f"sdist {name} {shell(place.project)} {wanted}"
+            yield f"sdist {name} {shell(place.project)} {version_word}"
         case "archive":
             yield f"fetched sources/{name} {shell(filename_of(place.url))} {shell(place.url)}"
         case "debian":
@@ -267,16 +268,21 @@ def _fetch_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[st
 
 def _download_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[str]:
     """What the build would download, by the hashes of the lock, or, where it has none yet, of the recipe."""
-    step = next((one for one in subject.plan.steps if one.name == f"{DOWNLOADS}/{locked.name}"), None)
+    step = next(
+        (candidate for candidate in subject.plan.steps if candidate.name == f"{DOWNLOADS}/{locked.name}"),
+        None,
+    )
     if step is None:
         return
     folder = slug(step.name)
-    known = {pin.origin.url: pin.sha256 for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)}
-    for one in subject.catalog.component(locked.name).downloads(locked.version):
-        sha256 = known.get(one.url, one.sha256)
-        kind, said = ("sha256", sha256) if sha256 else ("sha512", one.sha512)
-        yield f"fetched {folder} {shell(one.filename)} {shell(one.url)}"
-        yield f"hashed {shell(f'{folder}/{one.filename}')} {kind} {said}"
+    locked_hashes = {
+        pin.origin.url: pin.sha256 for pin in locked.downloads if isinstance(pin.origin, ArchiveOrigin)
+    }
+    for file in subject.catalog.component(locked.name).downloads(locked.version):
+        sha256 = locked_hashes.get(file.url, file.sha256)
+        kind, digest = ("sha256", sha256) if sha256 else ("sha512", file.sha512)
+        yield f"fetched {folder} {shell(file.filename)} {shell(file.url)}"
+        yield f"hashed {shell(f'{folder}/{file.filename}')} {kind} {digest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

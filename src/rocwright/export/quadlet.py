@@ -12,35 +12,36 @@ from rocwright.export.run import Served, served, served_env, warnings
 def quadlet(subject: ExportSubject) -> Files:
     """`COMPONENT.container` for each component that is run."""
     return {
-        f"{slug(one.component.name)}.container": lines_of(_lines(one, subject)) for one in served(subject)
+        f"{slug(entry.component.name)}.container": lines_of(_lines(entry, subject))
+        for entry in served(subject)
     }
 
 
-def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
-    name, serve = slug(one.component.name), one.serve
+def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
+    name, serve = slug(served.component.name), served.serve
     yield (
-        f"# {comment(one.component.summary)}: {comment(one.locked.version)}, for "
+        f"# {comment(served.component.summary)}: {comment(served.locked.version)}, for "
         f"{comment(', '.join(subject.lock.request.gpu))}"
     )
-    for told in warnings(subject):
-        yield f"# {comment(told)}"
+    for warning in warnings(subject):
+        yield f"# {comment(warning)}"
     yield (
         f"# Goes to ~/.config/containers/systemd/{name}.container; then systemctl --user daemon-reload "
         f"and start {name}."
     )
     yield "[Unit]"
-    yield f"Description={one_line(comment(one.component.summary), 'a systemd unit').replace('%', '%%')}"
+    yield f"Description={one_line(comment(served.component.summary), 'a systemd unit').replace('%', '%%')}"
     yield "After=network-online.target"
     yield ""
     yield "[Container]"
     yield f"ContainerName={name}"
-    image = one.image
+    image = served.image
     if not image:
         yield (
-            f"# PENDING: {comment(one.locked.pending or 'the digest of the image')}; write NAME@sha256:... "
-            "here, or export again after an online lock"
+            f"# PENDING: {comment(served.locked.pending or 'the digest of the image')}; write "
+            "NAME@sha256:... here, or export again after an online lock"
         )
-        image = f"localhost/pending/{slug(variable(one.component.name, 'image'))}:write-the-digest-here"
+        image = f"localhost/pending/{slug(variable(served.component.name, 'image'))}:write-the-digest-here"
     yield f"Image={one_line(image, 'a systemd unit').replace('%', '%%')}"
     if serve.command:
         yield f"Exec={' '.join(map(unit, serve.command))}"
@@ -53,16 +54,16 @@ def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
             "user who starts it"
         )
         yield "PodmanArgs=--group-add keep-groups"
-    for place, what in serve.folders.items():
-        yield f"# {comment(place)}: {comment(what)}"
-        yield f"Volume={name}-{slug(what)}:{_plain(place)}"
+    for place, label in serve.folders.items():
+        yield f"# {comment(place)}: {comment(label)}"
+        yield f"Volume={name}-{slug(label)}:{_plain(place)}"
     for port in serve.ports:
         yield f"# port {port}: for this machine alone; without 127.0.0.1 others reach it too"
         yield f"PublishPort=127.0.0.1:{port}:{port}"
     if serve.shared_memory:
         yield "# shared memory: the processes of one server hand tensors to each other through it"
         yield f"PodmanArgs=--shm-size {serve.shared_memory}"
-    for var in served_env(subject, one.component):
+    for var in served_env(subject, served.component):
         yield f"# {comment(var.why)}"
         yield f"Environment={unit_value(f'{var.name}={var.value}')}"
     yield ""

@@ -15,11 +15,11 @@ def comment(text: str) -> str:
     return " ".join("".join(" " if sign in _CONTROL else sign for sign in text).split())
 
 
-def one_line(text: str, where: str) -> str:
+def one_line(text: str, target: str) -> str:
     """The text, which may not break a line. Raises InputError."""
     if _CONTROL & set(text):
         raise InputError(
-            f"{text!r} cannot be written into {where}",
+            f"{text!r} cannot be written into {target}",
             cause="it holds a line break or another control character",
             next_step="correct the recipe or the lock that has this value",
         )

@@ -38,14 +38,14 @@ def read_versions(path: Path) -> dict[str, str]:
             cause=f"it has more than {LONGEST} bytes",
             next_step="name a versions.env that `rocwright export pipeline` wrote",
         )
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if line and not line.startswith("#"):
             name, value = _pair(line, f"{path.name}:{number}")
-            if name in found:
+            if name in values:
                 raise _refused(f"{path.name}:{number}", f"{name} is defined twice")
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 def _pair(line: str, place: str) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def with_versions(request: Request, values: Mapping[str, str], catalog: Catalog)
         if not value:
             continue
         if name == TARGETS:
-            gpu = tuple(target_named(one, catalog).name for one in value.split(","))
+            gpu = tuple(target_named(gpu_name, catalog).name for gpu_name in value.split(","))
         elif name in names:
             versions[names[name]] = value
         elif name not in commits and not _OTHERS.fullmatch(name):

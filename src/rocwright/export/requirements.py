@@ -14,11 +14,11 @@ from rocwright.model.steps import FilePin, IndexOrigin
 
 def requirement_files(subject: ExportSubject) -> Files:
     """`python/requirements.lock` and `rocm/requirements.lock`, of those that the lock has the files of."""
-    found: Files = {}
+    files: Files = {}
     for folder, part in subject.packages:
         if part.files:
-            found[f"{folder}/requirements.lock"] = lines_of(requirement_lines(part.files))
-    return found
+            files[f"{folder}/requirements.lock"] = lines_of(requirement_lines(part.files))
+    return files
 
 
 def requirement_lines(pins: Sequence[FilePin]) -> Iterator[str]:
@@ -32,32 +32,32 @@ def requirement_lines(pins: Sequence[FilePin]) -> Iterator[str]:
         yield f"--extra-index-url {index}"
     for (_, project, version), hashes in sorted(rows.items()):
         yield f"{project}=={version} \\"
-        yield " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(hashes))
+        yield " \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(hashes))
 
 
 def requirements(subject: ExportSubject) -> Files:
     """Both forms, and what is not known yet as a comment that pip stops at."""
-    found = requirement_files(subject)
+    files = requirement_files(subject)
     for folder, part in subject.packages:
         if part.pending:
             words = comment(part.pending)
-            found[f"{folder}/requirements.lock"] = lines_of(
+            files[f"{folder}/requirements.lock"] = lines_of(
                 [
                     f"# PENDING: {words}",
                     "# Export anew after an online `rocwright lock`. Until then, nothing is installed:",
                     "--pending-see-the-comment-above",
-                    *(f"# wanted: {comment(one)}" for one in part.wanted),
+                    *(f"# wanted: {comment(requirement)}" for requirement in part.wanted),
                 ]
             )
         elif part.files or part.sdists:
-            every = (*part.files, *(pin for one in part.sdists for pin in one.files))
-            found[f"{folder}/requirements.lock"] = lines_of(requirement_lines(every))
-            found[f"{folder}/pylock.toml"] = _pylock(every)
-    if not found:
-        found["requirements.lock"] = lines_of(
+            every = (*part.files, *(pin for sdist in part.sdists for pin in sdist.files))
+            files[f"{folder}/requirements.lock"] = lines_of(requirement_lines(every))
+            files[f"{folder}/pylock.toml"] = _pylock(every)
+    if not files:
+        files["requirements.lock"] = lines_of(
             ["# This lock builds with the packages of its base: no Python package is fetched."]
         )
-    return found
+    return files
 
 
 def _pylock(pins: Sequence[FilePin]) -> ExportFile:

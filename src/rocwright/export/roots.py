@@ -23,21 +23,21 @@ _NAMES = "@NAMES@"
 
 def root_files(subject: ExportSubject) -> Files:
     """The package lists of every root, and the scripts that make the roots of them."""
-    found: Files = {}
+    files: Files = {}
     for root in subject.roots:
         packages = [pin for pin in root.packages if not isinstance(pin.origin, ImageOrigin)]
         if packages:
-            found[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
-            found[f"base/{root.role}.packages"] = lines_of(_asked(pin) for pin in packages)
+            files[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
+            files[f"base/{root.role}.packages"] = lines_of(_asked(pin) for pin in packages)
         if root.image:
             manager = lookup("package manager", root.manager, subject.catalog.managers)
-            found[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
+            files[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
             if manager.settings:
                 settings = manager.settings.replace("{snapshot}", manager.snapshot_of(root.suite))
-                found[f"base/{root.role}.conf"] = ExportFile(settings.lstrip("\n").encode())
+                files[f"base/{root.role}.conf"] = ExportFile(settings.lstrip("\n").encode())
     if from_packages(subject):
-        found["base/make-root.sh"] = _make_root(subject)
-    return found
+        files["base/make-root.sh"] = _make_root(subject)
+    return files
 
 
 def from_packages(subject: ExportSubject) -> list[LockedRoot]:
@@ -56,7 +56,7 @@ def _asked(pin: FilePin) -> str:
 
 
 def _action(subject: ExportSubject, role: str) -> BaseAction:
-    step: Step = next(one for one in subject.plan.steps if one.name == f"root/{role}")
+    step: Step = next(candidate for candidate in subject.plan.steps if candidate.name == f"root/{role}")
     assert isinstance(step.action, BaseAction)
     return step.action
 
@@ -81,7 +81,7 @@ def _make_root(subject: ExportSubject) -> ExportFile:
     }
     text = template("make-root.sh").replace("@CASES@", "\n".join(cases))
     text = text.replace(
-        "@ENVIRONMENT@", " ".join(f"{name}={shell(one)}" for name, one in ENVIRONMENT.items())
+        "@ENVIRONMENT@", " ".join(f"{name}={shell(text)}" for name, text in ENVIRONMENT.items())
     )
     text = text.replace("@ALONE@", shlex.join(ALONE)).replace("@EPOCH@", str(EPOCH))
     text = text.replace("@MMDEBSTRAP@", " ".join(_standing(word, stands) for word in words))
@@ -91,9 +91,9 @@ def _make_root(subject: ExportSubject) -> ExportFile:
 def _standing(word: str, stands: dict[str, str]) -> str:
     """A word of a command as sh takes it, with variables where names stand for them."""
     for name, text in stands.items():
-        first, found, rest = word.partition(name)
-        if found:
-            return (shell(first) if first else "") + text + (shell(rest) if rest else "")
+        first, match, suffix = word.partition(name)
+        if match:
+            return (shell(first) if first else "") + text + (shell(suffix) if suffix else "")
     return shell(word)
 
 

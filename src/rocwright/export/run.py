@@ -58,27 +58,34 @@ def served_env(subject: ExportSubject, component: Component) -> Iterator[Variabl
     """The variables of a component's `serve` that hold for this lock, each with its reason, behind those of
     what it was built on and that runs no command of its own."""
     assert component.serve is not None
-    locked = next(one for one in subject.lock.components if one.name == component.name)
-    known = {
+    locked = next(candidate for candidate in subject.lock.components if candidate.name == component.name)
+    fields = {
         "version": locked.version,
         "targets": ";".join(subject.lock.request.gpu),
         "commit": locked.commit,
     }
     have = present(subject.lock)
-    others = (subject.catalog.component(one.name).serve for one in subject.lock.components)
-    env = {name: one for other in others if other and not other.command for name, one in other.env.items()}
-    for name, one in (env | component.serve.env).items():
-        text, why, when = (one, "", "") if isinstance(one, str) else (one.value, one.why, one.when)
+    serves = (subject.catalog.component(entry.name).serve for entry in subject.lock.components)
+    env = {
+        name: setting
+        for serve in serves
+        if serve and not serve.command
+        for name, setting in serve.env.items()
+    }
+    for name, setting in (env | component.serve.env).items():
+        text, reason, when = (
+            (setting, "", "") if isinstance(setting, str) else (setting.value, setting.why, setting.when)
+        )
         if not when or (when.removeprefix("!") in have) != when.startswith("!"):
-            value = expand(text, known, f"{component.name}: {name}")
-            yield Variable(name=name, value=value, why=why or "as the recipe says")
+            value = expand(text, fields, f"{component.name}: {name}")
+            yield Variable(name=name, value=value, why=reason or "as the recipe says")
 
 
 def warnings(subject: ExportSubject) -> list[str]:
     """What is said before anything is run."""
     stack = subject.catalog.stack(subject.lock.request.stack)
-    told = [f"WARNING: {stack.warning}"] if stack.warning else []
-    return [*told, *([f"Better, if it is available: the stack {stack.prefer}"] if stack.prefer else [])]
+    lines = [f"WARNING: {stack.warning}"] if stack.warning else []
+    return [*lines, *([f"Better, if it is available: the stack {stack.prefer}"] if stack.prefer else [])]
 
 
 def not_run(subject: ExportSubject) -> str:
@@ -88,33 +95,33 @@ def not_run(subject: ExportSubject) -> str:
 
 def run_scripts(subject: ExportSubject) -> Files:
     """`run-COMPONENT.sh` for each component that is run."""
-    return {f"run-{slug(one.component.name)}.sh": _script(one, subject) for one in served(subject)}
+    return {f"run-{slug(entry.component.name)}.sh": _script(entry, subject) for entry in served(subject)}
 
 
-def _script(one: Served, subject: ExportSubject) -> ExportFile:
-    return lines_of(_lines(one, subject), executable=True)
+def _script(served: Served, subject: ExportSubject) -> ExportFile:
+    return lines_of(_lines(served, subject), executable=True)
 
 
-def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
-    name, serve = slug(one.component.name), one.serve
+def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
+    name, serve = slug(served.component.name), served.serve
     yield "#!/bin/sh"
     yield (
-        f"# {comment(one.component.summary)}: {comment(one.locked.version)}, for "
+        f"# {comment(served.component.summary)}: {comment(served.locked.version)}, for "
         f"{comment(', '.join(subject.lock.request.gpu))}"
     )
-    for told in warnings(subject):
-        yield f"# {comment(told)}"
+    for warning in warnings(subject):
+        yield f"# {comment(warning)}"
     yield "#"
     yield (
         f"#   ./run-{name}.sh [ARGUMENTS]     ENGINE=docker runs it with docker; DATA=FOLDER keeps its "
         "data there"
     )
     yield "set -eu"
-    for told in warnings(subject)[:1]:
-        yield f"echo {shell(comment(told))} >&2"
-    variable_name = variable(one.component.name, "image")
-    argument = next((arg for arg in component_arguments(one.locked) if arg.name == variable_name), None)
-    yield f'[ -n "${{{variable_name}:-}}" ] || {variable_name}={shell(one.image)}'
+    for warning in warnings(subject)[:1]:
+        yield f"echo {shell(comment(warning))} >&2"
+    variable_name = variable(served.component.name, "image")
+    argument = next((arg for arg in component_arguments(served.locked) if arg.name == variable_name), None)
+    yield f'[ -n "${{{variable_name}:-}}" ] || {variable_name}={shell(served.image)}'
     if argument is not None and argument.pending:
         yield f'if [ -z "${variable_name}" ]; then'
         yield f"    echo {shell(f'pending: {comment(argument.pending)}')} >&2"
@@ -126,10 +133,10 @@ def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
         yield "fi"
     yield "ENGINE=${ENGINE:-$(command -v podman || command -v docker)}"
     yield f"DATA=${{DATA:-${{XDG_DATA_HOME:-$HOME/.local/share}}/{name}}}"
-    if one.built:
+    if served.built:
         yield (
             "# the image is built here: rocwright build, or the exported Containerfile; then podman load "
-            f"-i or --tag {one.image}"
+            f"-i or --tag {served.image}"
         )
     yield f'set -- {" ".join(map(shell, serve.command))} "$@"'.replace("--  ", "-- ")
     flags: list[tuple[str, str]] = []
@@ -152,9 +159,9 @@ def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
         yield '    number=$(getent group "$group" | cut -d : -f 3)'
         yield '    [ -z "$number" ] || groups="$groups --group-add $number"'
         yield "done"
-    for place, what in serve.folders.items():
-        folder = f'"$DATA"/{shell(slug(what))}'
-        yield f"# {comment(place)}: {comment(what)}"
+    for place, label in serve.folders.items():
+        folder = f'"$DATA"/{shell(slug(label))}'
+        yield f"# {comment(place)}: {comment(label)}"
         yield f"mkdir -p {folder}"
         flags.append(("--volume", f"{folder}:{shell(place)}:Z"))
     for port in serve.ports:
@@ -163,7 +170,7 @@ def _lines(one: Served, subject: ExportSubject) -> Iterator[str]:
     if serve.shared_memory:
         yield "# shared memory: the processes of one server hand tensors to each other through it"
         flags.append(("--shm-size", str(serve.shared_memory)))
-    for var in served_env(subject, one.component):
+    for var in served_env(subject, served.component):
         yield f"# {var.name}: {comment(var.why)}"
         flags.append(("--env", shell(f"{var.name}={var.value}")))
     yield "# shellcheck disable=SC2086"

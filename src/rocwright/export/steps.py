@@ -24,14 +24,14 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 
 def step_files(subject: ExportSubject) -> Files:
     """A script for each run step, and the guards that they call."""
-    found: Files = {}
+    files: Files = {}
     for step in subject.plan.steps:
         if isinstance(step.action, RunAction):
-            found[script_path(step)] = _script(step, step.action, subject)
+            files[script_path(step)] = _script(step, step.action, subject)
             if step.action.guard:
                 for path in sorted((DATA / "guards").glob("*.py")):
-                    found[f"guards/{path.name}"] = ExportFile(path.read_bytes())
-    return found
+                    files[f"guards/{path.name}"] = ExportFile(path.read_bytes())
+    return files
 
 
 def script_path(step: Step) -> str:
@@ -66,8 +66,8 @@ def _lines(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[st
     if locked is not None and locked.kind == "git":
         defaults[variable(locked.name, "commit")] = locked.commit
     yield "#!/bin/sh"
-    about = f"{step.name} {locked.version}: the recipe's commands" if locked is not None else step.name
-    yield f"# {comment(about)}, in {SOURCE}, with a clean environment."
+    description = f"{step.name} {locked.version}: the recipe's commands" if locked is not None else step.name
+    yield f"# {comment(description)}, in {SOURCE}, with a clean environment."
     yield "# The words of a recipe are split, matched and left to themselves as it says:"
     yield "# shellcheck disable=SC1090,SC2012,SC2016,SC2046,SC2086,SC2115,SC2154,SC2155,SC2164,SC2231"
     yield "set -eu"
@@ -76,8 +76,8 @@ def _lines(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[st
     yield from (f"    {line}" for line in jobs_lines(step.resources.memory))
     for name, value in defaults.items():
         yield f'    [ -n "${{{name}:-}}" ] || {name}={shell(value)}'
-    given = " ".join(f'{name}="${name}"' for name in names)
-    yield f'    exec /usr/bin/env -i {given} /bin/sh "$0" clean'
+    assignments = " ".join(f'{name}="${name}"' for name in names)
+    yield f'    exec /usr/bin/env -i {assignments} /bin/sh "$0" clean'
     yield "fi"
     for name, value in _environment(step, action, subject).items():
         yield f"export {name}={value}"
@@ -94,17 +94,17 @@ def _lines(step: Step, action: RunAction, subject: ExportSubject) -> Iterator[st
 
 def _environment(step: Step, action: RunAction, subject: ExportSubject) -> dict[str, str]:
     """Each variable as the text that sh takes as its value; what depends on an argument refers to it."""
-    root = next(one.key for one in step.inputs if one.name == "root")
+    root = next(used.key for used in step.inputs if used.name == "root")
     own = _own(step, subject)
-    memory = {one.variable: one.memory for one in job_tools().number if one.memory}
-    count = {name: fewer(taken, step.resources.memory) for name, taken in memory.items()}
+    memory = {option.variable: option.memory for option in job_tools().number if option.memory}
+    count = {name: fewer(memory_each, step.resources.memory) for name, memory_each in memory.items()}
     jobs = {
         name: value.replace("0", f"{_OPEN}{count.get(name, 'JOBS')}{_CLOSE}")
         for name, value in numbers(JobsRequest(jobs=0)).env.items()
     }
-    whole = environment(action, jobs) | own | {"CCACHE_NAMESPACE": root[:16]}
-    return {name: _referring(value) for name, value in whole.items() if name != "PATH"} | {
-        "PATH": shell(whole["PATH"])
+    variables = environment(action, jobs) | own | {"CCACHE_NAMESPACE": root[:16]}
+    return {name: _referring(value) for name, value in variables.items() if name != "PATH"} | {
+        "PATH": shell(variables["PATH"])
     }
 
 
@@ -121,20 +121,20 @@ def _own(step: Step, subject: ExportSubject) -> dict[str, str]:
         if locked.kind == "git"
         else locked.commit,
     }
-    wanted = for_recipe(subject.catalog, subject.lock.request.gpu, component.name)
-    recipe: Env = {**wanted, **component.env, **component.released(locked.version).env}
-    found = {
+    recipe_env = for_recipe(subject.catalog, subject.lock.request.gpu, component.name)
+    recipe: Env = {**recipe_env, **component.env, **component.released(locked.version).env}
+    values = {
         name: expand(value, stands, f"{component.name}: {name}")
         for name, value in chosen_values(recipe, present(subject.lock)).items()
     }
-    mended = remedied_environment(found, actions_for(subject.lock, locked.name))
-    return {name: value for name, value in mended.items() if name in found}
+    mended = remedied_environment(values, actions_for(subject.lock, locked.name))
+    return {name: value for name, value in mended.items() if name in values}
 
 
 def _referring(text: str) -> str:
-    first, *rest = text.split(_OPEN)
-    words = [shell(first)] if first or not rest else []
-    for one in rest:
-        name, _, after = one.partition(_CLOSE)
-        words += [f'"${name}"', *([shell(after)] if after else [])]
+    first, *parts = text.split(_OPEN)
+    words = [shell(first)] if first or not parts else []
+    for part in parts:
+        name, _, suffix = part.partition(_CLOSE)
+        words += [f'"${name}"', *([shell(suffix)] if suffix else [])]
     return "".join(words)

@@ -25,8 +25,8 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
     request = lock.request
     yield f"# {comment(request.stack)} for {comment(', '.join(request.gpu))} on {comment(request.base)}"
     yield ""
-    for told in warnings(subject):
-        yield f"> {comment(told)}"
+    for warning in warnings(subject):
+        yield f"> {comment(warning)}"
         yield ""
     yield f"Exported by rocwright {_code(lock.rocwright)} from the lock of {_code(lock.created)}."
     yield ""
@@ -34,10 +34,10 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
     yield ""
     yield "| name in versions.env | value | what it is |"
     yield "| --- | --- | --- |"
-    for one in arguments(subject):
-        value = f"pending: {comment(one.pending)}" if one.pending else _code(one.value)
-        about = comment(one.about).replace("|", "/")
-        yield f"| {_code(one.name)} | {value.replace('|', '/')} | {about} |"
+    for argument in arguments(subject):
+        value = f"pending: {comment(argument.pending)}" if argument.pending else _code(argument.value)
+        description = comment(argument.about).replace("|", "/")
+        yield f"| {_code(argument.name)} | {value.replace('|', '/')} | {description} |"
     yield ""
     if lock.pending:
         yield (
@@ -51,7 +51,7 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
     yield "```"
     yield (
         f"rocwright init --stack {comment(request.stack)} "
-        f"{' '.join(f'--gpu {comment(one)}' for one in request.gpu)} --base {comment(request.base)}"
+        f"{' '.join(f'--gpu {comment(target)}' for target in request.gpu)} --base {comment(request.base)}"
     )
     first = lock.components[0]
     yield f'# [versions]: {comment(first.name)} = "..."; or: rocwright import versions.env'
@@ -71,19 +71,19 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
         yield ""
         match locked.kind:
             case "git":
-                given = f"{variable(name, 'version')}=... {variable(name, 'commit')}=..."
+                assignment = f"{variable(name, 'version')}=... {variable(name, 'commit')}=..."
                 yield "1. Find the commit: `git ls-remote URL 'refs/tags/TAG^{}'` (peeled)."
-                yield f"2. Give it: {_code(given)} in versions.env or on the command line."
+                yield f"2. Give it: {_code(assignment)} in versions.env or on the command line."
             case "image":
                 yield "1. Find the digest: `skopeo inspect --format '{{.Digest}}' docker://NAME:TAG`."
-                given = f"{variable(name, 'image')}=NAME@sha256:..."
-                yield f"2. Give it: {_code(given)}. A tag alone may move."
+                assignment = f"{variable(name, 'image')}=NAME@sha256:..."
+                yield f"2. Give it: {_code(assignment)}. A tag alone may move."
             case "builtin":
                 yield "It comes with rocwright; another version of it comes with another rocwright."
             case _:
-                hashes, given = f"sources/{slug(name)}/sha256", f"{variable(name, 'version')}=..."
+                hashes, assignment = f"sources/{slug(name)}/sha256", f"{variable(name, 'version')}=..."
                 yield f"1. Put the new sha256 and name into {_code(hashes)}, as upstream announced it."
-                yield f"2. Give {_code(given)}, and the version in prepare.sh where it fetches the file."
+                yield f"2. Give {_code(assignment)}, and the version in prepare.sh where it fetches the file."
         yield (
             "3. Run `./prepare.sh`. An edit that no longer fits ends it with the file and the number of "
             "matches: look at"

@@ -39,9 +39,9 @@ function Get-Told([string]$Program, [string[]]$Words) {
 def builds_there(subject: ExportSubject) -> bool:
     """Whether every recipe of a lock, and the provider of its ROCm, say how it is done on Windows."""
     rocm = subject.lock.rocm
-    known = rocm is not None and bool(subject.catalog.provider(rocm.name).windows)
+    has_rocm = rocm is not None and bool(subject.catalog.provider(rocm.name).windows)
     parts = [_windows(subject, locked) for locked in subject.lock.components]
-    return known and bool(parts) and all(parts)
+    return has_rocm and bool(parts) and all(parts)
 
 
 def environment(subject: ExportSubject) -> Iterator[str]:
@@ -133,15 +133,15 @@ def _built(subject: ExportSubject, locked: LockedComponent) -> Iterator[str]:
 def _source(component: Component, locked: LockedComponent) -> Iterator[str]:
     """A clone at the lock's commit; at the tag where the lock has no commit yet."""
     places = component.released(locked.version).places
-    place = next(one for one in places if isinstance(one, GitPlace))
-    at = locked.commit or place.commit or place.tag
+    place = next(candidate for candidate in places if isinstance(candidate, GitPlace))
+    revision = locked.commit or place.commit or place.tag
     if not locked.commit and not place.commit:
         yield f"# PENDING: {comment(locked.pending)}; a tag can be moved"
     clone = f"'clone', '--no-checkout', {powershell(place.git)}, $tree"
     yield f"Invoke-Checked 'git' @('-c', 'core.autocrlf=false', {clone})"
     for words in (
         "'config', 'core.autocrlf', 'false'",
-        f"'checkout', '--detach', {powershell(at)}",
+        f"'checkout', '--detach', {powershell(revision)}",
         "'-c', 'core.autocrlf=false', 'submodule', 'update', '--init', '--recursive'",
     ):
         yield f"Invoke-Checked 'git' @('-C', $tree, {words})"
@@ -158,14 +158,14 @@ def _installed(subject: ExportSubject) -> Iterator[str]:
     """Python packages in the lock's versions; as they are asked for where the lock has none yet."""
     python, rocm = subject.lock.python, subject.lock.rocm
     index = subject.catalog.provider(rocm.name).shelf_of(rocm.version).index if rocm is not None else ""
-    for part, where in ((python, ""), (rocm, index)):
+    for part, extra_index in ((python, ""), (rocm, index)):
         if part is None:
             continue
         pins = [pin.origin for pin in part.files if isinstance(pin.origin, IndexOrigin)]
-        names = sorted({f"{one.project}=={one.version}" for one in pins}) or list(part.wanted)
-        indexes = ["--extra-index-url", where] if where else []
+        names = sorted({f"{origin.project}=={origin.version}" for origin in pins}) or list(part.wanted)
+        indexes = ["--extra-index-url", extra_index] if extra_index else []
         if names:
-            words = ", ".join(powershell(one) for one in ("-m", "pip", "install", *indexes, *names))
+            words = ", ".join(powershell(word) for word in ("-m", "pip", "install", *indexes, *names))
             yield f"Invoke-Checked $python @({words})"
 
 
@@ -179,14 +179,17 @@ def _variables(subject: ExportSubject, locked: LockedComponent) -> dict[str, str
     assert windows is not None
     release = component.released(locked.version)
     env = component.env | release.env | windows.env
-    there = component.model_copy(
+    windows_component = component.model_copy(
         update={
             "env": {name: value for name, value in env.items() if name not in windows.without},
             "release": (release.model_copy(update={"env": {}}),),
         }
     )
     return environment_of(
-        there, locked, subject.lock, for_recipe(subject.catalog, subject.lock.request.gpu, component.name)
+        windows_component,
+        locked,
+        subject.lock,
+        for_recipe(subject.catalog, subject.lock.request.gpu, component.name),
     )
 
 

@@ -49,8 +49,8 @@ def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
     """
     subject = ExportSubject.of(lock, catalog, carried_sources(lock, catalog))
     if format_ == "all":
-        found = {name: make(subject) for name, make in FORMATS.items()}
-        return {f"{name}/{path}": file for name, files in found.items() for path, file in files.items()}
+        exports = {name: make(subject) for name, make in FORMATS.items()}
+        return {f"{name}/{path}": file for name, files in exports.items() for path, file in files.items()}
     if format_ not in FORMATS:
         raise InputError(
             f"there is no format {format_!r}",
@@ -70,26 +70,26 @@ def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
 
 def carried_sources(lock: Lock, catalog: Catalog) -> dict[str, bytes]:
     """The packed trees that rocwright carries, by name. Raises FetchError where one is not the lock's."""
-    wanted: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for locked in lock.components:
         for pin in locked.files:
             if isinstance(pin.origin, BuiltinOrigin):
-                wanted[pin.origin.name] = pin.sha256
+                digests[pin.origin.name] = pin.sha256
         if locked.kind == "builtin" and not locked.files:
             for place in catalog.component(locked.name).released(locked.version).places:
                 name = getattr(place, "builtin", "")
                 if name:
-                    wanted.setdefault(name, "")
-    found = {}
-    for name, sha256 in wanted.items():
-        found[name] = _packed(catalog.source(name))
-        if sha256 and sha256_bytes(found[name]) != sha256:
+                    digests.setdefault(name, "")
+    archives = {}
+    for name, sha256 in digests.items():
+        archives[name] = _packed(catalog.source(name))
+        if sha256 and sha256_bytes(archives[name]) != sha256:
             raise FetchError(
                 f"the source of {name} does not match the lock",
                 cause="this rocwright ships another version of it than the one that made the lock",
                 next_step="rocwright lock",
             )
-    return found
+    return archives
 
 
 def _packed(tree: Path) -> bytes:
@@ -111,15 +111,15 @@ def write(files: Files, folder: Path, *, top: Path | None = None, force: bool = 
     paths = {folder / PurePosixPath(name): file for name, file in files.items()}
     for path in paths:
         through_no_link(path.parent, folder if top is None else top)
-    others = [
+    conflicts = [
         path
         for path, file in paths.items()
         if path.exists() and (not path.is_file() or path.read_bytes() != file.data)
     ]
-    if others and not force:
+    if conflicts and not force:
         raise InputError(
-            f"{folder} already has {', '.join(path.name for path in others[:5])}",
-            cause=f"{len(others)} existing files differ from what would be written",
+            f"{folder} already has {', '.join(path.name for path in conflicts[:5])}",
+            cause=f"{len(conflicts)} existing files differ from what would be written",
             next_step="use another --out, or --force to overwrite them",
         )
     for path, file in paths.items():
