@@ -40,12 +40,16 @@ class Able(Frozen):
 
 
 def able(
-    machine: Machine, catalog: Catalog, stacks: Iterable[str], seen: Iterable[Evidence], cells: Iterable[Cell]
+    machine: Machine,
+    catalog: Catalog,
+    stacks: Iterable[str],
+    records: Iterable[Evidence],
+    cells: Iterable[Cell],
 ) -> tuple[Able, ...]:
     """Each stack on each kind of GPU that is here and known."""
     targets = dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
-    evidence = list(seen)
-    took = {(one.stack, one.gpu): one.whole_seconds for one in sorted(cells, key=lambda one: one.at)}
+    evidence = list(records)
+    took = {(cell.stack, cell.gpu): cell.whole_seconds for cell in sorted(cells, key=lambda cell: cell.at)}
     return tuple(
         _able(machine, catalog, catalog.stack(name), target, evidence, took.get((name, target)))
         for target in targets
@@ -55,31 +59,38 @@ def able(
 
 
 def _able(
-    machine: Machine, catalog: Catalog, stack: Stack, target: str, seen: list[Evidence], took: float | None
+    machine: Machine,
+    catalog: Catalog,
+    stack: Stack,
+    target: str,
+    evidence: list[Evidence],
+    took: float | None,
 ) -> Able:
     need, card = need_of(catalog, stack.name), catalog.targets[target]
     rows = [row for row in stack.row if row.gpu == target]
-    how, why = served(catalog, stack, target)
+    how, reason = served(catalog, stack, target)
     lacks = lacking(stack, card)
     # a row says how it is done all the same
     if lacks and not rows and how != "not served":
-        how, why = "not served", "; ".join(f"{name} for {target}: {told}" for name, told in lacks.items())
-    said = [
-        one.said for one in seen if one.stack == stack.name and (not one.gpu or target in one.gpu) and rows
+        how, reason = "not served", "; ".join(f"{name} for {target}: {lack}" for name, lack in lacks.items())
+    levels = [
+        record.said
+        for record in evidence
+        if record.stack == stack.name and (not record.gpu or target in record.gpu) and rows
     ]
     memory = machine.memory
     usable = min(memory.total, memory.limit or memory.total) if memory else 0
-    most = usable // need.memory_per_job if need.memory_per_job and usable else machine.processors
+    job_limit = usable // need.memory_per_job if need.memory_per_job and usable else machine.processors
     return Able(
         stack=stack.name,
         target=target,
         how=how,
-        why=why,
+        why=reason,
         row=bool(rows),
-        said=max(said, key=SAID.index, default=""),
+        said=max(levels, key=SAID.index, default=""),
         need=need,
         took=took,
-        jobs=min(machine.processors, most, card.takes.jobs or most),
+        jobs=min(machine.processors, job_limit, card.takes.jobs or job_limit),
         lacks=lacks,
         others=None if need.disk or card.takes == Takes() else card.takes,
     )
@@ -88,9 +99,9 @@ def _able(
 def lacking(stack: Stack, target: Target) -> dict[str, str]:
     """The components of a stack that are, or are a kind of, what a target has not."""
     return {
-        name: told
+        name: lack
         for name in stack.components
-        for feature, told in target.lacks.items()
+        for feature, lack in target.lacks.items()
         if name == feature or name.startswith(f"{feature}-")
     }
 
@@ -104,7 +115,7 @@ def served(catalog: Catalog, stack: Stack, target: str) -> tuple[How, str]:
         reason = _refused(component, target)
         if reason:
             return "not served", reason
-    serves = [(one.name, one.serve.env) for one in components if one.serve]
+    serves = [(component.name, component.serve.env) for component in components if component.serve]
     overrides = [name for name, env in serves if catalog.override_variable in env]
     if overrides:
         return "override", f"{overrides[0]} makes the card pose as another GPU"
@@ -124,5 +135,5 @@ def _refused(component: Component, target: str) -> str:
 
 def _some(names: tuple[str, ...]) -> str:
     """The first of some names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    remaining = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {remaining} more" if remaining > 0 else "")

@@ -20,24 +20,28 @@ class Applied(Frozen):
 
 def apply(
     findings: Iterable[DoctorFinding],
-    wanted: Callable[[DoctorFinding], bool],
+    confirm: Callable[[DoctorFinding], bool],
     attach: Callable[[list[str]], int] = process.attach,
 ) -> tuple[Applied, ...]:
     """Ask about each safe command once, and run it where it is wanted; no shell reads it."""
-    safe = {one.remedy: one for one in findings if one.safe and one.remedy and one.grade != "ok"}
+    safe = {
+        finding.remedy: finding
+        for finding in findings
+        if finding.safe and finding.remedy and finding.grade != "ok"
+    }
     return tuple(
-        Applied(command=command, status=_status(command, one, wanted, attach))
-        for command, one in safe.items()
+        Applied(command=command, status=_status(command, finding, confirm, attach))
+        for command, finding in safe.items()
     )
 
 
 def _status(
     command: str,
     finding: DoctorFinding,
-    wanted: Callable[[DoctorFinding], bool],
+    confirm: Callable[[DoctorFinding], bool],
     attach: Callable[[list[str]], int],
 ) -> int | None:
-    if not wanted(finding):
+    if not confirm(finding):
         return None
     try:
         return attach(shlex.split(command))

@@ -43,16 +43,20 @@ _OF_A_STEP = {"name", "key", "engine", "jobs", "seconds", "error"}
 
 
 def _told(run: Run) -> dict[str, Any]:
-    failed = [one.model_dump(mode="json", include=_OF_A_STEP) for one in run.steps if one.failure]
+    failed = [step.model_dump(mode="json", include=_OF_A_STEP) for step in run.steps if step.failure]
     return run.model_dump(mode="json", include=_ASKED) | {"failed": failed}
 
 
 def _required() -> set[str]:
     try:
-        told = importlib.metadata.requires("rocwright") or []
+        lines = importlib.metadata.requires("rocwright") or []
     except importlib.metadata.PackageNotFoundError:  # run from a folder, never installed
         return set()
-    return {one.name for one in map(Requirement, told) if one.marker is None or one.marker.evaluate()}
+    return {
+        requirement.name
+        for requirement in map(Requirement, lines)
+        if requirement.marker is None or requirement.marker.evaluate()
+    }
 
 
 def _version(name: str) -> str:

@@ -61,37 +61,37 @@ def secrets(
     tree: Tree, user: str, home: str, environment: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
     """What must not be told of a machine, or of an environment -> the word that stands for it."""
-    found = {home: "[home]"} if home not in ("", "/") else {}
-    found |= {user: "[user]"}
+    words = {home: "[home]"} if home not in ("", "/") else {}
+    words |= {user: "[user]"}
     hidden = (text for name, text in environment.items() if _SECRET_NAME.search(name))
-    found |= {text: "[secret]" for text in hidden if len(text) >= _SHORTEST_SECRET}
+    words |= {text: "[secret]" for text in hidden if len(text) >= _SHORTEST_SECRET}
     for word, files in _FILES.items():
         for file in files:
             text = tree.text(file) or ""
-            found |= dict.fromkeys((text, text.partition(".")[0]), f"[{word}]")
+            words |= dict.fromkeys((text, text.partition(".")[0]), f"[{word}]")
     for name in tree.names("/sys/class/net"):
-        found[tree.text(f"/sys/class/net/{name}/address") or ""] = "[mac]"
+        words[tree.text(f"/sys/class/net/{name}/address") or ""] = "[mac]"
     for card in tree.names("/sys/class/drm"):
-        found[tree.text(f"/sys/class/drm/{card}/device/unique_id") or ""] = "[serial]"
-        found[tree.text(f"/sys/class/drm/{card}/device/serial_number") or ""] = "[serial]"
+        words[tree.text(f"/sys/class/drm/{card}/device/unique_id") or ""] = "[serial]"
+        words[tree.text(f"/sys/class/drm/{card}/device/serial_number") or ""] = "[serial]"
     for node in tree.names("/sys/class/kfd/kfd/topology/nodes"):
         number = tree.table(f"/sys/class/kfd/kfd/topology/nodes/{node}/properties").get("unique_id", 0)
-        found |= (
+        words |= (
             {str(number): "[serial]", f"{number:016x}": "[serial]", f"{number:x}": "[serial]"}
             if number
             else {}
         )
-    kept = {secret: word for secret, word in found.items() if _telling(secret)}
-    return dict(sorted(kept.items(), key=lambda pair: -len(pair[0])))
+    telling = {secret: word for secret, word in words.items() if _telling(secret)}
+    return dict(sorted(telling.items(), key=lambda pair: -len(pair[0])))
 
 
 def _telling(secret: str) -> bool:
     return len(secret) >= SHORTEST and secret.lower() not in _COMMON and bool(secret.strip("0:-. "))
 
 
-def clean(text: str, known: dict[str, str]) -> str:
+def clean(text: str, redactions: dict[str, str]) -> str:
     """A text without the secrets of a machine, and without what looks like one."""
-    for secret, word in known.items():
+    for secret, word in redactions.items():
         text = _whole(secret).sub(word, text)
     for pattern, word in _PATTERNS:
         text = pattern.sub(word, text)
@@ -111,33 +111,35 @@ def _whole(secret: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", re.IGNORECASE)
 
 
-def clean_data(data: object, known: dict[str, str]) -> object:
+def clean_data(data: object, redactions: dict[str, str]) -> object:
     """The same for data: every text in it, names of fields too."""
     match data:
         case str():
-            return clean(data, known)
+            return clean(data, redactions)
         case dict():
-            return {clean(str(name), known): clean_data(value, known) for name, value in data.items()}
+            return {
+                clean(str(name), redactions): clean_data(value, redactions) for name, value in data.items()
+            }
         case list() | tuple():
-            return [clean_data(one, known) for one in data]
+            return [clean_data(entry, redactions) for entry in data]
         case _:
             return data
 
 
-def write_bundle(path: Path, files: Mapping[str, object], known: dict[str, str]) -> None:
+def write_bundle(path: Path, files: Mapping[str, object], redactions: dict[str, str]) -> None:
     """The files as .zip or .tar.gz, by the name's ending: a text as it is, other data as JSON.
 
     Raises InputError for another ending, InternalError where a secret would be left in.
     """
-    told = {name: _cleaned(content, known) for name, content in files.items()}
-    left = sorted(set(_left(told.values(), known)))
-    if left:
+    texts = {name: _cleaned(content, redactions) for name, content in files.items()}
+    leaks = sorted(set(_left(texts.values(), redactions)))
+    if leaks:
         raise InternalError(
-            f"the report would still contain {', '.join(left)}",
+            f"the report would still contain {', '.join(leaks)}",
             cause="a fault of rocwright: its redaction of reports missed this",
             next_step="report this as a bug of rocwright, without attaching the report",
         )
-    packed = {name: content.encode() for name, content in told.items()}
+    packed = {name: content.encode() for name, content in texts.items()}
     if path.name.endswith(".zip"):
         write_atomic(path, _zip(packed))
     elif path.name.endswith((".tar.gz", ".tgz")):
@@ -150,31 +152,31 @@ def write_bundle(path: Path, files: Mapping[str, object], known: dict[str, str])
         )
 
 
-def _cleaned(content: object, known: dict[str, str]) -> str:
+def _cleaned(content: object, redactions: dict[str, str]) -> str:
     if isinstance(content, str):
-        return clean(content, known) + "\n"
-    return json.dumps(clean_data(content, known), indent=2, ensure_ascii=False) + "\n"
+        return clean(content, redactions) + "\n"
+    return json.dumps(clean_data(content, redactions), indent=2, ensure_ascii=False) + "\n"
 
 
-def _left(texts: Iterable[str], known: dict[str, str]) -> Iterator[str]:
-    for text in (_PLACEHOLDER.sub(" ", one) for one in texts):
-        yield from (word for secret, word in known.items() if _whole(secret).search(text))
+def _left(texts: Iterable[str], redactions: dict[str, str]) -> Iterator[str]:
+    for text in (_PLACEHOLDER.sub(" ", text) for text in texts):
+        yield from (word for secret, word in redactions.items() if _whole(secret).search(text))
 
 
 def _zip(files: dict[str, bytes]) -> bytes:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(f"doctor/{name}"), content, zipfile.ZIP_DEFLATED)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def _tar(files: dict[str, bytes]) -> bytes:
     """Owners and times are left at zero: they are this machine's."""
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w:gz") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(f"doctor/{name}")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    return held.getvalue()
+    return buffer.getvalue()

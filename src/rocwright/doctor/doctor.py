@@ -46,9 +46,9 @@ def engines_here(home: Home) -> dict[str, str]:
     """Each sandbox engine that isolates, tried: why it does not work here, or ""."""
     from rocwright import sandbox
 
-    isolating = tuple(one for one in sandbox.ENGINES.values() if one.isolates)
+    isolating = tuple(engine for engine in sandbox.ENGINES.values() if engine.isolates)
     probes = sandbox.probe_all(home.probes, isolating)
-    return {one.engine: "" if one.ok else one.reason or "no" for one in probes}
+    return {probe.engine: "" if probe.ok else probe.reason or "no" for probe in probes}
 
 
 def examine(
@@ -72,14 +72,18 @@ def examine(
     try:
         cells = local_cells(home) if home else []
     except ExplainedError as error:
-        why = f"{error.cause}: earlier builds on this machine are not counted below"
+        reason = f"{error.cause}: earlier builds on this machine are not counted below"
         findings.append(
             DoctorFinding(
-                name="records", grade="warning", what=error.message, why=why, remedy="rocwright records check"
+                name="records",
+                grade="warning",
+                what=error.message,
+                why=reason,
+                remedy="rocwright records check",
             )
         )
-    findings.sort(key=lambda one: ORDER.index(one.grade))
-    seen = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
+    findings.sort(key=lambda finding: ORDER.index(finding.grade))
+    observed = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
     return DoctorReport(
-        machine=machine, findings=tuple(findings), able=able(machine, catalog, names, seen, cells)
+        machine=machine, findings=tuple(findings), able=able(machine, catalog, names, observed, cells)
     )

@@ -10,7 +10,7 @@ from rocwright.diagnosis.diagnose import Diagnosis
 
 
 def with_this_machine(
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     targets: Sequence[str] = (),
     say: Callable[[str], None] = lambda _: None,
     *,
@@ -21,8 +21,8 @@ def with_this_machine(
     It is this machine that is looked at, and only where it matters; of a log that is of another, what that
     says itself. `targets` are those that it is of, where they are known.
     """
-    if not {one.issue.name for one in found.known} & _blamed():
-        return found
+    if not {match.issue.name for match in diagnosis.known} & _blamed():
+        return diagnosis
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
     from rocwright.diagnosis.here import not_of, of_log, with_machine
@@ -31,16 +31,16 @@ def with_this_machine(
     from rocwright.machine.gpus import read_gpus
     from rocwright.machine.tree import Tree
 
-    catalog, facts, here = the_catalog(), host_facts(), of_log(found)
+    catalog, facts, machine = the_catalog(), host_facts(), of_log(diagnosis)
     if not elsewhere:
         with Tree() as tree:
             this = evidence(read_gpus(tree, catalog, facts)[0], read_driver(tree, facts))
-        why = not_of(found, this)
-        if why:
-            say(f"this machine says nothing of it: {why}")
+        reason = not_of(diagnosis, this)
+        if reason:
+            say(f"this machine says nothing of it: {reason}")
         else:
-            here = this
-    return with_machine(found, here, facts, catalog.targets, targets)
+            machine = this
+    return with_machine(diagnosis, machine, facts, catalog.targets, targets)
 
 
 def _blamed() -> set[str]:

@@ -16,7 +16,7 @@ MANY = 4
 """Stacks that are named; of more it is said how many."""
 
 
-def plain(text: str, what: str) -> str:
+def plain(text: str, label: str) -> str:
     """Marks nothing."""
     return text
 
@@ -35,43 +35,43 @@ def lines(report: DoctorReport, style: Style = plain) -> Iterator[str]:
         yield from _table(report.able)
 
 
-def _finding(one: DoctorFinding, style: Style) -> Iterator[str]:
-    yield f"{style(f'{one.grade:<7}', one.grade)}  {one.what}"
-    if one.grade == "ok":
+def _finding(finding: DoctorFinding, style: Style) -> Iterator[str]:
+    yield f"{style(f'{finding.grade:<7}', finding.grade)}  {finding.what}"
+    if finding.grade == "ok":
         return
-    many = f"{len(one.stacks)} stacks"
+    many = f"{len(finding.stacks)} stacks"
     for label, text in (
-        ("why", one.why),
-        ("for", ", ".join(one.stacks) if len(one.stacks) <= MANY else many),
-        ("fix", f"{one.remedy}{'   (safe: --fix)' if one.safe else ''}" if one.remedy else ""),
+        ("why", finding.why),
+        ("for", ", ".join(finding.stacks) if len(finding.stacks) <= MANY else many),
+        ("fix", f"{finding.remedy}{'   (safe: --fix)' if finding.safe else ''}" if finding.remedy else ""),
     ):
         if text:
             yield f"{'':9}{label:<5} {text}"
 
 
 def _table(every: Sequence[Able]) -> Iterator[str]:
-    for one in every:
-        took = f"took {duration(one.took)} here" if one.took else ""
-        expected = f"about {duration(one.need.seconds)}" if one.need.seconds else "time unknown"
-        if one.how == "not served":
-            words = [f"not supported: {one.why}"]
+    for ability in every:
+        took = f"took {duration(ability.took)} here" if ability.took else ""
+        expected = f"about {duration(ability.need.seconds)}" if ability.need.seconds else "time unknown"
+        if ability.how == "not served":
+            words = [f"not supported: {ability.why}"]
         else:
             words = [
-                f"{one.how}{f' ({one.why})' if one.why else ''}",
+                f"{ability.how}{f' ({ability.why})' if ability.why else ''}",
                 took or expected,
-                size(one.need.disk) if one.need.disk else _others(one),
-                "1 job" if one.jobs == 1 else f"{one.jobs} jobs",
-                one.said or ("has a lock, not tested yet" if one.row else "never tried"),
-                *(f"{name}: {told}" for name, told in one.lacks.items()),
+                size(ability.need.disk) if ability.need.disk else _others(ability),
+                "1 job" if ability.jobs == 1 else f"{ability.jobs} jobs",
+                ability.said or ("has a lock, not tested yet" if ability.row else "never tried"),
+                *(f"{name}: {lack}" for name, lack in ability.lacks.items()),
             ]
-        yield f"  {one.target:<8} {one.stack:<18} {' · '.join(words)}"
+        yield f"  {ability.target:<8} {ability.stack:<18} {' · '.join(words)}"
 
 
-def _others(one: Able) -> str:
+def _others(ability: Able) -> str:
     """What building for the target took others, where no recipe says it."""
-    if one.others is None:
+    if ability.others is None:
         return "disk unknown"
-    said = [f"{size(one.others.memory)} of memory"] if one.others.memory else []
-    said += [f"{size(one.others.disk)} of disk"] if one.others.disk else []
-    said += [f"{one.others.hours} h"] if one.others.hours else []
-    return f"other machines took {', '.join(said)}" if said else "disk unknown"
+    figures = [f"{size(ability.others.memory)} of memory"] if ability.others.memory else []
+    figures += [f"{size(ability.others.disk)} of disk"] if ability.others.disk else []
+    figures += [f"{ability.others.hours} h"] if ability.others.hours else []
+    return f"other machines took {', '.join(figures)}" if figures else "disk unknown"

@@ -23,13 +23,13 @@ class BuildNeed(Frozen):
 def need_of(catalog: Catalog, stack: str) -> BuildNeed:
     """Of a stack's own components; what they need beside them is not in it."""
     resources = [catalog.component(name).resources for name in catalog.stack(stack).components]
-    per_job = max((one.memory_per_job for one in resources), default=0)
+    per_job = max((resource.memory_per_job for resource in resources), default=0)
     return BuildNeed(
         stack=stack,
         memory=per_job,
         memory_per_job=per_job,
-        disk=sum(one.disk for one in resources) if all(map(_says_disk, resources)) else 0,
-        seconds=sum(one.seconds for one in resources),
+        disk=sum(resource.disk for resource in resources) if all(map(_says_disk, resources)) else 0,
+        seconds=sum(resource.seconds for resource in resources),
     )
 
 

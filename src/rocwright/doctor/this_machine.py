@@ -52,10 +52,10 @@ def only(machine: Machine, targets: Collection[str]) -> Machine:
         return machine
     gpus = tuple(gpu for gpu in machine.gpus if gpu.target in targets)
     if not gpus:
-        seen = ", ".join(gpu.target or gpu.pci_id for gpu in machine.gpus)
+        present = ", ".join(gpu.target or gpu.pci_id for gpu in machine.gpus)
         raise InputError(
             f"{', '.join(sorted(targets))} is not in this machine",
-            cause=f"found: {seen}" if seen else "no AMD GPU was found",
+            cause=f"found: {present}" if present else "no AMD GPU was found",
             next_step="rocwright doctor",
         )
     return machine.model_copy(update={"gpus": gpus})

@@ -12,8 +12,8 @@ from rocwright.machine.rights import COMPUTE, GRAPHICS
 
 def named(gpu: Gpu) -> str:
     """A GPU for people."""
-    where = f" at {gpu.address}" if gpu.address else ""
-    return f"{gpu.target or 'an AMD GPU of no known target'} ({gpu.pci_id}{where})"
+    place = f" at {gpu.address}" if gpu.address else ""
+    return f"{gpu.target or 'an AMD GPU of no known target'} ({gpu.pci_id}{place})"
 
 
 def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
@@ -21,19 +21,19 @@ def devices(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iter
 
     say = speaker(facts, stacks)
     if not machine.gpus:
-        others = ", ".join(
-            f"{one.pci_id}{f' ({one.driver})' if one.driver else ''}" for one in machine.others
+        vendors = ", ".join(
+            f"{gpu.pci_id}{f' ({gpu.driver})' if gpu.driver else ''}" for gpu in machine.others
         )
-        told = f"; others: {others}" if others else ""
+        message = f"; others: {vendors}" if vendors else ""
         if machine.emulator:
-            told += f"; this process runs in an emulator ({machine.emulator}), whose GPUs do not count"
-        yield say("no-gpu", "note", f"no AMD GPU{told}")
+            message += f"; this process runs in an emulator ({machine.emulator}), whose GPUs do not count"
+        yield say("no-gpu", "note", f"no AMD GPU{message}")
         return
     for gpu in machine.gpus:
         yield from _gpu(gpu, machine, say)
     if len(machine.gpus) > 1:
-        told = f"{len(machine.gpus)} AMD GPUs: {', '.join(map(named, machine.gpus))}"
-        yield say("several-gpus", "note", told, number=_number(machine.gpus))
+        message = f"{len(machine.gpus)} AMD GPUs: {', '.join(map(named, machine.gpus))}"
+        yield say("several-gpus", "note", message, number=_number(machine.gpus))
     topology = machine.topology
     if topology.partial:
         numbers = ", ".join(map(str, topology.partial))
@@ -62,29 +62,31 @@ def _gpu(gpu: Gpu, machine: Machine, say: Say) -> Iterator[DoctorFinding]:
 
 
 def _rights(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
-    compute = next(one for one in machine.rights if one.path == COMPUTE)
+    compute = next(right for right in machine.rights if right.path == COMPUTE)
     if not compute.there:
         yield say("no-kfd", "error", f"there is no {COMPUTE}")
     renders = {f"{GRAPHICS}/{gpu.render}" for gpu in machine.gpus if gpu.render}
-    wanted = [one for one in machine.rights if one.there and (one.path == COMPUTE or one.path in renders)]
-    closed = [one for one in wanted if not one.may]
-    if not closed and wanted:
+    needed = [
+        right for right in machine.rights if right.there and (right.path == COMPUTE or right.path in renders)
+    ]
+    closed = [right for right in needed if not right.may]
+    if not closed and needed:
         yield DoctorFinding(
-            name="rights", grade="ok", what=f"{', '.join(one.path for one in wanted)} can be used"
+            name="rights", grade="ok", what=f"{', '.join(right.path for right in needed)} can be used"
         )
-    groups = {one.group for one in closed if one.group is not None}
+    groups = {right.group for right in closed if right.group is not None}
     if closed:
-        told = ", ".join(f"{one.path} (group {_told(one)}, mode {one.mode:o})" for one in closed)
+        message = ", ".join(f"{right.path} (group {_told(right)}, mode {right.mode:o})" for right in closed)
         nobodys = (0, machine.nobodys_group)
-        names = ",".join(sorted({one.name for one in groups if one.name and one.gid not in nobodys}))
-        fits = bool(names) and all(one.mode >> 3 & 6 == 6 for one in closed)
-        finding = say("rights", "error", f"you may not use {told}", groups=names, user=machine.user.name)
+        names = ",".join(sorted({group.name for group in groups if group.name and group.gid not in nobodys}))
+        fits = bool(names) and all(right.mode >> 3 & 6 == 6 for right in closed)
+        finding = say("rights", "error", f"you may not use {message}", groups=names, user=machine.user.name)
         yield finding if fits else finding.model_copy(update={"remedy": "", "safe": False})
     unmapped = machine.nobodys_group
     if machine.container is not None and unmapped in {group.gid for group in groups}:
-        told = f"{', '.join(one.path for one in closed)}: this container maps no group to theirs"
-        who = f" ({machine.container.engine}{', rootless' if machine.container.rootless else ''})"
-        yield say("unmapped-group", "error", f"{told}{who}")
+        message = f"{', '.join(right.path for right in closed)}: this container maps no group to theirs"
+        engine = f" ({machine.container.engine}{', rootless' if machine.container.rootless else ''})"
+        yield say("unmapped-group", "error", f"{message}{engine}")
         groups = {group for group in groups if group.gid != unmapped}
     nameless = sorted({group.gid for group in groups if not group.name})
     if nameless:

@@ -39,19 +39,19 @@ def _kernel(
     if target is None or not kernel:
         return
     good, bad = target.host.kernel_ok, target.host.kernel_bad
-    fails = any(fits(kernel, one) for one in bad)
-    unknown = bool(good) and not any(fits(kernel, one) for one in good)
+    fails = any(fits(kernel, release) for release in bad)
+    unknown = bool(good) and not any(fits(kernel, release) for release in good)
     apart = _apart(machine, facts)
     if apart and (fails or unknown):
-        told = f"kernel {kernel}, {apart}; {named(gpu)} works with {', '.join(good)}"
-        yield say("kernel-vendor", "warning" if fails else "note", told)
+        message = f"kernel {kernel}, {apart}; {named(gpu)} works with {', '.join(good)}"
+        yield say("kernel-vendor", "warning" if fails else "note", message)
     elif fails:
         yield say("kernel-bad", "error", f"kernel {kernel} fails with {named(gpu)}; good: {', '.join(good)}")
     elif unknown:
         yield say("kernel-unknown", "warning", f"kernel {kernel}; {named(gpu)} works with {', '.join(good)}")
     else:
-        seen = "is known to work with it" if good else "no kernel is known to fail with it"
-        yield DoctorFinding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {seen}")
+        verdict = "is known to work with it" if good else "no kernel is known to fail with it"
+        yield DoctorFinding(name="kernel", grade="ok", what=f"kernel {kernel}; {named(gpu)}: {verdict}")
 
 
 def _apart(machine: Machine, facts: HostFacts) -> str:
@@ -66,13 +66,13 @@ def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> 
     for rule in facts.firmware:
         if gpu.target not in rule.targets:
             continue
-        seen = {name: version for name, version in gpu.firmware.items() if name in rule.blocks}
-        bad = {name: version for name, version in seen.items() if version & rule.mask in rule.bad}
-        told = ", ".join(f"{name} {version & rule.mask:#x}" for name, version in (bad or seen).items())
+        versions = {name: version for name, version in gpu.firmware.items() if name in rule.blocks}
+        bad = {name: version for name, version in versions.items() if version & rule.mask in rule.bad}
+        text = ", ".join(f"{name} {version & rule.mask:#x}" for name, version in (bad or versions).items())
         if bad:
-            yield found("firmware", "error", f"{named(gpu)} has firmware {told}", rule, stacks)
-        elif seen:
-            yield DoctorFinding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {told}")
+            yield found("firmware", "error", f"{named(gpu)} has firmware {text}", rule, stacks)
+        elif versions:
+            yield DoctorFinding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {text}")
         else:
             blocks = ", ".join(rule.blocks)
             yield say("firmware-unknown", "note", f"{named(gpu)}: the version of {blocks} cannot be read")
@@ -89,8 +89,10 @@ def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...])
             case "no":
                 yield found("link", "error", f"{named(gpu)} needs {rule.feature}, and has none", rule, stacks)
             case "unknown":
-                what = f"{named(gpu)} needs {rule.feature}; whether it has them cannot be read as this user"
-                yield found("link", "note", what, rule, stacks)
+                message = (
+                    f"{named(gpu)} needs {rule.feature}; whether it has them cannot be read as this user"
+                )
+                yield found("link", "note", message, rule, stacks)
 
 
 def _graphics_memory(
@@ -101,16 +103,16 @@ def _graphics_memory(
         return
     pages = max(0, memory.total - shares.keep) // shares.page
     module = limit.module if limit else shares.modules[0]
-    told = f"{named(gpu)} reaches {size(gpu.gtt)} of {size(memory.total)}"
-    short = [one for one in facts.wants if one.stack in stacks and one.memory > gpu.gtt + (gpu.vram or 0)]
+    message = f"{named(gpu)} reaches {size(gpu.gtt)} of {size(memory.total)}"
+    short = [want for want in facts.wants if want.stack in stacks and want.memory > gpu.gtt + (gpu.vram or 0)]
     if short:
-        wanted = ", ".join(f"{one.stack} ({size(one.memory)}: {one.why})" for one in short)
-        yield say("graphics-memory", "note", f"{told}; wanted by {wanted}", module=module, pages=pages)
+        demand = ", ".join(f"{want.stack} ({size(want.memory)}: {want.why})" for want in short)
+        yield say("graphics-memory", "note", f"{message}; wanted by {demand}", module=module, pages=pages)
     elif gpu.gtt <= memory.total * HALF:
-        yield say("graphics-memory", "note", told, module=module, pages=pages)
+        yield say("graphics-memory", "note", message, module=module, pages=pages)
     else:
-        yield DoctorFinding(name="graphics-memory", grade="ok", what=told)
+        yield DoctorFinding(name="graphics-memory", grade="ok", what=message)
     bound = limit.pages_limit * shares.page if limit and limit.pages_limit else 0
     if bound and bound < gpu.gtt - (gpu.gtt >> 6):
-        what = f"{module}.pages_limit allows {size(bound)}, and GTT has {size(gpu.gtt)}"
-        yield say("page-limit", "warning", what, module=module, pages=gpu.gtt // shares.page)
+        bound_message = f"{module}.pages_limit allows {size(bound)}, and GTT has {size(gpu.gtt)}"
+        yield say("page-limit", "warning", bound_message, module=module, pages=gpu.gtt // shares.page)

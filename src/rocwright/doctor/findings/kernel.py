@@ -29,24 +29,24 @@ def kernel(
     say = speaker(facts, stacks)
     yield from _settings(machine, facts, stacks)
     yield from _log(machine, catalog, facts, stacks, say)
-    for one in machine.dkms:
-        yield from _dkms(one, machine, say)
+    for dkms in machine.dkms:
+        yield from _dkms(dkms, machine, say)
     yield from _secure_boot(machine, say)
 
 
 def _settings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
     """Each that the catalog knows with what it does, the others in one line."""
-    others = []
+    unruled = []
     for name, value in machine.driver.settings.items():
-        rules = (one for one in facts.parameter if one.name == name)
-        rule = next((one for one in rules if any(fnmatchcase(value, glob) for glob in one.values)), None)
+        rules = (rule for rule in facts.parameter if rule.name == name)
+        rule = next((rule for rule in rules if any(fnmatchcase(value, glob) for glob in rule.values)), None)
         if rule is None:
-            others.append(f"{name}={value}")
+            unruled.append(f"{name}={value}")
         else:
             yield found("parameter", rule.grade, f"{name}={printable(value)}", rule, stacks)
-    if others:
+    if unruled:
         yield DoctorFinding(
-            name="parameter", grade="ok", what=f"set of modules: {printable(' '.join(others))}"
+            name="parameter", grade="ok", what=f"set of modules: {printable(' '.join(unruled))}"
         )
 
 
@@ -60,49 +60,49 @@ def _log(
     if not log.text:
         yield say("no-kernel-log", "note", f"{log.file} cannot be read as this user")
         return
-    known = in_kernel_log(machine, catalog, facts).known
-    if not known:
+    matches = in_kernel_log(machine, catalog, facts).known
+    if not matches:
         lines = f"{len(log.text.splitlines()):,}"
         yield DoctorFinding(
             name="kernel-log", grade="ok", what=f"no known issue in {lines} lines of {log.file}"
         )
-    for one in known[:MOST_KNOWN]:
-        yield _of_log(one, log.file, stacks)
+    for match in matches[:MOST_KNOWN]:
+        yield _of_log(match, log.file, stacks)
 
 
 def in_kernel_log(machine: Machine, catalog: Catalog, facts: HostFacts) -> Diagnosis:
     """What is known of a machine's kernel log, for the cards that it has, and what speaks for it there."""
     text = machine.kernel_log.text if machine.kernel_log else ""
     targets = tuple(dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target))
-    found = _searched(text, FailurePlace(targets=targets))
-    return with_machine(found, evidence(machine.gpus, machine.driver), facts, catalog.targets, targets)
+    diagnosis = _searched(text, FailurePlace(targets=targets))
+    return with_machine(diagnosis, evidence(machine.gpus, machine.driver), facts, catalog.targets, targets)
 
 
-def _searched(text: str, where: FailurePlace | None = None) -> Diagnosis:
-    return diagnose(pieces(io.BytesIO(text.encode(errors="replace"))), where)
+def _searched(text: str, context: FailurePlace | None = None) -> Diagnosis:
+    return diagnose(pieces(io.BytesIO(text.encode(errors="replace"))), context)
 
 
-def _of_log(one: KnownIssue, file: str, stacks: tuple[str, ...]) -> DoctorFinding:
+def _of_log(match: KnownIssue, file: str, stacks: tuple[str, ...]) -> DoctorFinding:
     return DoctorFinding(
         name="kernel-log",
-        grade="note" if one.issue.role == "warns" else "warning",
-        what=f"{file}: {one.issue.means} ({one.issue.name}): {printable(one.place.text[:MOST_LINE])}",
-        why=" ".join([one.issue.cause, one.issue.remedy, *(f"Here {told}." for told in one.here)]),
+        grade="note" if match.issue.role == "warns" else "warning",
+        what=f"{file}: {match.issue.means} ({match.issue.name}): {printable(match.place.text[:MOST_LINE])}",
+        why=" ".join([match.issue.cause, match.issue.remedy, *(f"Here {note}." for note in match.here)]),
         stacks=stacks,
-        source="; ".join(one.issue.source),
+        source="; ".join(match.issue.source),
     )
 
 
-def _dkms(one: DkmsModule, machine: Machine, say: Say) -> Iterator[DoctorFinding]:
-    running, name = machine.driver.kernel, f"{one.module} {one.version}"
-    here = running in one.kernels
-    if one.failed_text and not here:
-        first = _searched(one.failed_text).first
-        told = f": {printable(first.text[:MOST_LINE])}" if first else ""
-        what = f"dkms did not build {name} for kernel {running}{told}"
-        yield say("dkms-failed", "warning", what, path=one.failed_log)
-    elif not here:
-        for_ = f"for {', '.join(one.kernels)} alone" if one.kernels else "for no kernel"
+def _dkms(dkms: DkmsModule, machine: Machine, say: Say) -> Iterator[DoctorFinding]:
+    running, name = machine.driver.kernel, f"{dkms.module} {dkms.version}"
+    is_built = running in dkms.kernels
+    if dkms.failed_text and not is_built:
+        first = _searched(dkms.failed_text).first
+        error = f": {printable(first.text[:MOST_LINE])}" if first else ""
+        message = f"dkms did not build {name} for kernel {running}{error}"
+        yield say("dkms-failed", "warning", message, path=dkms.failed_log)
+    elif not is_built:
+        for_ = f"for {', '.join(dkms.kernels)} alone" if dkms.kernels else "for no kernel"
         yield say("dkms-not-built", "warning", f"dkms has built {name} {for_}, and {running} runs")
     else:
         yield DoctorFinding(name="dkms", grade="ok", what=f"dkms has built {name} for kernel {running}")
@@ -110,10 +110,10 @@ def _dkms(one: DkmsModule, machine: Machine, say: Say) -> Iterator[DoctorFinding
 
 def _secure_boot(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
     """It matters to modules that no vendor has signed."""
-    apart = [one for one in machine.dkms if machine.driver.kernel in one.kernels]
+    apart = [dkms for dkms in machine.dkms if machine.driver.kernel in dkms.kernels]
     if not machine.secure_boot or not apart:
         return
-    names = ", ".join(f"{one.module} {one.version}" for one in apart)
+    names = ", ".join(f"{dkms.module} {dkms.version}" for dkms in apart)
     if machine.driver.module:
         yield DoctorFinding(name="secure-boot", grade="ok", what=f"Secure Boot is on, and {names} is loaded")
     else:

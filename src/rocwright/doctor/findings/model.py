@@ -25,7 +25,7 @@ class DoctorFinding(Frozen):
 
 
 def found(
-    name: str, grade: Grade, what: str, concern: Concern, stacks: Iterable[str], **places: object
+    name: str, grade: Grade, message: str, concern: Concern, stacks: Iterable[str], **places: object
 ) -> DoctorFinding:
     """A finding with the words of a concern; `places` are filled into its command."""
     remedy = concern.remedy
@@ -34,7 +34,7 @@ def found(
     return DoctorFinding(
         name=name,
         grade=grade,
-        what=what,
+        what=message,
         why=concern.why,
         stacks=tuple(stack for stack in stacks if concern.concerns(stack)),
         remedy=remedy,
@@ -46,13 +46,13 @@ def found(
 class Say(Protocol):
     """Makes a finding of the advice of that name."""
 
-    def __call__(self, name: str, grade: Grade, what: str, **places: object) -> DoctorFinding: ...
+    def __call__(self, name: str, grade: Grade, message: str, **places: object) -> DoctorFinding: ...
 
 
 def speaker(facts: HostFacts, stacks: tuple[str, ...]) -> Say:
     """With the catalog's advice, for the stacks that are asked about."""
 
-    def say(name: str, grade: Grade, what: str, **places: object) -> DoctorFinding:
-        return found(name, grade, what, facts.advice[name], stacks, **places)
+    def say(name: str, grade: Grade, message: str, **places: object) -> DoctorFinding:
+        return found(name, grade, message, facts.advice[name], stacks, **places)
 
     return say

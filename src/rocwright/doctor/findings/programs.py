@@ -22,9 +22,9 @@ def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Ite
         if names and needing:
             # without a stack all are looked at: a few that cannot be built leave the machine fit for the rest
             grade: Grade = "error" if 2 * len({*stuck} & {*needing}) >= len(stacks) else "warning"
-            what = f"not on PATH: {', '.join(names)}"
-            told = speaker(facts, needing)("programs", grade, what, packages=debian_packages(names))
-            yield told if shutil.which("apt-get") else told.model_copy(update={"remedy": ""})
+            message = f"not on PATH: {', '.join(names)}"
+            finding = speaker(facts, needing)("programs", grade, message, packages=debian_packages(names))
+            yield finding if shutil.which("apt-get") else finding.model_copy(update={"remedy": ""})
     if not any(lacking.values()):
         yield DoctorFinding(name="programs", grade="ok", what="the programs that builds start are installed")
 

@@ -24,8 +24,8 @@ def room(machine: Machine, facts: HostFacts, needs: tuple[BuildNeed, ...]) -> It
         yield say("no-memory-told", "warning", "how much memory there is cannot be read")
     else:
         yield from _memory(machine.memory, machine.processors, needs, facts)
-    for one in _each_device(machine.rooms):
-        yield from _disk(one, needs, facts)
+    for space in _each_device(machine.rooms):
+        yield from _disk(space, needs, facts)
 
 
 def _speaker(facts: HostFacts, needs: Iterable[BuildNeed]) -> Say:
@@ -37,17 +37,19 @@ def _memory(
 ) -> Iterator[DoctorFinding]:
     say = _speaker(facts, needs)
     usable = min(memory.total, memory.limit or memory.total)
-    least = [need for need in needs if need.memory > usable]
-    told = f"{size(memory.total)} of memory, {size(memory.available)} available"
-    if least:
-        names = ", ".join(f"{need.stack} ({size(need.memory)})" for need in least)
+    short = [need for need in needs if need.memory > usable]
+    message = f"{size(memory.total)} of memory, {size(memory.available)} available"
+    if short:
+        names = ", ".join(f"{need.stack} ({size(need.memory)})" for need in short)
         grade: Grade = "error" if len(needs) == 1 else "warning"
-        yield _speaker(facts, least)("memory", grade, f"{told}: too little for {names}")
+        yield _speaker(facts, short)("memory", grade, f"{message}: too little for {names}")
     else:
-        most = max((need.memory_per_job for need in needs), default=0)
-        jobs = min(processors, usable // most) if most else processors
-        can = f"{jobs} of {processors} jobs at once for the largest" if most else f"{processors} processors"
-        yield DoctorFinding(name="memory", grade="ok", what=f"{told}; {can}")
+        per_job = max((need.memory_per_job for need in needs), default=0)
+        jobs = min(processors, usable // per_job) if per_job else processors
+        can = (
+            f"{jobs} of {processors} jobs at once for the largest" if per_job else f"{processors} processors"
+        )
+        yield DoctorFinding(name="memory", grade="ok", what=f"{message}; {can}")
     if memory.limit is not None:
         yield say(
             "cgroup",
@@ -67,24 +69,24 @@ def _memory(
 def _each_device(rooms: tuple[FreeSpace, ...]) -> Iterator[FreeSpace]:
     """Each file system once, with all that lies on it."""
     by_device: dict[int, list[FreeSpace]] = {}
-    for one in rooms:
-        by_device.setdefault(one.device, []).append(one)
-    for same in by_device.values():
-        yield same[0].model_copy(update={"what": ", ".join(one.what for one in same)})
+    for space in rooms:
+        by_device.setdefault(space.device, []).append(space)
+    for spaces in by_device.values():
+        yield spaces[0].model_copy(update={"what": ", ".join(space.what for space in spaces)})
 
 
-def _disk(one: FreeSpace, needs: tuple[BuildNeed, ...], facts: HostFacts) -> Iterator[DoctorFinding]:
-    told = f"{size(one.free)} of {size(one.total)} free for {one.what} ({one.path})"
-    short = [need for need in needs if need.disk > one.free]
+def _disk(space: FreeSpace, needs: tuple[BuildNeed, ...], facts: HostFacts) -> Iterator[DoctorFinding]:
+    message = f"{size(space.free)} of {size(space.total)} free for {space.what} ({space.path})"
+    short = [need for need in needs if need.disk > space.free]
     if short:
         names = ", ".join(f"{need.stack} ({size(need.disk)})" for need in short)
         grade: Grade = "error" if len(short) == len(needs) else "warning"
-        yield _speaker(facts, short)("disk", grade, f"{told}: too little for {names}")
+        yield _speaker(facts, short)("disk", grade, f"{message}: too little for {names}")
     else:
-        yield DoctorFinding(name="disk", grade="ok", what=told)
-    if one.inodes_free is not None and one.inodes_free < FEW_INODES:
+        yield DoctorFinding(name="disk", grade="ok", what=message)
+    if space.inodes_free is not None and space.inodes_free < FEW_INODES:
         yield _speaker(facts, needs)(
             "inodes",
-            "error" if one.inodes_free < FEW_INODES // 10 else "warning",
-            f"{one.inodes_free:,} inodes are free for {one.what} ({one.path})",
+            "error" if space.inodes_free < FEW_INODES // 10 else "warning",
+            f"{space.inodes_free:,} inodes are free for {space.what} ({space.path})",
         )

@@ -22,8 +22,8 @@ def surroundings(
         if number in setting.bad and machine.user.uid != 0:
             yield found("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
     if not machine.sub_ids:
-        what = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
-        yield say("sub-ids", "note", what, user=machine.user.name)
+        message = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
+        yield say("sub-ids", "note", message, user=machine.user.name)
     yield from _engines(machine, facts, stacks)
     own = _identities(machine, catalog)
     for name, value in machine.variables.items():
@@ -31,17 +31,17 @@ def surroundings(
             if not fnmatchcase(name, leak.variable) or not fnmatchcase(value, leak.value):
                 continue
             if name.startswith(catalog.override_variable) and value in own:
-                what = (
+                message = (
                     f"{name}={value}, which is {own[value]}'s own identity: the card does not pose as another"
                 )
-                yield found("variable", "note", what, leak, stacks, variable=name)
+                yield found("variable", "note", message, leak, stacks, variable=name)
             else:
                 yield found("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
     for place, value in machine.configured.items():
         file, key = place.rsplit(": ", 1)
         for rule in facts.configured:
             if key.replace("_", "-") in rule.keys and file.endswith(
-                tuple(one.lstrip("~") for one in rule.files)
+                tuple(suffix.lstrip("~") for suffix in rule.files)
             ):
                 yield found("configured", rule.grade, f"{place} = {value}", rule, stacks)
                 break
@@ -50,14 +50,14 @@ def surroundings(
             yield found("folder", "note", f"there is a {folder.path}", folder, stacks)
     for path in machine.leftovers:
         yield say("leftover", "warning", f"{path} is a FIFO without a reader", path=shlex.quote(path))
-    for one in machine.unread:
-        yield say("unread", "note", f"{one.path}: {one.why}")
+    for unread in machine.unread:
+        yield say("unread", "note", f"{unread.path}: {unread.why}")
 
 
 def _identities(machine: Machine, catalog: Catalog) -> dict[str, str]:
     """The value of the override that changes nothing -> the GPU here that it is of."""
-    here = (catalog.targets.get(gpu.target or "") for gpu in machine.gpus)
-    return {target.override.identity: target.name for target in here if target and target.override}
+    targets = (catalog.targets.get(gpu.target or "") for gpu in machine.gpus)
+    return {target.override.identity: target.name for target in targets if target and target.override}
 
 
 def _engines(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
