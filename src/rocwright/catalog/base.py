@@ -88,8 +88,8 @@ _DAY = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)")
 
 def filled(command: Sequence[str], packages: Iterable[str] = (), **values: str) -> tuple[str, ...]:
     """A package manager's command with its places filled in: `packages`, and `folder` or a date."""
-    every = [one for part in command for one in (packages if part == "{packages}" else (part,))]
-    return tuple(_fill(one, values) for one in every)
+    every = [word for part in command for word in (packages if part == "{packages}" else (part,))]
+    return tuple(_fill(word, values) for word in every)
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
@@ -162,7 +162,7 @@ class Base(Frozen):
 
     @model_validator(mode="after")
     def _image_where_made_from_one(self) -> Self:
-        odd = [one.name for one in self.release if bool(one.image) != (self.made == "image")]
+        odd = [release.name for release in self.release if bool(release.image) != (self.made == "image")]
         if odd:
             raise ValueError(f"made = {self.made!r} does not fit the image of {', '.join(odd)}")
         return self
@@ -170,7 +170,7 @@ class Base(Frozen):
     @property
     def names(self) -> tuple[str, ...]:
         """Its releases as a user names them: `debian:sid`."""
-        return tuple(f"{self.name}:{one.name}" for one in self.release)
+        return tuple(f"{self.name}:{release.name}" for release in self.release)
 
     def provided(self, release: BaseRelease) -> dict[str, Provided]:
         """What that release brings along; what it says itself stands over what the base says."""
@@ -180,12 +180,12 @@ class Base(Frozen):
 def with_python(base: Base, release: BaseRelease, version: str) -> tuple[Base, BaseRelease]:
     """A base as this release has it, and with another of its Pythons in the place of its own."""
     base = base.model_copy(update={"packages": base.packages | release.packages})
-    for one in release.pythons:
-        if one.version == version:
+    for python in release.pythons:
+        if python.version == version:
             return (
-                base.model_copy(update={"packages": base.packages | one.packages}),
+                base.model_copy(update={"packages": base.packages | python.packages}),
                 release.model_copy(
-                    update={"python": version, "interpreter": one.interpreter, "wheels": one.wheels}
+                    update={"python": version, "interpreter": python.interpreter, "wheels": python.wheels}
                 ),
             )
     return base, release

@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 def find_gpus(catalog: Catalog, sysfs: Path = SYSFS) -> list[DetectedGpu]:
     """GPUs from the KFD topology, else from PCI ids of the DRM devices; the strongest first."""
-    by_pci = {pci: one.name for one in catalog.targets.values() for pci in one.pci_ids}
+    by_pci = {pci: target.name for target in catalog.targets.values() for pci in target.pci_ids}
     return detect.find_gpus(by_pci, sysfs)

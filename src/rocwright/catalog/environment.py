@@ -16,13 +16,15 @@ def environment(catalog: Catalog, target: Target, scope: Scope, name: str = "") 
     What may only be set where code runs is never in the environment of a build. `name` is put in for the
     target's own.
     """
-    found = {
-        one.variable: one.model_copy(update={"value": one.value.replace("{target}", name or target.name)})
-        for one in (*catalog.every, *target.quirk)
-        if one.scope == scope and not (scope == "build" and kept_from_builds(catalog, one.variable))
+    quirks = {
+        quirk.variable: quirk.model_copy(
+            update={"value": quirk.value.replace("{target}", name or target.name)}
+        )
+        for quirk in (*catalog.every, *target.quirk)
+        if quirk.scope == scope and not (scope == "build" and kept_from_builds(catalog, quirk.variable))
     }
     order = ("required", "recommended", "optional")
-    return tuple(sorted(found.values(), key=lambda one: order.index(one.need)))
+    return tuple(sorted(quirks.values(), key=lambda quirk: order.index(quirk.need)))
 
 
 def for_recipe(catalog: Catalog, gpus: Iterable[str], recipe: str) -> dict[str, str]:
@@ -31,17 +33,18 @@ def for_recipe(catalog: Catalog, gpus: Iterable[str], recipe: str) -> dict[str, 
     A target that the catalog does not know has none. Raises ConflictError where two targets want another
     value each.
     """
-    found: dict[str, tuple[str, str]] = {}
+    values: dict[str, tuple[str, str]] = {}
     for gpu in gpus:
         target = catalog.targets.get(gpu)
-        for one in environment(catalog, target, "build", TARGETS) if target else ():
-            if recipe not in one.recipes or one.need == "optional":
+        for quirk in environment(catalog, target, "build", TARGETS) if target else ():
+            if recipe not in quirk.recipes or quirk.need == "optional":
                 continue
-            other, said = found.setdefault(one.variable, (gpu, one.value))
-            if said != one.value:
+            first_gpu, first_value = values.setdefault(quirk.variable, (gpu, quirk.value))
+            if first_value != quirk.value:
                 raise ConflictError(
-                    f"{recipe} cannot be built for {other} and {gpu} at once",
-                    cause=f"they want {one.variable}={said} and {one.variable}={one.value}: {one.reason}",
-                    next_step=f"build for each alone: --gpu {other}, then --gpu {gpu}",
+                    f"{recipe} cannot be built for {first_gpu} and {gpu} at once",
+                    cause=f"they want {quirk.variable}={first_value} and {quirk.variable}={quirk.value}: "
+                    f"{quirk.reason}",
+                    next_step=f"build for each alone: --gpu {first_gpu}, then --gpu {gpu}",
                 )
-    return {name: value for name, (_, value) in found.items()}
+    return {name: value for name, (_, value) in values.items()}

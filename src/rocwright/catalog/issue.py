@@ -116,10 +116,12 @@ class ErrorLine(Signature):
     @model_validator(mode="before")
     @classmethod
     def _add_translated(cls, data: Any) -> Any:
-        told = data.get("translated") if isinstance(data, dict) else None
-        if not isinstance(told, list | tuple) or not all(isinstance(one, str) and one for one in told):
+        translated = data.get("translated") if isinstance(data, dict) else None
+        if not isinstance(translated, list | tuple) or not all(
+            isinstance(text, str) and text for text in translated
+        ):
             return data
-        ends = "|".join(_to_the_letter(one) for one in told)
+        ends = "|".join(_to_the_letter(text) for text in translated)
         return data | {"patterns": [*data.get("patterns", ()), f"(?:{ends})[.]?(?: *[(]|{_WIDE}|$)"]}
 
 
@@ -224,16 +226,17 @@ def read_issues(reader: Reader) -> dict[str, Issue]:
         for path in reader.files(ISSUES)
         for number, row in enumerate(reader.rows(path, reader.data(path), "issue"))
     )
-    found = reader.named(Issue, rows)
-    return {name: found[name] for name in sorted(found)}
+    issues = reader.named(Issue, rows)
+    return {name: issues[name] for name in sorted(issues)}
 
 
 def read_error_lines(reader: Reader) -> ErrorLines:
     """What errors look like; a folder's own are added to those of folders below."""
     tables = [reader.model(ErrorLines, reader.data(path), path) for path in reader.layers(ERROR_LINES)]
-    read = [one for one in tables if one is not None]
+    read = [table for table in tables if table is not None]
     texts = {
-        name: tuple(text for one in read for text in getattr(one, name)) for name in ErrorLines.model_fields
+        name: tuple(text for table in read for text in getattr(table, name))
+        for name in ErrorLines.model_fields
     }
     kinds = {line.name: line for line in texts["error_line"]}
     return ErrorLines.model_validate(texts | {"error_line": tuple(kinds.values())})
@@ -243,13 +246,13 @@ def read_error_lines(reader: Reader) -> ErrorLines:
 def _the_issues(folders: Sequence[str]) -> tuple[Mapping[str, Issue], ErrorLines]:
     from pathlib import Path
 
-    reader = Reader([Path(one) for one in folders])
+    reader = Reader([Path(folder) for folder in folders])
     return read_issues(reader), read_error_lines(reader)
 
 
 def the_issues() -> tuple[Mapping[str, Issue], ErrorLines]:
     """What the catalog in use knows of failures. Raises InputError where a table is wrong."""
-    return _the_issues(tuple(str(one) for one in catalog_folders()))
+    return _the_issues(tuple(str(folder) for folder in catalog_folders()))
 
 
 @lru_cache(maxsize=8192)
@@ -282,9 +285,9 @@ def _shortest(pattern: str) -> str:
     """A pattern found in the same lines, without what its begin and end only repeat or may have: RE2 would
     have to remember at each place of a log how far it is in that."""
     for trim, match in [(_AHEAD, re.Pattern.match), (_BEHIND, re.Pattern.search)]:
-        for one, kept in trim:
-            if match(one, pattern):
-                shorter = one.sub(kept, pattern, count=1)
+        for edge, replacement in trim:
+            if match(edge, pattern):
+                shorter = edge.sub(replacement, pattern, count=1)
                 return pattern if _finds_nothing(shorter) else _shortest(shorter)
     return pattern
 
@@ -302,15 +305,15 @@ def unnamed(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", pattern)
 
 
-def stamps(before: Iterable[str]) -> re2.Pattern | None:
+def stamps(prefixes: Iterable[str]) -> re2.Pattern | None:
     """What finds times and names at the begin of a line; None where none are known."""
-    known = "|".join(before)
-    return _compiled(f"^(?:{known})+") if known else None
+    alternatives = "|".join(prefixes)
+    return _compiled(f"^(?:{alternatives})+") if alternatives else None
 
 
 def any_of(patterns: Sequence[str]) -> re2.Pattern | None:
     """What finds lines with any of these; None where there are none."""
-    return _compiled("|".join(f"(?:{one})" for one in patterns)) if patterns else None
+    return _compiled("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
 def groups_of(pattern: str) -> set[str]:
@@ -320,24 +323,24 @@ def groups_of(pattern: str) -> set[str]:
 
 def slots_in(pattern: str, line: str) -> dict[str, str] | None:
     """What a pattern's named groups matched in a line; None where it does not match."""
-    found = _compiled(pattern).search(plain(line))
-    if found is None:
+    match = _compiled(pattern).search(plain(line))
+    if match is None:
         return None
     return {
-        name.decode(): (text or b"?").decode(errors="replace") for name, text in found.groupdict().items()
+        name.decode(): (text or b"?").decode(errors="replace") for name, text in match.groupdict().items()
     }
 
 
 def any_in_lines(patterns: Sequence[str]) -> re2.Pattern | None:
     """What finds these in whole logs, with their groups; None where there are none."""
-    each = [f"(?m:{one})" for one in patterns]
-    return _compiled("|".join(each)) if each else None
+    parts = [f"(?m:{pattern})" for pattern in patterns]
+    return _compiled("|".join(parts)) if parts else None
 
 
 def bare(line: bytes, stamp: re2.Pattern | None) -> bytes:
     """A line without the times and names that stand before it."""
-    found = stamp.match(line) if stamp is not None else None
-    return line[found.end() :] if found is not None else line
+    match = stamp.match(line) if stamp is not None else None
+    return line[match.end() :] if match is not None else line
 
 
 def plain(line: str) -> bytes:

@@ -62,37 +62,37 @@ def literals(pattern: str) -> Literals | None:
     return Literals(frozenset(text.lower() if folds else text for text in texts), folds)
 
 
-def _choice(tokens: Sequence[str], at: list[int]) -> _Part:
-    """What stands up to the end of a group; `at` is where, and moves on."""
-    parts = [_sequence(tokens, at)]
-    while tokens[at[0]] == "|":
-        at[0] += 1
-        parts.append(_sequence(tokens, at))
+def _choice(tokens: Sequence[str], cursor: list[int]) -> _Part:
+    """What stands up to the end of a group; `cursor` is where, and moves on."""
+    parts = [_sequence(tokens, cursor)]
+    while tokens[cursor[0]] == "|":
+        cursor[0] += 1
+        parts.append(_sequence(tokens, cursor))
     if len(parts) == 1:
         return parts[0]
-    exact = [one.exact for one in parts if one.exact is not None]
-    has = [one.has for one in parts if one.has is not None]
+    exact = [part.exact for part in parts if part.exact is not None]
+    has = [part.has for part in parts if part.has is not None]
     return _Part(
         frozenset().union(*exact) if len(exact) == len(parts) else None,
         frozenset().union(*has) if len(has) == len(parts) else None,
     )
 
 
-def _sequence(tokens: Sequence[str], at: list[int]) -> _Part:
-    run, whole, found = frozenset({""}), True, list[frozenset[str] | None]()
-    while (token := tokens[at[0]]) not in {"", "|", ")"}:
-        if token[0] not in _SPECIAL and not tokens[at[0] + 1].startswith(_OFTEN):
+def _sequence(tokens: Sequence[str], cursor: list[int]) -> _Part:
+    run, complete, candidates = frozenset({""}), True, list[frozenset[str] | None]()
+    while (token := tokens[cursor[0]]) not in {"", "|", ")"}:
+        if token[0] not in _SPECIAL and not tokens[cursor[0] + 1].startswith(_OFTEN):
             # most of a pattern is plain text
-            at[0] += 1
+            cursor[0] += 1
             run = frozenset([text + token for text in run])
             continue
-        for part in _repeated(tokens, at):
+        for part in _repeated(tokens, cursor):
             joined = _joined(run, part.exact)
             if joined is None:
-                whole = False
-                found += [run, part.has]
+                complete = False
+                candidates += [run, part.has]
             run = joined or part.exact or frozenset({""})
-    return _Part(run if whole else None, _best([*found, run]))
+    return _Part(run if complete else None, _best([*candidates, run]))
 
 
 def _joined(run: frozenset[str], exact: frozenset[str] | None) -> frozenset[str] | None:
@@ -102,26 +102,26 @@ def _joined(run: frozenset[str], exact: frozenset[str] | None) -> frozenset[str]
     return frozenset(a + b for a, b in product(run, exact))
 
 
-def _repeated(tokens: Sequence[str], at: list[int]) -> tuple[_Part, ...]:
+def _repeated(tokens: Sequence[str], cursor: list[int]) -> tuple[_Part, ...]:
     """A part with how often it may stand there."""
-    part = _one(tokens, at)
-    often = tokens[at[0]]
+    part = _one(tokens, cursor)
+    often = tokens[cursor[0]]
     if not often.startswith(_OFTEN) or often == "{":
         return (part,)
-    at[0] += 1
+    cursor[0] += 1
     if often.startswith("?") and part.exact is not None:
         return (_Part(part.exact | {""}, None),)
     return (_ANYTHING,) if often.startswith(("?", "*", "{0")) else (part, _ANYTHING)
 
 
-def _one(tokens: Sequence[str], at: list[int]) -> _Part:
-    token = tokens[at[0]]
-    at[0] += 1
+def _one(tokens: Sequence[str], cursor: list[int]) -> _Part:
+    token = tokens[cursor[0]]
+    cursor[0] += 1
     if token[0] not in _SPECIAL:
         return _exactly([token])
     if token.startswith("(") and not (token.startswith("(?") and token.endswith(")")):
-        part = _choice(tokens, at)
-        at[0] += 1
+        part = _choice(tokens, cursor)
+        cursor[0] += 1
         return part
     if token in _EMPTY or token.startswith("("):
         return _NOTHING
@@ -146,9 +146,9 @@ def _exactly(texts: Iterable[str]) -> _Part:
     return _Part(exact, exact if min(map(len, exact)) >= SHORTEST else None)
 
 
-def _best(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+def _best(candidates: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
     """Those of which the shortest is long, and few; None where a text is too short in all of them."""
-    fit = [texts for texts in found if texts and len(min(texts, key=len)) >= SHORTEST]
+    fit = [texts for texts in candidates if texts and len(min(texts, key=len)) >= SHORTEST]
     if len(fit) < 2:
         return fit[0] if fit else None
     sizes = [len(min(texts, key=len)) for texts in fit]
@@ -160,4 +160,4 @@ def _fewest(texts: frozenset[str]) -> frozenset[str]:
     """Without those that have another in them."""
     if not 1 < len(texts) <= 2 * _MOST_PRODUCT:
         return texts
-    return frozenset(one for one in texts if not any(other in one for other in texts - {one}))
+    return frozenset(text for text in texts if not any(shorter in text for shorter in texts - {text}))

@@ -58,24 +58,24 @@ class Catalog:
     @property
     def overrides(self) -> Overrides:
         """How its targets pass for one another."""
-        known = {one.name: one.override for one in self.targets.values() if one.override}
-        return Overrides(self.override_variable, known)
+        overrides = {target.name: target.override for target in self.targets.values() if target.override}
+        return Overrides(self.override_variable, overrides)
 
     @property
     def override_variable(self) -> str:
         """The variable by which a card passes for another; its value is that one's `override.identity`."""
-        return next((one.override for one in self.run_only if one.override), "")
+        return next((rule.override for rule in self.run_only if rule.override), "")
 
     def holder(self, name: str) -> Path:
         """The folder of the catalog that has the file `name`, such as checks/torch/check.py."""
-        found = holder(name, self.folders)
-        if found is None:
+        folder = holder(name, self.folders)
+        if folder is None:
             raise InputError(
                 f"the catalog has no file {name}",
                 cause=f"searched in {', '.join(map(str, self.folders))}",
                 next_step="check the path; rocwright catalog check lists all faults of the catalog",
             )
-        return found
+        return folder
 
     def file(self, name: str) -> Path:
         """The file or folder `name` of the catalog."""
@@ -102,14 +102,14 @@ class Catalog:
 
         Raises InputError with the nearest name.
         """
-        family, _, wanted = name.partition(":")
+        family, _, release_name = name.partition(":")
         base = lookup("base", family, self.bases)
         for release in base.release:
-            if release.name == wanted:
+            if release.name == release_name:
                 return with_python(base, release, python)
         raise InputError(
             f"unknown base {name!r}",
-            cause=f"{base.name} has the releases {', '.join(one.name for one in base.release)}",
+            cause=f"{base.name} has the releases {', '.join(release.name for release in base.release)}",
             next_step=f"use {' or '.join(base.names)}",
         )
 
@@ -118,37 +118,37 @@ class Catalog:
 
     def system_packages(self, base: Base, names: Iterable[str]) -> tuple[str, ...]:
         """The packages of a base for the catalog's names; what the base itself says stands first."""
-        found: list[str] = []
+        resolved: list[str] = []
         for name in names:
             packages = {} if name in base.packages else lookup("system package", name, self.system.packages)
-            here = base.packages.get(name, packages.get(base.manager))
-            if here is None:
+            translated = base.packages.get(name, packages.get(base.manager))
+            if translated is None:
                 raise InputError(
                     f"the system package {name!r} has no name on {base.name} ({base.manager})",
                     cause=f"system.toml knows it for {', '.join(packages)}",
                     next_step=f"add its name there, or to [packages] in bases/{base.name}.toml",
                 )
-            found += here
-        return tuple(sorted(set(found)))
+            resolved += translated
+        return tuple(sorted(set(resolved)))
 
     def providers_for(self, target: str, version: str, base: str) -> list[Provider]:
         """The providers that are known to serve a target, in a version of ROCm, on a base."""
-        return [one for one in self.providers.values() if one.evidence(target, version, base)]
+        return [provider for provider in self.providers.values() if provider.evidence(target, version, base)]
 
     def served(self, provider: str, target: str, version: str, base: str) -> Provider:
         """That provider. Raises ConflictError where it does not serve the target, naming those that do."""
         chosen = self.provider(provider)
         if chosen.evidence(target, version, base):
             return chosen
-        others = [
-            f"{one.name} ({found.source})"
-            for one in self.providers_for(target, version, base)
-            if (found := one.evidence(target, version, base))
+        alternatives = [
+            f"{candidate.name} ({evidence.source})"
+            for candidate in self.providers_for(target, version, base)
+            if (evidence := candidate.evidence(target, version, base))
         ]
         raise ConflictError(
             f"{provider} does not serve {target} with ROCm {version} on {base}",
-            cause=f"providers that serve it: {'; '.join(others)}"
-            if others
+            cause=f"providers that serve it: {'; '.join(alternatives)}"
+            if alternatives
             else "no provider in the catalog serves it",
             next_step=f"use one of these; rocwright targets {target} lists them",
         )
@@ -199,14 +199,16 @@ def read_catalog(reader: Reader) -> Catalog:
 
 def _refuse_leaks(reader: Reader, catalog: Catalog) -> None:
     """A variable that only running code may see must not stand in the environment of a build."""
-    seen: list[tuple[type[Frozen], str, str]] = []
+    assignments: list[tuple[type[Frozen], str, str]] = []
     for target in catalog.targets.values():
-        seen += [(Target, target.name, one.variable) for one in target.quirk if one.scope == "build"]
+        assignments += [
+            (Target, target.name, quirk.variable) for quirk in target.quirk if quirk.scope == "build"
+        ]
     for component in catalog.components.values():
         for env in (component.env, *(release.env for release in component.release)):
-            seen += [(Component, component.name, variable) for variable in env]
-    every = [one.variable for one in catalog.every if one.scope == "build"]
-    for kind, name, variable in seen:
+            assignments += [(Component, component.name, variable) for variable in env]
+    every = [quirk.variable for quirk in catalog.every if quirk.scope == "build"]
+    for kind, name, variable in assignments:
         path, place = reader.where[kind, name]
         _refuse_leak(reader, catalog, path, place or name, variable)
     for variable in every:
@@ -221,12 +223,12 @@ def _refuse_leak(reader: Reader, catalog: Catalog, path: Path, place: str, varia
 
 def kept_from_builds(catalog: Catalog, variable: str) -> RunOnly | None:
     """The rule that keeps a variable out of builds, or None where it may be there."""
-    return next((one for one in catalog.run_only if fnmatchcase(variable, one.variables)), None)
+    return next((rule for rule in catalog.run_only if fnmatchcase(variable, rule.variables)), None)
 
 
 def _each(reader: Reader, kind: str, model: type[Model]) -> dict[str, Model]:
-    found = reader.named(model, ((path, "", reader.data(path)) for path in reader.files(kind)))
-    return {name: found[name] for name in sorted(found)}
+    models = reader.named(model, ((path, "", reader.data(path)) for path in reader.files(kind)))
+    return {name: models[name] for name in sorted(models)}
 
 
 def _table(reader: Reader, file: str, name: str, model: type[Model]) -> dict[str, Model]:
@@ -243,16 +245,16 @@ def _table(reader: Reader, file: str, name: str, model: type[Model]) -> dict[str
 def _targets(reader: Reader) -> dict[str, Target]:
     """Targets with their names and overrides, from rocwheel's tables; what a target's own row says holds."""
     folders = (*reader.folders, WHEEL_DATA)
-    known: defaultdict[str, dict[str, object]] = defaultdict(dict)
+    facts: defaultdict[str, dict[str, object]] = defaultdict(dict)
     for path in layers(NAMES, folders):
         for row in reader.rows(path, reader.data(path), "gpu"):
-            known[str(row.get("target"))] |= {name: row[name] for name in NAME_FIELDS if name in row}
+            facts[str(row.get("target"))] |= {name: row[name] for name in NAME_FIELDS if name in row}
     for path in layers(OVERRIDES, folders):
         for row in reader.rows(path, reader.data(path), "override"):
-            fact = {name: told for name, told in row.items() if name not in ("target", "source")}
-            known[str(row.get("target"))]["override"] = fact
+            fact = {name: value for name, value in row.items() if name not in ("target", "source")}
+            facts[str(row.get("target"))]["override"] = fact
     rows = [
-        (path, f"target.{number}", known.get(str(row.get("name")), {}) | row)
+        (path, f"target.{number}", facts.get(str(row.get("name")), {}) | row)
         for path in reader.layers(TARGETS)
         for number, row in enumerate(reader.rows(path, reader.data(path), "target"))
     ]
@@ -260,45 +262,45 @@ def _targets(reader: Reader) -> dict[str, Target]:
 
 
 def _list(reader: Reader, file: str, name: str, model: type[Model]) -> tuple[Model, ...]:
-    found = [
+    entries = [
         reader.model(model, row, path, f"{name}.{number}")
         for path in reader.layers(file)
         for number, row in enumerate(reader.rows(path, reader.data(path), name))
     ]
-    return tuple(one for one in found if one is not None)
+    return tuple(entry for entry in entries if entry is not None)
 
 
 def _system(reader: Reader) -> SystemPackages:
     packages: dict[str, dict[str, tuple[str, ...]]] = {}
     for path in reader.layers("system.toml"):
-        found = reader.model(SystemPackages, {"packages": reader.data(path)}, path)
-        packages |= found.packages if found else {}
+        table = reader.model(SystemPackages, {"packages": reader.data(path)}, path)
+        packages |= table.packages if table else {}
     return SystemPackages(packages=packages)
 
 
 def _components(reader: Reader) -> dict[str, Component]:
     """Recipes, each with its edits and downloads that lie apart in edits/NAME.toml and downloads/NAME.toml,
     and with the texts of its diffs."""
-    found = []
+    rows = []
     for path in reader.files("components"):
         edits = _edits(reader, path)
         apart = holder(f"edits/{path.name}", reader.folders)
         if apart is not None:
             edits += _edits(reader, apart / "edits" / path.name)
-        found.append((path, "", reader.data(path) | {"edit": edits, "download": _downloads(reader, path)}))
-    components = reader.named(Component, found)
+        rows.append((path, "", reader.data(path) | {"edit": edits, "download": _downloads(reader, path)}))
+    components = reader.named(Component, rows)
     return {name: components[name] for name in sorted(components)}
 
 
 def _downloads(reader: Reader, path: Path) -> list[Download]:
     folder = holder(f"downloads/{path.name}", reader.folders)
     files = [path, *([folder / "downloads" / path.name] if folder is not None else [])]
-    found = [
+    downloads = [
         reader.model(Download, row, file, f"download.{number}")
         for file in files
         for number, row in enumerate(reader.rows(file, reader.data(file), "download"))
     ]
-    return [one for one in found if one is not None]
+    return [download for download in downloads if download is not None]
 
 
 def load_edits(folder: Path, name: str) -> list[Edit]:
@@ -308,11 +310,11 @@ def load_edits(folder: Path, name: str) -> list[Edit]:
 
 def _edits(reader: Reader, path: Path) -> list[Edit]:
     rows = enumerate(reader.rows(path, reader.data(path), "edit"))
-    found = [
+    edits = [
         reader.model(Edit, _with_text(reader, row, path, number), path, f"edit.{number}")
         for number, row in rows
     ]
-    return [one for one in found if one is not None]
+    return [edit for edit in edits if edit is not None]
 
 
 def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) -> dict[str, object]:
@@ -324,26 +326,29 @@ def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) 
         diff = (holder(name, reader.folders) or path.parent) / name
         return row | {"patch": diff.read_text(encoding="utf-8")}
     except (OSError, ValueError) as error:
-        what = f"names the diff {name}, which cannot be read"
-        refused = InputError(f"{path} {what}", cause=str(error), next_step="correct `diff`")
-        reader.fault(path, f"edit.{number}.diff", what, refused)
+        problem = f"names the diff {name}, which cannot be read"
+        refused = InputError(f"{path} {problem}", cause=str(error), next_step="correct `diff`")
+        reader.fault(path, f"edit.{number}.diff", problem, refused)
         return row
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(first: str, second: str) -> int:
     """How many characters two names begin with alike."""
     return next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
     )
 
 
-def lookup(kind: str, name: str, known: Mapping[str, Entry]) -> Entry:
+def lookup(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
     """The entry of that name. Raises InputError with the nearest names."""
-    if name in known:
-        return known[name]
-    near = sorted(get_close_matches(name, known, n=6, cutoff=0.5), key=lambda one: -_shared(name, one))[:3]
+    if name in entries:
+        return entries[name]
+    near = sorted(
+        get_close_matches(name, entries, n=6, cutoff=0.5), key=lambda candidate: -_shared(name, candidate)
+    )[:3]
     raise InputError(
         f"unknown {kind} {name!r}",
-        cause=f"similar names: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}",
+        cause=f"similar names: {', '.join(near)}" if near else f"known: {', '.join(sorted(entries))}",
         next_step=f"use one of the known names{f', perhaps {near[0]}' if near else ''}",
     )

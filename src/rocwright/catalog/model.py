@@ -100,20 +100,20 @@ class Release(Frozen):
     @property
     def every_place(self) -> tuple[Place, ...]:
         """All places that have it, those for some bases too."""
-        return (*self.places, *(place for one in self.on for place in one.places))
+        return (*self.places, *(place for entry in self.on for place in entry.places))
 
     def for_base(self, base: str) -> Release:
         """The release as it is built on `base` (`debian:sid`): what the first entry of `on` for it says."""
-        for one in self.on:
-            if any(fnmatchcase(base, glob) for glob in one.bases):
+        for entry in self.on:
+            if any(fnmatchcase(base, glob) for glob in entry.bases):
                 return self.model_copy(
                     update={
-                        "places": one.places or self.places,
-                        "needs": self.needs | one.needs,
-                        "env": self.env | one.env,
-                        "system": self.system + one.system,
-                        "python": (*self.python, *one.python),
-                        "prepare": (*self.prepare, *one.prepare),
+                        "places": entry.places or self.places,
+                        "needs": self.needs | entry.needs,
+                        "env": self.env | entry.env,
+                        "system": self.system + entry.system,
+                        "python": (*self.python, *entry.python),
+                        "prepare": (*self.prepare, *entry.prepare),
                         "on": (),
                     }
                 )
@@ -123,7 +123,7 @@ class Release(Frozen):
         """2 where evidence names each of these targets, 1 where there is some for any, 0 for none."""
         if isinstance(self.evidence, str):
             return bool(self.evidence)
-        if targets and all(one in self.evidence for one in targets):
+        if targets and all(target in self.evidence for target in targets):
             return 2
         return int(ANY in self.evidence)
 
@@ -274,20 +274,20 @@ class Component(Frozen):
 
     def released(self, version: str) -> Release:
         """The release of that version. Raises InputError where the recipe has none."""
-        found = {release.version: release for release in self.release}
-        if version not in found:
+        releases = {release.version: release for release in self.release}
+        if version not in releases:
             raise InputError(
                 f"{self.name} {version} is not known",
-                cause=f"the catalog has {self.name} {', '.join(found)}; the lock was made with "
+                cause=f"the catalog has {self.name} {', '.join(releases)}; the lock was made with "
                 "another catalog",
                 next_step="rocwright lock",
             )
-        return found[version]
+        return releases[version]
 
-    def takes(self, version: str, beside: Container[str]) -> dict[str, str]:
-        """What a version builds on, by range: what it needs, and uses of the components `beside` it."""
+    def takes(self, version: str, components: Container[str]) -> dict[str, str]:
+        """What a version builds on, by range: what it needs, and uses of the components `components` it."""
         release = self.released(version)
-        used = {name: wanted for name, wanted in (self.uses | release.uses).items() if name in beside}
+        used = {name: required for name, required in (self.uses | release.uses).items() if name in components}
         return used | release.needs
 
     def system_of(self, version: str) -> SystemNeeds:
@@ -304,12 +304,12 @@ class Component(Frozen):
 
     def downloads(self, version: str) -> tuple[Download, ...]:
         """The files that building this version wants beside its source."""
-        return tuple(one for one in self.download if version_in(version, one.versions))
+        return tuple(download for download in self.download if version_in(version, download.versions))
 
     @property
     def targets_code(self) -> bool:
         """Whether what is built holds machine code for the GPU asked for."""
-        values = (one if isinstance(one, str) else one.value for one in self.env.values())
+        values = (setting if isinstance(setting, str) else setting.value for setting in self.env.values())
         return any("{targets}" in value for value in values)
 
 

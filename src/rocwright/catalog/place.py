@@ -85,7 +85,7 @@ class WheelsPlace(Frozen):
 
     def of(self, targets: Sequence[str], python: str) -> WheelsPlace:
         """The place for these targets and this version of Python."""
-        filled = [one.replace("{target}", target) for one in self.wheels for target in targets]
+        filled = [wheel.replace("{target}", target) for wheel in self.wheels for target in targets]
         return self.model_copy(update={"wheels": tuple(dict.fromkeys(filled)), "python": python})
 
 

@@ -59,13 +59,17 @@ class Shelf(Frozen):
 
     def holds(self, version: str) -> bool:
         """Whether a version is kept here."""
-        told = Version(version)
-        kind = told.pre[0] if told.pre else "dev" if told.is_devrelease else "final"
+        parsed = Version(version)
+        kind = parsed.pre[0] if parsed.pre else "dev" if parsed.is_devrelease else "final"
         return kind == self.releases and version_in(version, self.versions)
 
     def may_hold_newer(self, version: str) -> bool:
         """Whether its range goes beyond a version."""
-        ends = (Version(one.version) for one in SpecifierSet(self.versions) if one.operator in ("<", "<="))
+        ends = (
+            Version(clause.version)
+            for clause in SpecifierSet(self.versions)
+            if clause.operator in ("<", "<=")
+        )
         return all(end > Version(version) for end in ends)
 
 
@@ -96,20 +100,24 @@ class Provider(Frozen):
 
     def requirements(self, version: str, targets: Sequence[str]) -> tuple[str, ...]:
         """The Python requirements of its wheels for a version and these targets."""
-        filled = [one.replace("{version}", version) for one in self.wanted]
-        return tuple(dict.fromkeys(one.replace("{target}", target) for one in filled for target in targets))
+        filled = [requirement.replace("{version}", version) for requirement in self.wanted]
+        return tuple(
+            dict.fromkeys(
+                requirement.replace("{target}", target) for requirement in filled for target in targets
+            )
+        )
 
     def shelf_of(self, version: str) -> Shelf:
         """Where a version is kept. Raises InputError where nobody knows."""
-        found = next((one for one in self.shelf if one.holds(version)), None)
-        if found is None:
-            held = ", ".join(f"{one.releases} {one.versions}".rstrip() for one in self.shelf)
+        shelf = next((candidate for candidate in self.shelf if candidate.holds(version)), None)
+        if shelf is None:
+            ranges = ", ".join(f"{shelf.releases} {shelf.versions}".rstrip() for shelf in self.shelf)
             raise InputError(
                 f"the catalog has no address for ROCm {version} of {self.name}",
-                cause=f"it has addresses for: {held or 'none'}",
+                cause=f"it has addresses for: {ranges or 'none'}",
                 next_step="choose another version, or add its address to the catalog",
             )
-        return found
+        return shelf
 
     def archives(self, version: str, targets: Sequence[str]) -> tuple[FileAddress, ...]:
         """The tarballs of a version for these targets. Raises InputError where they are not known."""
@@ -120,30 +128,30 @@ class Provider(Frozen):
                 cause=f"its tarballs are for the families of {', '.join(self.family)}",
                 next_step="choose another provider, or add the family to its file in the catalog",
             )
-        at = self.shelf_of(version).archive
+        template = self.shelf_of(version).archive
         families = dict.fromkeys(self.family[target] for target in targets)
-        return tuple(FileAddress(url=at.format(version=version, family=one)) for one in families)
+        return tuple(FileAddress(url=template.format(version=version, family=family)) for family in families)
 
     def without_code(
         self, targets: Sequence[str], version: str, base: str, architecture: Architecture
     ) -> dict[str, tuple[str, Serves]]:
         """Its libraries that have no code for one of the targets, with that target and what says so."""
-        found: dict[str, tuple[str, Serves]] = {}
+        libraries: dict[str, tuple[str, Serves]] = {}
         for target in targets:
             fact = self.evidence(target, version, base, architecture)
             for library in fact.rebuilt if fact is not None else ():
                 assert fact is not None
-                found.setdefault(library, (target, fact))
-        return found
+                libraries.setdefault(library, (target, fact))
+        return libraries
 
     def evidence(
         self, target: str, version: str, base: str, architecture: Architecture = Architecture.X86_64
     ) -> Serves | None:
         """What says that this version serves the target on the base, or None where nothing does."""
         name, _, _ = base.partition(":")
-        for one in self.serves:
-            here = not one.bases or base in one.bases or name in one.bases
-            here = here and architecture in one.architectures
-            if target in one.targets and here and version_in(version, one.versions):
-                return one
+        for entry in self.serves:
+            applies = not entry.bases or base in entry.bases or name in entry.bases
+            applies = applies and architecture in entry.architectures
+            if target in entry.targets and applies and version_in(version, entry.versions):
+                return entry
         return None

@@ -38,7 +38,7 @@ def _check_file(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _slots(words: tuple[str, ...]) -> set[str]:
-    return {name for one in words for _, name, _, _ in string.Formatter().parse(one) if name is not None}
+    return {name for word in words for _, name, _, _ in string.Formatter().parse(word) if name is not None}
 
 
 def _check_variables(env: dict[str, str]) -> dict[str, str]:
@@ -47,9 +47,9 @@ def _check_variables(env: dict[str, str]) -> dict[str, str]:
 
 
 def _check_folders(names: tuple[str, ...]) -> tuple[str, ...]:
-    for one in names:
-        if not all(part and not part.startswith(".") for part in one.split("/")):
-            raise ValueError(f"{one!r} is not the name of a folder below another")
+    for name in names:
+        if not all(part and not part.startswith(".") for part in name.split("/")):
+            raise ValueError(f"{name!r} is not the name of a folder below another")
     return names
 
 
@@ -184,7 +184,10 @@ class Server(Frozen):
             raise ValueError("page and {page} in its command go together")
         if bool(self.keeps) != ("{data}" in " ".join((*self.command, *self.env.values()))):
             raise ValueError("keeps and {data} in its command or its variables go together")
-        for names in ([GPU, *(one.name for one in self.compute)], [one.name for one in self.companion]):
+        for names in (
+            [GPU, *(option.name for option in self.compute)],
+            [companion.name for companion in self.companion],
+        ):
             if len(set(names)) < len(names):
                 raise ValueError(f"two of one kind have one name: {', '.join(names)}")
         return self
@@ -197,5 +200,8 @@ class Server(Frozen):
     def words_for(self, targets: tuple[str, ...]) -> tuple[str, ...]:
         """The words that these GPUs want."""
         return tuple(
-            word for one in self.flags if not one.targets or {*targets} & {*one.targets} for word in one.words
+            word
+            for flag in self.flags
+            if not flag.targets or {*targets} & {*flag.targets}
+            for word in flag.words
         )

@@ -110,7 +110,9 @@ class Target(Frozen):
     @property
     def lacks(self) -> dict[str, str]:
         """The features that it has not, with the words of the facts: `no`, `not upstream; ...`."""
-        return {name: told for name, told in self.features.items() if told.split()[0] in ("no", "not")}
+        return {
+            name: support for name, support in self.features.items() if support.split()[0] in ("no", "not")
+        }
 
     @property
     def families(self) -> tuple[str, ...]:

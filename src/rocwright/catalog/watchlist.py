@@ -52,9 +52,9 @@ def read_watchlist(reader: Reader) -> tuple[Followed, ...]:
 
 def the_watchlist() -> tuple[Followed, ...]:
     """The entries of the catalog in use. Raises InputError where the table is wrong."""
-    return _the_watchlist(tuple(str(one) for one in catalog_folders()))
+    return _the_watchlist(tuple(str(folder) for folder in catalog_folders()))
 
 
 @cache
 def _the_watchlist(folders: Sequence[str]) -> tuple[Followed, ...]:
-    return read_watchlist(Reader([Path(one) for one in folders]))
+    return read_watchlist(Reader([Path(folder) for folder in folders]))
