@@ -147,9 +147,9 @@ class Book(Frozen):
         """What is tried of a version of a component; None where nobody has written it down."""
         return next(
             (
-                one
-                for one in self.rehearsal
-                if component in one.components and version_in(version, one.versions)
+                rehearsal
+                for rehearsal in self.rehearsal
+                if component in rehearsal.components and version_in(version, rehearsal.versions)
             ),
             None,
         )
@@ -157,33 +157,33 @@ class Book(Frozen):
     def rocm_of(self, base: str) -> str:
         """Where a base (`debian:sid`) has ROCm; "" where nobody has written it down."""
         return next(
-            (one.rocm for one in self.place if any(fnmatchcase(base, glob) for glob in one.bases)), ""
+            (place.rocm for place in self.place if any(fnmatchcase(base, glob) for glob in place.bases)), ""
         )
 
     def stands_in(self, names: Sequence[str], rocm: str) -> StandIn:
         """The first of the named stand-ins that has ROCm there, or that has none at all; where none has, the
         first of them. Raises InputError for a name that nobody knows."""
-        known = {one.name: one for one in reversed(self.stand_in)}
+        stand_ins = {stand_in.name: stand_in for stand_in in reversed(self.stand_in)}
         for name in names:
-            if name not in known:
+            if name not in stand_ins:
                 raise InputError(
                     f"there is no stand-in {name}",
-                    cause=f"{FILE} has {', '.join(known)}",
+                    cause=f"{FILE} has {', '.join(stand_ins)}",
                     next_step=f"correct the trial in {FILE} of the catalog",
                 )
-        found = [known[name] for name in names]
-        return next((one for one in found if one.rocm in ("", rocm)), found[0])
+        choices = [stand_ins[name] for name in names]
+        return next((choice for choice in choices if choice.rocm in ("", rocm)), choices[0])
 
 
 def read_book(catalog: Catalog) -> Book:
     """What the folders of a catalog say, what the topmost says first. Raises InputError."""
-    told = [
+    books = [
         parse(Book, read_toml(folder / FILE), folder / FILE)
         for folder in catalog.folders
         if (folder / FILE).exists()
     ]
     return Book(
-        stand_in=tuple(one for book in told for one in book.stand_in),
-        place=tuple(one for book in told for one in book.place),
-        rehearsal=tuple(one for book in told for one in book.rehearsal),
+        stand_in=tuple(stand_in for book in books for stand_in in book.stand_in),
+        place=tuple(place for book in books for place in book.place),
+        rehearsal=tuple(rehearsal for book in books for rehearsal in book.rehearsal),
     )

@@ -19,18 +19,18 @@ NAME = "edits"
 
 
 def counted(
-    wanted: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[TrialFault], version: str, place: str
+    required: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[TrialFault], version: str, place: str
 ) -> TrialTally:
-    """Those that the row `wanted`, against those that were tried at a version from a kind of place; `faults`
-    are those that did not apply."""
-    tried = [one for one in wanted if one in applied]
-    left = [one for one in wanted if one not in applied]
-    reasons = tuple(dict.fromkeys(f"{one.subject}: {_why_not(one, version, place)}" for one in left))
+    """Those that the row `required`, against those that were tried at a version from a kind of place;
+    `faults` are those that did not apply."""
+    tried = [edit for edit in required if edit in applied]
+    skipped = [edit for edit in required if edit not in applied]
+    reasons = tuple(dict.fromkeys(f"{edit.subject}: {_why_not(edit, version, place)}" for edit in skipped))
     return TrialTally(
         part="edits",
         name=NAME,
         tried=len(tried),
-        all=len(wanted),
+        all=len(required),
         failed=tuple(faults),
         reasons=reasons,
     )

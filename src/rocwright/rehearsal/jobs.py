@@ -45,12 +45,12 @@ class RehearsedRow:
     @property
     def tried(self) -> tuple[tuple[Component, LockedComponent], ...]:
         """The components that something is built of, and those that are wheels as others published them."""
-        found = ((self.catalog.component(one.name), one) for one in self.lock.components)
-        return tuple(pair for pair in found if _is_tried(pair[0]))
+        pairs = ((self.catalog.component(component.name), component) for component in self.lock.components)
+        return tuple(pair for pair in pairs if _is_tried(pair[0]))
 
 
-def _is_tried(one: Component) -> bool:
-    return one.kind == PUBLISHED or (one.kind not in AS_PUBLISHED and bool(one.run))
+def _is_tried(component: Component) -> bool:
+    return component.kind == PUBLISHED or (component.kind not in AS_PUBLISHED and bool(component.run))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,24 +109,24 @@ class JobMaker:
         # a row whose own source leaves those trees out does not build them
         own = job.source is not None and not job.source.instead and job.source.locked.kind == "git"
         if locked.kind == "git" and not own:
-            for one in rehearsal.within:
-                if version_in(locked.version, one.versions):
-                    self._within(job, one)
+            for within in rehearsal.within:
+                if version_in(locked.version, within.versions):
+                    self._within(job, within)
         return job
 
     def _edits(self, component: Component, version: str, place: str) -> Iterator[Edit]:
         """The edits that a build for the row's GPU has, as the recipe says them."""
-        beside = versions_of(self.row.lock) | {component.name: version}
-        for edit in edits_as_written(component.edit, version, place, beside):
+        versions = versions_of(self.row.lock) | {component.name: version}
+        for edit in edits_as_written(component.edit, version, place, versions):
             if not edit.targets or self.row.gpu in edit.targets:
                 yield edit
 
     def _groups(self, trials: Sequence[Trial], job: ComponentJob) -> Groups:
         """The trials for the row's GPU by stand-in; what has none is left."""
-        found: dict[str, tuple[Ready, tuple[Trial, ...]]] = {}
+        groups: dict[str, tuple[Ready, tuple[Trial, ...]]] = {}
         rocm = self.book.rocm_of(self.row.lock.request.base)
         for trial in trials:
-            if trial.targets and not any(fnmatchcase(self.row.gpu, one) for one in trial.targets):
+            if trial.targets and not any(fnmatchcase(self.row.gpu, target) for target in trial.targets):
                 continue
             try:
                 ready = self.stand_ins.ready(self.book.stands_in(trial.on, rocm))
@@ -135,38 +135,42 @@ class JobMaker:
                 job.left.append(untried(trial, job.reason))
                 continue
             name = ready.stand_in.name
-            name += f"-{len(found)}" if trial.apart else ""
-            found[name] = ready, (*found.get(name, (ready, ()))[1], trial)
-        return found
+            name += f"-{len(groups)}" if trial.apart else ""
+            groups[name] = ready, (*groups.get(name, (ready, ()))[1], trial)
+        return groups
 
     def _of_source(self, job: ComponentJob, rehearsal: Rehearsal, groups: Groups) -> None:
         """In the component's own source, or that of the nearest release, with its edits."""
         component = job.component
         ready = next(iter(groups.values()))[0] if groups else None
         base = ready.stand_in.base if ready is not None else self.book.stand_in[0].base
-        found = source_of(
+        source = source_of(
             component,
             job.locked.version,
             self.row.lock.request.base,
             rehearsal,
-            lambda *asked: self.stand_ins.source(base, *asked),
+            lambda *arguments: self.stand_ins.source(base, *arguments),
         )
-        if isinstance(found, str):
-            job.reason = found
-            job.left += [untried(trial, found) for _, trials in groups.values() for trial in trials]
-            job.left += [] if groups else [_build(found)]
+        if isinstance(source, str):
+            job.reason = source
+            job.left += [untried(trial, source) for _, trials in groups.values() for trial in trials]
+            job.left += [] if groups else [_build(source)]
             return
-        job.source = found
+        job.source = source
         # those of a later phase go on a tree that the recipe's commands have prepared
         edits = [
-            one for one in self._edits(component, found.locked.version, found.locked.kind) if not one.phase
+            edit
+            for edit in self._edits(component, source.locked.version, source.locked.kind)
+            if not edit.phase
         ]
-        self._add(job, component.name, found.locked, [(one, one) for one in edits], groups)
+        self._add(job, component.name, source.locked, [(edit, edit) for edit in edits], groups)
 
     def _within(self, job: ComponentJob, within: Within) -> None:
         """In one of the trees that the component's own tree holds, from a source of its own."""
         folder = f"{within.folder}/"
-        ours = [one for one in job.wants if within.edits and one.file.startswith(folder) and not one.phase]
+        ours = [
+            edit for edit in job.wants if within.edits and edit.file.startswith(folder) and not edit.phase
+        ]
         groups = self._groups(within.trial, job)
         try:
             locked = self.stand_ins.source(
@@ -177,7 +181,7 @@ class JobMaker:
             job.left += [untried(trial, reason) for _, trials in groups.values() for trial in trials]
             job.reason = job.reason or reason
             return
-        moved = [(one, one.model_copy(update={"file": one.file.removeprefix(folder)})) for one in ours]
+        moved = [(edit, edit.model_copy(update={"file": edit.file.removeprefix(folder)})) for edit in ours]
         self._add(job, f"{job.component.name}-{within.folder.rpartition('/')[2]}", locked, moved, groups)
 
     def _add(
@@ -190,9 +194,9 @@ class JobMaker:
     ) -> None:
         """A tree, and its trials on each stand-in."""
         source = source_step(name, locked)
-        pairs = [(written, one.for_targets(self.row.lock.request.gpu)) for written, one in edits]
+        pairs = [(written, edit.for_targets(self.row.lock.request.gpu)) for written, edit in edits]
         refused = self.without.get(source.key, ())
-        applied = [one for _, one in pairs if one not in refused]
+        applied = [edit for _, edit in pairs if edit not in refused]
         own = job.source is not None and locked is job.source.locked
         version = locked.version if own else job.locked.version
         tree = tree_step(name, locked, source, applied, version)
@@ -215,26 +219,31 @@ class JobMaker:
             if built is None or ready.lock is None:
                 job.left += [untried(trial, f"{group} does not build {component.name}") for trial in trials]
                 continue
-            locked = next(one for one in ready.lock.components if one.name == component.name)
-            same = locked.version == job.locked.version
-            told = f"{component.name} {locked.version} stands in for {job.locked.version}"
-            job.source = ExactSource(locked=locked, instead="" if same else told)
-            before = ready.below([item.key for item in built.inputs])
+            locked = next(
+                candidate for candidate in ready.lock.components if candidate.name == component.name
+            )
+            exact = locked.version == job.locked.version
+            note = f"{component.name} {locked.version} stands in for {job.locked.version}"
+            job.source = ExactSource(locked=locked, instead="" if exact else note)
+            prior_steps = ready.below([item.key for item in built.inputs])
             source = next(item.key for item in built.inputs if item.name == "src")
-            tree = next(one for one in before if one.key == source)
-            there = [
-                one for step in before if isinstance(step.action, TreeAction) for one in step.action.edits
+            tree = next(candidate for candidate in prior_steps if candidate.key == source)
+            stand_in_edits = [
+                edit
+                for step in prior_steps
+                if isinstance(step.action, TreeAction)
+                for edit in step.action.edits
             ]
             edits = [
-                (one, one)
-                for one in self._edits(component, locked.version, locked.kind)
-                if one.for_targets(ready.lock.request.gpu) in there
+                (edit, edit)
+                for edit in self._edits(component, locked.version, locked.kind)
+                if edit.for_targets(ready.lock.request.gpu) in stand_in_edits
             ]
             job.trees.append(Tree(step=tree, source=locked, edits=tuple(edits)))
             env = environment_of(component, locked, ready.lock, ready.env, targets=self.row.gpu)
             name = f"{component.name}-{group}"
             step = built_trial_step(name, component, ready, built, tree, self._asked(trials), env)
-            job.steps += [*before, *ready.steps, step]
+            job.steps += [*prior_steps, *ready.steps, step]
             job.trials[step.name] = ready, trials
 
     def _asked(self, trials: tuple[Trial, ...]) -> TrialRequest:
@@ -243,10 +252,10 @@ class JobMaker:
 
 def _of_wheels(component: Component, locked: LockedComponent) -> ComponentJob:
     """Wheels are fetched, where the lock has their hashes; what is in them is read afterwards."""
-    left = unlocked(locked)
-    steps = [] if left else [source_step(component.name, locked)]
+    tally = unlocked(locked)
+    steps = [] if tally else [source_step(component.name, locked)]
     return ComponentJob(
-        component=component, locked=locked, wants=(), steps=steps, left=[left] if left else []
+        component=component, locked=locked, wants=(), steps=steps, left=[tally] if tally else []
     )
 
 

@@ -44,18 +44,18 @@ def read_report(path: Path, trials: int) -> TrialReport:
     """The report of a step that was given so many trials. Raises CheckError for what is none."""
     try:
         data = parse_json(read_bounded(path, LARGEST, "report of a rehearsal"), "report of a rehearsal")
-        found = TrialReport.model_validate(data)
+        report = TrialReport.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise _refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     ran = [0] * trials
-    if len(found.of) != trials or any(one.trial >= trials for one in found.units):
+    if len(report.of) != trials or any(unit.trial >= trials for unit in report.units):
         raise _refused(f"it tells of other trials than the {trials} that were asked for")
-    for one in found.units:
-        ran[one.trial] += 1
-    if any(ran[at] > all_ for at, all_ in enumerate(found.of)):
+    for unit in report.units:
+        ran[unit.trial] += 1
+    if any(ran[number] > all_ for number, all_ in enumerate(report.of)):
         raise _refused("it tells of more units than there are")
-    return found
+    return report
 
 
 def _refused(cause: str) -> CheckError:
@@ -68,25 +68,29 @@ def _refused(cause: str) -> CheckError:
 
 def parts_of(report: TrialReport, trials: Sequence[Trial]) -> list[TrialTally]:
     """The report, trial by trial; a trial that found nothing to run is a fault of its own."""
-    found = []
+    tallies = []
     for number, trial in enumerate(trials):
-        ran = [one for one in report.units if one.trial == number]
-        left = report.of[number] - len(ran)
+        ran = [unit for unit in report.units if unit.trial == number]
+        skipped = report.of[number] - len(ran)
         faults = [
-            TrialFault(name=printable(one.unit), detail=printable(one.detail)) for one in ran if not one.ok
+            TrialFault(name=printable(unit.unit), detail=printable(unit.detail))
+            for unit in ran
+            if not unit.ok
         ]
         if not report.of[number] and trial.absent:
-            found.append(untried(trial, trial.absent))
+            tallies.append(untried(trial, trial.absent))
             continue
         if not report.of[number]:
             detail = f"no file matches {', '.join(trial.files)}"
-            found.append(_part(trial, tried=1, all_=1, failed=(TrialFault(name=trial.name, detail=detail),)))
+            tallies.append(
+                _part(trial, tried=1, all_=1, failed=(TrialFault(name=trial.name, detail=detail),))
+            )
             continue
-        reasons = (f"{left} {trial.name}: a sample; --all tries each",) if left else ()
-        found.append(
+        reasons = (f"{skipped} {trial.name}: a sample; --all tries each",) if skipped else ()
+        tallies.append(
             _part(trial, tried=len(ran), all_=report.of[number], failed=tuple(faults), reasons=reasons)
         )
-    return found
+    return tallies
 
 
 def untried(trial: Trial, reason: str) -> TrialTally:

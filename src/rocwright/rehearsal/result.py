@@ -66,19 +66,19 @@ class RowRehearsed(Frozen):
 
     @property
     def parts(self) -> tuple[TrialTally, ...]:
-        return tuple(part for one in self.components for part in one.parts)
+        return tuple(part for component in self.components for part in component.parts)
 
     @property
     def tried(self) -> int:
-        return sum(one.tried for one in self.parts)
+        return sum(part.tried for part in self.parts)
 
     @property
     def all(self) -> int:
-        return sum(one.all for one in self.parts)
+        return sum(part.all for part in self.parts)
 
     @property
     def failed(self) -> tuple[TrialFault, ...]:
-        return tuple(fault for one in self.parts for fault in one.failed)
+        return tuple(fault for part in self.parts for fault in part.failed)
 
     @property
     def outcome(self) -> str:

@@ -13,7 +13,7 @@ from rocwright.resolve.shipped import request_of, rows
 
 def rows_by_name(catalog: Catalog) -> dict[str, Request]:
     """Every row of every stack, by the name that it has as a row."""
-    return {one.name: one for one in (request_of(stack, row) for stack, row in rows(catalog))}
+    return {request.name: request for request in (request_of(stack, row) for stack, row in rows(catalog))}
 
 
 def asked_rows(catalog: Catalog, names: Sequence[str]) -> list[Request]:
@@ -21,16 +21,17 @@ def asked_rows(catalog: Catalog, names: Sequence[str]) -> list[Request]:
 
     Raises InputError for a name that is neither.
     """
-    known = rows_by_name(catalog)
-    found: dict[str, Request] = {}
-    for name in names or known:
-        ours = {row: one for row, one in known.items() if name in (row, one.stack)}
+    requests = rows_by_name(catalog)
+    selected: dict[str, Request] = {}
+    for name in names or requests:
+        ours = {row: request for row, request in requests.items() if name in (row, request.stack)}
         if not ours:
-            near = get_close_matches(name, [*known, *catalog.stacks], n=3) or [*known][:3]
+            near = get_close_matches(name, [*requests, *catalog.stacks], n=3) or [*requests][:3]
             raise InputError(
                 f"there is no row {name}",
                 cause=f"there are {', '.join(near)}",
-                next_step=f"name a stack (rocwright stacks lists them), or a row such as {next(iter(known))}",
+                next_step="name a stack (rocwright stacks lists them), or a row such as "
+                f"{next(iter(requests))}",
             )
-        found |= ours
-    return list(found.values())
+        selected |= ours
+    return list(selected.values())

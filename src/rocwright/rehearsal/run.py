@@ -61,26 +61,26 @@ class Rehearser:
 
     def row(self, request: Request) -> RowRehearsed:
         """Raises what running steps raises: no sandbox, no room, Ctrl-C."""
-        told = RowRehearsed(row=request.name, stack=request.stack, gpu=request.gpu[0], base=request.base)
+        report = RowRehearsed(row=request.name, stack=request.stack, gpu=request.gpu[0], base=request.base)
         try:
             lock = shipped_lock(self.catalog, request)
         except ExplainedError as error:
-            return told.model_copy(update={"problem": f"{error.message}: {error.cause}"})
+            return report.model_copy(update={"problem": f"{error.message}: {error.cause}"})
         if lock is None:
-            return told.model_copy(update={"problem": "no lock comes with rocwright for this row"})
+            return report.model_copy(update={"problem": "no lock comes with rocwright for this row"})
         catalog = catalog_for(request, self.catalog)
         row = RehearsedRow(lock=lock, catalog=catalog, seed=self.how.seed, every=self.how.every)
         if not row.tried:
-            return told.model_copy(update={"problem": "it is taken as published: nothing of it is tried"})
+            return report.model_copy(update={"problem": "it is taken as published: nothing of it is tried"})
         project = project_of(request, Path.cwd(), self.home)
         # without its lock: what a channel may hold is a lock that was built
         with UnderWay(
             "rehearse", request, self.home, self.progress.say, variant=project.variant
         ) as under_way:
-            told = told.model_copy(update={"components": self._components(row, project, under_way)})
-            _note(under_way, told)
-            under_way.ended(told.outcome, findings=_findings(told))
-        return told
+            report = report.model_copy(update={"components": self._components(row, project, under_way)})
+            _note(under_way, report)
+            under_way.ended(report.outcome, findings=_findings(report))
+        return report
 
     def _components(self, row: RehearsedRow, project: Project, under_way: UnderWay) -> tuple[Rehearsed, ...]:
         self.stand_ins = self.stand_ins or StandIns(
@@ -100,9 +100,9 @@ class Rehearser:
             for job in jobs:
                 for tree in job.trees:
                     if tree.step.name in drifted:
-                        found = _drifted(tree, project, row)
-                        without[tree.step.inputs[0].key] = [edit for edit, _ in found]
-                        faults.setdefault(job.component.name, []).extend(fault for _, fault in found)
+                        drifts = _drifted(tree, project, row)
+                        without[tree.step.inputs[0].key] = [edit for edit, _ in drifts]
+                        faults.setdefault(job.component.name, []).extend(fault for _, fault in drifts)
             if not drifted:
                 break
         rocm = self.book.rocm_of(row.lock.request.base)
@@ -129,15 +129,17 @@ class Rehearser:
 
     def _run(self, jobs: Iterable[ComponentJob], project: Project, under_way: UnderWay) -> Ran:
         steps = {step.key: step for job in jobs for step in job.steps}
-        wanted = tuple(name for job in jobs for name in job.trials)
-        wanted += tuple(job.steps[-1].name for job in jobs if job.component.kind == PUBLISHED and job.steps)
+        artifacts = tuple(name for job in jobs for name in job.trials)
+        artifacts += tuple(
+            job.steps[-1].name for job in jobs if job.component.kind == PUBLISHED and job.steps
+        )
         # a tree without trials shows whether its edits apply
-        wanted += tuple(tree.step.name for job in jobs for tree in job.trees)
+        artifacts += tuple(tree.step.name for job in jobs for tree in job.trees)
         if not steps:
             return Ran()
-        plan = Plan(steps=tuple(steps.values()), artifacts=wanted)
+        plan = Plan(steps=tuple(steps.values()), artifacts=artifacts)
         decisions = decide(plan, project.store)
-        if not any(one.state is State.RUN for one in decisions):
+        if not any(decision.state is State.RUN for decision in decisions):
             return Ran()
         check_room(decisions, self.home)
         return run_steps(
@@ -153,19 +155,19 @@ class Rehearser:
 
     def _reports(self, job: ComponentJob, project: Project, ran: Ran) -> list[tuple[str, TrialReport | str]]:
         """What each step of a component reported, or why it could not, by its name."""
-        found: list[tuple[str, TrialReport | str]] = []
+        reports: list[tuple[str, TrialReport | str]] = []
         steps = {step.name: step for step in job.steps}
         for name, (_, trials) in job.trials.items():
             record = project.store.record(steps[name].key)
             if record is None:
-                found.append((name, _why(steps[name], ran)))
+                reports.append((name, _why(steps[name], ran)))
                 continue
-            [output] = [one for one in record.outputs if one.name == REPORT.name]
+            [output] = [output for output in record.outputs if output.name == REPORT.name]
             try:
-                found.append((name, read_report(project.store.verified(output.sha256), len(trials))))
+                reports.append((name, read_report(project.store.verified(output.sha256), len(trials))))
             except ExplainedError as error:
-                found.append((name, f"{error.message}: {error.cause}"))
-        return found
+                reports.append((name, f"{error.message}: {error.cause}"))
+        return reports
 
 
 def _drifted(tree: Tree, project: Project, row: RehearsedRow) -> list[tuple[Edit, TrialFault]]:
@@ -174,10 +176,15 @@ def _drifted(tree: Tree, project: Project, row: RehearsedRow) -> list[tuple[Edit
     assert isinstance(action, TreeAction)
     if record is None:
         return []
-    found = judged(action, record.outputs, project.store, row.lock.request.gpu)
+    verdicts = judged(action, record.outputs, project.store, row.lock.request.gpu)
     return [
-        (one.edit, TrialFault(name=one.edit.subject, detail=one.what or f"it changes nothing: {one.cause}"))
-        for one in found
+        (
+            verdict.edit,
+            TrialFault(
+                name=verdict.edit.subject, detail=verdict.what or f"it changes nothing: {verdict.cause}"
+            ),
+        )
+        for verdict in verdicts
     ]
 
 
@@ -222,7 +229,7 @@ def _told(
         component=job.component.name,
         version=job.locked.version,
         source=locked.place if locked is not None else "",
-        on=tuple(dict.fromkeys(f"{one.stand_in.base} ({one.stand_in.name})" for one in ready)),
+        on=tuple(dict.fromkeys(f"{entry.stand_in.base} ({entry.stand_in.name})" for entry in ready)),
         differs=tuple(dict.fromkeys(_differs(lock, job, rocm))),
         tools=tools,
         parts=tuple(parts),
@@ -234,22 +241,22 @@ def _differs(lock: Lock, job: ComponentJob, rocm: str) -> Iterable[str]:
     if job.source is not None and job.source.instead:
         yield job.source.instead
     for ready, _ in job.trials.values():
-        one = ready.stand_in
-        if one.base != lock.request.base:
-            yield f"base: {one.base} for {lock.request.base}"
-        if one.rocm and rocm and one.rocm != rocm:
-            yield f"ROCm in {one.rocm} for {rocm}"
-        had = ready.lock.versions if ready.lock is not None else {}
-        for name, version in had.items():
-            wanted = lock.versions.get(name, version)
-            if name != job.component.name and name in lock.versions and wanted != version:
-                yield f"{name}: {version} for {wanted}"
+        stand_in = ready.stand_in
+        if stand_in.base != lock.request.base:
+            yield f"base: {stand_in.base} for {lock.request.base}"
+        if stand_in.rocm and rocm and stand_in.rocm != rocm:
+            yield f"ROCm in {stand_in.rocm} for {rocm}"
+        versions = ready.lock.versions if ready.lock is not None else {}
+        for name, version in versions.items():
+            required = lock.versions.get(name, version)
+            if name != job.component.name and name in lock.versions and required != version:
+                yield f"{name}: {version} for {required}"
 
 
-def _findings(told: RowRehearsed) -> list[Finding]:
+def _findings(report: RowRehearsed) -> list[Finding]:
     return [
         Finding(
-            component=one.component,
+            component=component.component,
             check="rehearse",
             name=f"{part.part}: {part.name}",
             ok=not part.failed,
@@ -259,25 +266,25 @@ def _findings(told: RowRehearsed) -> list[Finding]:
             when=now(),
             machine=platform.node(),
         )
-        for one in told.components
-        for part in one.parts
+        for component in report.components
+        for part in component.parts
     ]
 
 
-def _note(under_way: UnderWay, told: RowRehearsed) -> None:
+def _note(under_way: UnderWay, report: RowRehearsed) -> None:
     """The parts as they stand in the record of the run, where any was tried."""
-    if not told.tried:
+    if not report.tried:
         return
-    for one in told.components:
-        for part in one.parts:
+    for component in report.components:
+        for part in component.parts:
             error = {"class": "check", "message": part.failed[0].detail} if part.failed else {}
             under_way.note(
                 StepRun(
-                    name=f"rehearsed/{one.component}: {part.name}",
+                    name=f"rehearsed/{component.component}: {part.name}",
                     key="",
                     outcome="failed" if part.failed else "ok",
                     error=error,
-                    component=one.component,
+                    component=component.component,
                     kind=REHEARSAL,
                     counted=part.all,
                     tried=part.tried,

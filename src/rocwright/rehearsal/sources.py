@@ -30,7 +30,7 @@ def source_of(
     """The source to rehearse a version with, as it is built on `base`; or why there is none."""
     release = component.released(version)
     places = [*release.for_base(base).places]
-    places += [one for one in release.every_place if one not in places]
+    places += [place for place in release.every_place if place not in places]
     reasons: list[str] = []
     try:
         return ExactSource(locked=find(component, version, tuple(places)))
@@ -39,12 +39,12 @@ def source_of(
     for nearest in rehearsal.nearest:
         if version_in(version, nearest.versions):
             try:
-                found = find(component, nearest.version, (nearest.place,))
+                source = find(component, nearest.version, (nearest.place,))
             except (FetchError, NetworkError) as error:
                 reasons.append(why(error))
                 continue
-            told = f"{component.name} {nearest.version} stands in for {version} ({nearest.why})"
-            return ExactSource(locked=found, instead=told)
+            note = f"{component.name} {nearest.version} stands in for {version} ({nearest.why})"
+            return ExactSource(locked=source, instead=note)
     return f"no source of {component.name} {version} can be had here: {reasons[0]}"
 
 

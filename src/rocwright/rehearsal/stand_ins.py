@@ -48,18 +48,18 @@ class Ready:
     def built(self, component: str) -> Step | None:
         """The step that builds a component in the plan that it is like."""
         steps = self.plan.steps if self.plan is not None else ()
-        return next((one for one in steps if one.name == component), None)
+        return next((step for step in steps if step.name == component), None)
 
     def below(self, keys: Sequence[str]) -> tuple[Step, ...]:
         """The steps with these keys, and those that they need, in the plan's order."""
-        by_key = {one.key: one for one in self.plan.steps} if self.plan is not None else {}
-        waiting, seen = list(keys), set[str]()
+        by_key = {step.key: step for step in self.plan.steps} if self.plan is not None else {}
+        waiting, visited = list(keys), set[str]()
         while waiting:
             key = waiting.pop()
-            if key in by_key and key not in seen:
-                seen.add(key)
+            if key in by_key and key not in visited:
+                visited.add(key)
                 waiting += [item.key for item in by_key[key].inputs]
-        return tuple(one for key, one in by_key.items() if key in seen)
+        return tuple(step for key, step in by_key.items() if key in visited)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class StandIns:
 
         Raises FetchError, NetworkError.
         """
-        question = [base, component.name, version, [one.model_dump(mode="json") for one in places]]
+        question = [base, component.name, version, [place.model_dump(mode="json") for place in places]]
 
         def find() -> LockedComponent:
             self.say(f"rehearse: the source of {component.name} {version}")
@@ -97,20 +97,20 @@ class StandIns:
         return kept(self.home.rehearsals, LockedComponent, question, find, anew=self.anew)
 
     def _upstream(self, base: str) -> NetworkUpstream:
-        found, release = self.catalog.base(base)
+        definition, release = self.catalog.base(base)
         ours = (self.catalog, self.store, self.home, self.say)
-        return NetworkUpstream(found, release, *ours, architecture=host_architecture())
+        return NetworkUpstream(definition, release, *ours, architecture=host_architecture())
 
     def _of_packages(self, stand_in: StandIn) -> Ready:
         base, release = self.catalog.base(stand_in.base)
-        wanted = tuple(sorted({*base.common, *self.catalog.system_packages(base, stand_in.system)}))
+        packages = tuple(sorted({*base.common, *self.catalog.system_packages(base, stand_in.system)}))
 
         def find() -> LockedRoot:
             self.say(f"rehearse: the packages of {stand_in.base} for {stand_in.name}")
             with self._upstream(stand_in.base) as upstream:
-                return upstream.root("build", base, release, wanted)
+                return upstream.root("build", base, release, packages)
 
-        question = [stand_in.base, wanted, host_architecture().value]
+        question = [stand_in.base, packages, host_architecture().value]
         root = kept(self.home.rehearsals, LockedRoot, question, find, anew=self.anew)
         return Ready(
             stand_in=stand_in,
@@ -126,12 +126,12 @@ class StandIns:
         project = replace(project_of(stand_in.like, Path.cwd(), self.home), catalog=catalog)
         ours = replace(project, lock_path=self.home.rehearsals / project.lock_path.name)
         # a build of the same may have its root and trees in the store
-        before = () if self.anew else (project, ours)
-        found = next((one for one in map(_locked, before) if one is not None), None)
-        if found is None:
+        candidates = () if self.anew else (project, ours)
+        pair = next((candidate for candidate in map(_locked, candidates) if candidate is not None), None)
+        if pair is None:
             ours.lock_path.parent.mkdir(parents=True, exist_ok=True)
-            found = _planned(ours, make_new_lock(ours, self.say))
-        lock, plan = found
+            pair = _planned(ours, make_new_lock(ours, self.say))
+        lock, plan = pair
         base, _ = catalog.base(stand_in.base)
         ready = Ready(
             stand_in=stand_in,
@@ -142,8 +142,8 @@ class StandIns:
             plan=plan,
             lock=lock,
         )
-        root = next(one for one in plan.steps if one.name == "root/build")
-        packages = (one for one in ready.below([root.key]) if one != root)
+        root = next(step for step in plan.steps if step.name == "root/build")
+        packages = (step for step in ready.below([root.key]) if step != root)
         return replace(ready, steps=(*packages, customized(root, stand_in)))
 
 

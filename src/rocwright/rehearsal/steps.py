@@ -81,15 +81,15 @@ def tree_step(name: str, locked: LockedComponent, source: Step, edits: Sequence[
 
 
 def trial_step(
-    name: str, component: Component, ready: Ready, tree: Step, wanted: TrialRequest, env: Mapping[str, str]
+    name: str, component: Component, ready: Ready, tree: Step, request: TrialRequest, env: Mapping[str, str]
 ) -> Step:
     """Try them on a stand-in, in an edited tree; with the recipe's environment where its own commands run,
     else with those of its variables that a trial's command names.
 
     Raises InputError for a trial of the recipe's own commands, where it does not say which of them configure.
     """
-    before = component.run[: component.resume - 1] if component.resume else ()
-    return _step(name, component, ready, tree, wanted, env, before)
+    configure = component.run[: component.resume - 1] if component.resume else ()
+    return _step(name, component, ready, tree, request, env, configure)
 
 
 def built_trial_step(
@@ -98,7 +98,7 @@ def built_trial_step(
     ready: Ready,
     built: Step,
     tree: Step,
-    wanted: TrialRequest,
+    request: TrialRequest,
     env: Mapping[str, str],
 ) -> Step:
     """Try them in the tree of a stand-in's own plan, with the Python environment of the step that builds the
@@ -106,12 +106,12 @@ def built_trial_step(
     action = built.action
     assert isinstance(action, RunAction)
     setup = action.commands[: len(action.commands) - len(component.run)]
-    before = action.commands[len(setup) : action.resume - 1] if action.resume else ()
-    step = _step(name, component, ready, tree, wanted, env, before, setup)
+    configure = action.commands[len(setup) : action.resume - 1] if action.resume else ()
+    step = _step(name, component, ready, tree, request, env, configure, setup)
     assert isinstance(step.action, RunAction)
     # its root and tree are those of the stand-in
-    mine = {one.name: one for one in step.inputs}
-    inputs = [mine.get(one.name, one) for one in built.inputs if one.name != "src"]
+    mine = {entry.name: entry for entry in step.inputs}
+    inputs = [mine.get(entry.name, entry) for entry in built.inputs if entry.name != "src"]
     return step.model_copy(
         update={
             "action": step.action.model_copy(update={"install": action.install, "python": action.python}),
@@ -125,25 +125,28 @@ def _step(
     component: Component,
     ready: Ready,
     tree: Step,
-    wanted: TrialRequest,
+    request: TrialRequest,
     env: Mapping[str, str],
     configure: Sequence[str],
     setup: Sequence[str] = (),
 ) -> Step:
-    trials = [_asked(component.name, one, configure) for one in wanted.trials]
-    asked = {"seed": wanted.seed, "all": wanted.every, "trials": trials}
+    trials = [_asked(component.name, trial, configure) for trial in request.trials]
+    settings = {"seed": request.seed, "all": request.every, "trials": trials}
     mine = {
-        "REHEARSAL": json.dumps(asked, sort_keys=True),
-        "REHEARSAL_PROGRAMS": " ".join(sha256_file(DATA / "guards" / one) for one in PROGRAMS),
+        "REHEARSAL": json.dumps(settings, sort_keys=True),
+        "REHEARSAL_PROGRAMS": " ".join(sha256_file(DATA / "guards" / program) for program in PROGRAMS),
         "SETUP": "\n".join(component.setup),
     }
     # rows that differ in nothing else share the step: of the recipe's variables it has those that are named
-    own = any(not one.run for one in wanted.trials)
+    own = any(not trial.run for trial in request.trials)
     named = {
-        word for one in wanted.trials for word in re.findall(r"\$\{?(\w+)", one.run) if word not in one.each
+        word
+        for trial in request.trials
+        for word in re.findall(r"\$\{?(\w+)", trial.run)
+        if word not in trial.each
     }
-    if own or any("$GPU" in one.run for one in wanted.trials):
-        mine["GPU"] = wanted.gpu
+    if own or any("$GPU" in trial.run for trial in request.trials):
+        mine["GPU"] = request.gpu
     around = {
         name: expand(value, {"path": FIXED["PATH"]}, f"{ready.stand_in.name}: {name}")
         for name, value in ready.stand_in.env.items()
@@ -162,7 +165,7 @@ def _step(
             Input(name="src", key=tree.key, output="tree"),
         ),
         resources=Resources(cores=64, memory=MEMORY, disk=1024**3, seconds=SECONDS, limit=LIMIT),
-        about=About(base=ready.stand_in.base, targets=(wanted.gpu,), architecture=_architecture(ready)),
+        about=About(base=ready.stand_in.base, targets=(request.gpu,), architecture=_architecture(ready)),
     )
 
 
@@ -180,5 +183,5 @@ def _asked(component: str, trial: Trial, configure: Sequence[str]) -> dict[str, 
             next_step="give it a `run`",
         )
     keys = ("name", "files", "skip", "always", "each", "says", "never", "sample", "seconds")
-    said = trial.model_dump(mode="json", include=set(keys))
-    return said | {"run": run}
+    fields = trial.model_dump(mode="json", include=set(keys))
+    return fields | {"run": run}

@@ -10,24 +10,24 @@ SHOWN = 8
 """Failures and reasons that are told of a part."""
 
 
-def lines(told: RowRehearsed) -> Iterator[str]:
+def lines(report: RowRehearsed) -> Iterator[str]:
     """A row: its word, each component, and each part tried n of m, with the reason for the rest."""
-    yield f"{told.row}: {told.word}"
-    if told.problem:
-        yield f"  {told.problem}"
-    for one in told.components:
-        yield from _component(one)
+    yield f"{report.row}: {report.word}"
+    if report.problem:
+        yield f"  {report.problem}"
+    for component in report.components:
+        yield from _component(component)
 
 
-def _component(one: Rehearsed) -> Iterator[str]:
-    yield f"  {one.component} {one.version}"
-    if one.source:
-        yield f"    source   {one.source}"
-    if one.on:
-        yield f"    on       {', '.join(one.on)}"
-    for text in one.differs:
+def _component(rehearsed: Rehearsed) -> Iterator[str]:
+    yield f"  {rehearsed.component} {rehearsed.version}"
+    if rehearsed.source:
+        yield f"    source   {rehearsed.source}"
+    if rehearsed.on:
+        yield f"    on       {', '.join(rehearsed.on)}"
+    for text in rehearsed.differs:
         yield f"    differs  {text}"
-    for part in one.parts:
+    for part in rehearsed.parts:
         state = f"FAILED {len(part.failed)}, " if part.failed else ""
         label = part.part if part.part == part.name else f"{part.part}: {part.name}"
         yield f"    {label}: {state}tried {part.tried} of {part.all}"

@@ -33,9 +33,9 @@ def parts_of_wheels(
 ) -> Iterator[TrialTally]:
     """The parts of locked wheels: how many are there, with the hash of the lock, and what the recipe's checks
     read in them all. `missing` is why the others are not there. Nothing of them is run."""
-    there = sum(store.has(pin.sha256, pin.size) for pin in locked.files)
-    reasons = (missing,) if there < len(locked.files) else ()
-    yield TrialTally(part="wheels", name=FETCHED, tried=there, all=len(locked.files), reasons=reasons)
+    present = sum(store.has(pin.sha256, pin.size) for pin in locked.files)
+    reasons = (missing,) if present < len(locked.files) else ()
+    yield TrialTally(part="wheels", name=FETCHED, tried=present, all=len(locked.files), reasons=reasons)
     for check in component.check:
         if check.kind == "check-gpu" and reasons:
             yield TrialTally(part="wheels", name=check.name, tried=0, all=1, reasons=reasons)
@@ -47,9 +47,9 @@ def _read(check: Check, files: tuple[FilePin, ...], gpu: str, catalog: Catalog, 
     """What a check finds in the wheels."""
     try:
         with ExitStack() as stack:
-            paths = [stack.enter_context(named(store, one)) for one in files]
-            seen = published(check, paths, [gpu], catalog)
-        bad = [TrialFault(name=one.name, detail=one.detail) for one in seen if not one.ok]
+            paths = [stack.enter_context(named(store, pin)) for pin in files]
+            findings = published(check, paths, [gpu], catalog)
+        bad = [TrialFault(name=finding.name, detail=finding.detail) for finding in findings if not finding.ok]
     except ExplainedError as error:
         bad = [TrialFault(name=check.name, detail=f"{error.message}: {error.cause}")]
     return TrialTally(part="wheels", name=check.name, tried=1, all=1, failed=tuple(bad))
