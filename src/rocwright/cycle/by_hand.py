@@ -19,25 +19,25 @@ from rocwright.resolve.settings import Channel
 
 def promote(
     records: Records,
-    where: Path,
+    folder: Path,
     home: Home,
     place: ChannelPlace,
     name: str,
     channels: Sequence[Channel],
-    by: str,
+    promoter: str,
 ) -> Promotion:
-    """Make a cell's newest lock with evidence what a channel holds; its lock is kept in the project folder
-    `where`. With `name` "", the first channel that holds another lock. Raises InputError where something
+    """Make a cell's newest lock with evidence what a channel holds; its lock is kept in the project's
+    `folder`. With `name` "", the first channel that holds another lock. Raises InputError where something
     speaks against it, with what would mend that."""
-    known = stands(records, where, place, channels)
+    entries = stands(records, folder, place, channels)
     if name:
-        stand = next((one for one in known if one.channel.name == name), None)
+        stand = next((entry for entry in entries if entry.channel.name == name), None)
     else:
-        stand = next((one for one in known if not one.lock or one.holds != one.lock), known[-1])
+        stand = next((entry for entry in entries if not entry.lock or entry.holds != entry.lock), entries[-1])
     if stand is None:
         raise InputError(
             f"{place.name} is not promoted to {name}",
-            cause=f"there is no such channel; there are {', '.join(one.name for one in channels)}",
+            cause=f"there is no such channel; there are {', '.join(channel.name for channel in channels)}",
             next_step="rocwright promote shows what each channel holds",
         )
     name = stand.channel.name
@@ -45,25 +45,25 @@ def promote(
         raise InputError(
             f"{place.name} is not promoted to {name}", cause=stand.why, next_step=stand.next_step
         )
-    kept = records.lock(stand.lock)
-    if kept is None:
+    lock_text = records.lock(stand.lock)
+    if lock_text is None:
         raise InputError(
             f"the lock of {place.name} is no longer on record",
             cause="the records were replaced or pruned since it was built",
             next_step=f"build and verify it again, then: rocwright promote {place.name}",
         )
-    lock = Lock.model_validate_json(kept)
-    if failed := failed_here(project_of(lock.request, where, home), lock):
+    lock = Lock.model_validate_json(lock_text)
+    if failed := failed_here(project_of(lock.request, folder, home), lock):
         raise InputError(
             f"{place.name} is not promoted to {name}",
             cause=failed,
             next_step="fix what fails, then build and verify it again",
         )
-    row = row_in(where, place)
+    row = row_in(folder, place)
     row = row if row is not None and row.gpu == lock.request.gpu else lock.request
     # the lock first: a promotion on record has its lock, whenever this is killed
-    FollowedRow.of(row, where, project_of(row, where, home)).hold(name, lock)
-    made = Promotion(
+    FollowedRow.of(row, folder, project_of(row, folder, home)).hold(name, lock)
+    promotion = Promotion(
         stack=place.stack,
         gpu=place.gpu,
         base=place.base,
@@ -72,9 +72,9 @@ def promote(
         run=stand.run,
         lock=stand.lock,
         at=now(),
-        by=by,
+        by=promoter,
         why=f"by hand; the evidence says {stand.said!r}",
     )
     for gpu in lock.request.gpu:
-        records.promote(made.model_copy(update={"gpu": gpu}))
-    return made
+        records.promote(promotion.model_copy(update={"gpu": gpu}))
+    return promotion

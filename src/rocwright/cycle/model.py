@@ -57,10 +57,10 @@ class CycleTold(Frozen):
     @property
     def ended(self) -> str:
         """When it ended, UTC, ISO 8601."""
-        begun = datetime.fromisoformat(self.started)
-        return (begun + timedelta(seconds=self.seconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
+        start = datetime.fromisoformat(self.started)
+        return (start + timedelta(seconds=self.seconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
 
     @property
     def ok(self) -> bool:
         """Whether no candidate failed, and every row could be looked at."""
-        return not any(one.state in ("failed", "not tried") for one in self.rows)
+        return not any(row.state in ("failed", "not tried") for row in self.rows)

@@ -29,9 +29,9 @@ class FollowedRow:
     project: Project
 
     @classmethod
-    def of(cls, request: Request, where: Path, like: Project) -> FollowedRow:
-        """The row of a request in the project folder `where`; home and catalog are those of `like`."""
-        folder, outputs = where / LOCKS / request.name, where / "rocwright-out"
+    def of(cls, request: Request, project_folder: Path, like: Project) -> FollowedRow:
+        """The row of a request in `project_folder`; home and catalog are those of `like`."""
+        folder, outputs = project_folder / LOCKS / request.name, project_folder / "rocwright-out"
         project = Project(
             request=request,
             row=request,
@@ -40,7 +40,7 @@ class FollowedRow:
             home=like.home,
             catalog=like.catalog,
         )
-        return cls(request=request, folder=through_no_link(folder, where), project=project)
+        return cls(request=request, folder=through_no_link(folder, project_folder), project=project)
 
     def aside(self, folder: Path) -> FollowedRow:
         """The same row, whose new locks go to another folder."""
@@ -84,9 +84,9 @@ class FollowedRow:
         catalog = self.project.catalog
         keys = sorted(step.key for step in make_plan(lock, catalog).steps)
         checks = [
-            one.model_dump(mode="json")
+            check.model_dump(mode="json")
             for part in lock.components
-            for one in catalog.component(part.name).check
+            for check in catalog.component(part.name).check
         ]
         return sha256_bytes(canonical_json([keys, checks]))
 

@@ -63,52 +63,60 @@ class CycleConfig:
     @property
     def options_of_builds(self) -> BuildOptions:
         """Those of its builds: clean and without shards where a channel wants all compiled anew."""
-        clean = any(ANEW in one.checks for one in self.channels)
+        clean = any(ANEW in channel.checks for channel in self.channels)
         return replace(self.options, resume=False, shards=1) if clean else self.options
 
 
-def look(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
+def look(project_folder: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
     """What a cycle would do: upstream is asked, and nothing is built, kept or promoted."""
     wheel = replace(wheel, only_look=True)
     with temporary_folder("cycle") as folder:
         return _turned(
-            new_run_id(), [FollowedRow.of(one, where, like).aside(Path(folder)) for one in rows], wheel
+            new_run_id(),
+            [FollowedRow.of(request, project_folder, like).aside(Path(folder)) for request in rows],
+            wheel,
         )
 
 
-def cycle(where: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
-    """Turn once over the rows of the project in the folder `where`; `like` gives the home and the catalog.
+def cycle(project_folder: Path, rows: Sequence[Request], like: Project, wheel: CycleConfig) -> CycleTold:
+    """Turn once over the rows of the project in `project_folder`; `like` gives the home and the catalog.
 
     A row that fails keeps what it had, and the others go on. Raises InputError where another cycle runs here.
     """
-    with _alone(where, like.home) as last:
-        found = _turned(new_run_id(), [FollowedRow.of(one, where, like) for one in rows], wheel)
-        found = found.model_copy(update={"folder": str(where.resolve())})
-        write_atomic(last, found.model_dump_json(indent=1) + "\n")
-    return found
+    with _alone(project_folder, like.home) as last:
+        report = _turned(
+            new_run_id(), [FollowedRow.of(request, project_folder, like) for request in rows], wheel
+        )
+        report = report.model_copy(update={"folder": str(project_folder.resolve())})
+        write_atomic(last, report.model_dump_json(indent=1) + "\n")
+    return report
 
 
 def _turned(ident: str, rows: Sequence[FollowedRow], wheel: CycleConfig) -> CycleTold:
-    started, begun, told = now(), time.monotonic(), []
+    started, start, reports = now(), time.monotonic(), []
     for number, row in enumerate(rows, 1):
         request = row.request
-        where = (request.stack, *request.gpu, request.base, request.variant)
-        wheel.progress.say(f"cycle: row {number} of {len(rows)}: {', '.join(one for one in where if one)}")
-        told.append(RowRun(row, wheel, ident).told())
+        labels = (request.stack, *request.gpu, request.base, request.variant)
+        wheel.progress.say(
+            f"cycle: row {number} of {len(rows)}: {', '.join(label for label in labels if label)}"
+        )
+        reports.append(RowRun(row, wheel, ident).told())
         wheel.row_ended()
-    seconds = round(time.monotonic() - begun, 1)
-    return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(told))
+    seconds = round(time.monotonic() - start, 1)
+    return CycleTold(id=ident, started=started, seconds=seconds, rows=tuple(reports))
 
 
-def last_cycle(where: Path, home: Home) -> CycleTold | None:
+def last_cycle(project_folder: Path, home: Home) -> CycleTold | None:
     """What the last cycle of the project in this folder did; None before the first."""
-    return _read(_place(where, home).with_suffix(".json"))
+    return _read(_place(project_folder, home).with_suffix(".json"))
 
 
 def last_cycles(home: Home) -> list[CycleTold]:
     """What the last cycle of each project did whose folder is still there."""
-    found = [_read(path) for path in sorted(home.cycles.glob("*.json"))]
-    return [one for one in found if one is not None and one.folder and Path(one.folder).is_dir()]
+    reports = [_read(path) for path in sorted(home.cycles.glob("*.json"))]
+    return [
+        report for report in reports if report is not None and report.folder and Path(report.folder).is_dir()
+    ]
 
 
 def _read(path: Path) -> CycleTold | None:
@@ -118,21 +126,21 @@ def _read(path: Path) -> CycleTold | None:
         return None
 
 
-def _place(where: Path, home: Home) -> Path:
-    return home.cycles / sha256_bytes(str(where.resolve()).encode())[:16]
+def _place(project_folder: Path, home: Home) -> Path:
+    return home.cycles / sha256_bytes(str(project_folder.resolve()).encode())[:16]
 
 
 @contextmanager
-def _alone(where: Path, home: Home) -> Iterator[Path]:
+def _alone(project_folder: Path, home: Home) -> Iterator[Path]:
     """Only one cycle a project at a time; gives the file of what it did."""
-    place = _place(where, home)
+    place = _place(project_folder, home)
     place.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(place.with_suffix(".lock"))
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise InputError(
-            f"a cycle over {where} is running already",
+            f"a cycle over {project_folder} is running already",
             cause="two cycles would try the same candidates",
             next_step="wait until it ends; rocwright history shows its progress",
         ) from None
@@ -160,57 +168,63 @@ class RowRun:
             # what the store has of it by now is not built again; upstream may have moved on by the next time
             if not self.wheel.only_look:
                 self.row.drop_trial()
-            why = "\n".join(filter(None, (f"{error.message}: {error.cause}", *error.detail.splitlines()[:2])))
+            reason = "\n".join(
+                filter(None, (f"{error.message}: {error.cause}", *error.detail.splitlines()[:2]))
+            )
             kind = error.failure.value
-            return RowTold(request=self.row.request, state="not tried", why=why, failure=kind)
+            return RowTold(request=self.row.request, state="not tried", why=reason, failure=kind)
 
     def _told(self) -> RowTold:
-        kept, candidate = self.row.lock(self.first), self.row.trying
+        current, candidate = self.row.lock(self.first), self.row.trying
         silent: tuple[str, ...] = ()
         if candidate is None:
-            found = self._candidate(kept)
-            candidate, silent = found.lock, found.silent
-        changes = tuple(tell_difference(difference(kept, candidate))) if kept else ("the first lock",)
-        if kept is not None and not difference(kept, candidate):
+            proposal = self._candidate(current)
+            candidate, silent = proposal.lock, proposal.silent
+        changes = tuple(tell_difference(difference(current, candidate))) if current else ("the first lock",)
+        if current is not None and not difference(current, candidate):
             # the lock that is there goes on; it is tried again where its recipe has changed, or it is gone
-            candidate, changes = kept, ()
-            if not self._must_run(kept):
-                told = self._looked(kept, ()) if self.wheel.only_look else self._settled(kept, ())
-                if silent and told.state == "unchanged":
-                    return told.model_copy(update={"state": "not tried", "silent": silent})
-                return told.model_copy(update={"silent": silent})
+            candidate, changes = current, ()
+            if not self._must_run(current):
+                report = self._looked(current, ()) if self.wheel.only_look else self._settled(current, ())
+                if silent and report.state == "unchanged":
+                    return report.model_copy(update={"state": "not tried", "silent": silent})
+                return report.model_copy(update={"silent": silent})
             changes = ("its build steps changed, or its outputs are no longer in the store",)
         failed = self.row.failed
         if failed is not None and not difference(failed[0], candidate):
             if failed[1] == self.row.built_of(candidate):
-                why = "the same candidate failed before"
-                return RowTold(request=self.row.request, state="failed", why=why, silent=silent)
+                reason = "the same candidate failed before"
+                return RowTold(request=self.row.request, state="failed", why=reason, silent=silent)
             changes = (*changes, "it failed before, but is built differently now")
         if self.wheel.only_look:
             return self._looked(candidate, changes)
         self.row.keep("trying", candidate)
         for line in changes:
             self.say(f"  {line}")
-        return self._tried(kept, candidate, changes).model_copy(update={"silent": silent})
+        return self._tried(current, candidate, changes).model_copy(update={"silent": silent})
 
-    def _candidate(self, kept: Lock | None) -> LockCandidate:
-        if kept is not None:
-            return self.wheel.follow(self.row.project, kept)
+    def _candidate(self, current: Lock | None) -> LockCandidate:
+        if current is not None:
+            return self.wheel.follow(self.row.project, current)
         lock = known_lock(self.row.project, self.say)
         return LockCandidate(lock=lock, difference=LockDifference(), ages={}, again=(), left=())
 
     def _must_run(self, lock: Lock) -> bool:
-        return any(one.state is State.RUN for one in planned(self.row.project, lock)[1])
+        return any(decision.state is State.RUN for decision in planned(self.row.project, lock)[1])
 
     def _looked(self, lock: Lock, changes: tuple[str, ...]) -> RowTold:
         """What would be done with a lock."""
         if not changes:
             return RowTold(request=self.row.request, state="unchanged")
-        again = [one.step.name for one in planned(self.row.project, lock)[1] if one.state is State.RUN]
+        again = [
+            decision.step.name
+            for decision in planned(self.row.project, lock)[1]
+            if decision.state is State.RUN
+        ]
         ran = f"{count(len(again), 'step')} would run: {', '.join(again[:6])}{', ...' if again[6:] else ''}"
         return RowTold(request=self.row.request, state="to try", changes=(*changes, ran))
 
-    def _tried(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:
+    def _tried(self, current: Lock | None, candidate: Lock, changes: tuple[str, ...]) -> RowTold:
         project = replace(self.row.project, request=candidate.request)
         options, progress = self.wheel.options_of_builds, self.wheel.progress
         built = build(project, candidate, options, progress, origin=self.origin, lay=False)
@@ -219,12 +233,12 @@ class RowRun:
                 raise error
         if built.failures:
             name, error = built.failures[0]
-            return self._failed(kept, candidate, changes, f"{name}: {error.message}: {error.cause}")
+            return self._failed(current, candidate, changes, f"{name}: {error.message}: {error.cause}")
         findings = verify(project, candidate, options.engine, self.say, progress, origin=self.origin)
-        wrong = [one for one in findings if not one.ok]
+        wrong = [finding for finding in findings if not finding.ok]
         if wrong:
-            return self._failed(kept, candidate, changes, f"{wrong[0].name}: {wrong[0].detail}")
-        if any(one.slower is not None for one in self.wheel.channels):
+            return self._failed(current, candidate, changes, f"{wrong[0].name}: {wrong[0].detail}")
+        if any(channel.slower is not None for channel in self.wheel.channels):
             self._measure(project, candidate)
         return self._settled(candidate, changes)
 
@@ -245,12 +259,14 @@ class RowRun:
                 raise
             self.say(f"  not measured: {error.message}: {error.cause}")
 
-    def _failed(self, kept: Lock | None, candidate: Lock, changes: tuple[str, ...], why: str) -> RowTold:
-        moved = kept is not None and bool(difference(kept, candidate))
-        culprit = self._culprit(kept, candidate) if kept and moved and self.wheel.bisect else None
+    def _failed(
+        self, current: Lock | None, candidate: Lock, changes: tuple[str, ...], reason: str
+    ) -> RowTold:
+        moved = current is not None and bool(difference(current, candidate))
+        culprit = self._culprit(current, candidate) if current and moved and self.wheel.bisect else None
         self.row.keep_failed(candidate)
         self.row.drop_trial()
-        return RowTold(request=self.row.request, state="failed", changes=changes, why=why, culprit=culprit)
+        return RowTold(request=self.row.request, state="failed", changes=changes, why=reason, culprit=culprit)
 
     def _culprit(self, good: Lock, bad: Lock) -> Culprit:
         from rocwright.bisection.report import tell, write_report
@@ -283,20 +299,20 @@ class RowRun:
                 Which(stack=stack, gpu=gpus[0], base=base, lock=digest), limit=100, steps=False
             )
             best, evidence = shown(records, runs)
-            before = held(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
+            promotions = held(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
             failed = failed_here(self.row.project, lock)
             cell = Which(stack=stack, gpu=gpus[0], base=base, variant=variant)
-            told = earned(
+            verdicts = earned(
                 self.wheel.channels,
                 evidence,
-                before,
+                promotions,
                 digest,
                 measured=lambda lock: measured(records, replace(cell, lock=lock)),
             )
-            for channel, reason in told:
-                why = reason or failed
-                if why:
-                    waits[channel.name] = why
+            for channel, reason in verdicts:
+                obstacle = reason or failed
+                if obstacle:
+                    waits[channel.name] = obstacle
                     continue
                 if channel.name == self.first:
                     self._lay_out(lock)

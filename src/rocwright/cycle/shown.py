@@ -18,7 +18,7 @@ from rocwright.resolve.model import Lock
 def shown(records: Records, runs: Sequence[Run]) -> tuple[str, LockEvidence]:
     """The run that says the most of a lock, and what the lock has shown; `runs` are those of the lock."""
     saying = [(SAID.index(run.said), run.number, run) for run in runs if run.said in SAID]
-    ranked = [run for *_, run in sorted(saying, key=lambda one: one[:2], reverse=True)]
+    ranked = [run for *_, run in sorted(saying, key=lambda entry: entry[:2], reverse=True)]
     best = next((run for run in ranked if agree(run, records.findings(run=run.id))), None)
     checked = next((run for run in runs if run.command == "verify" and run.state == "ended"), None)
     if best is None:
@@ -43,9 +43,9 @@ def agree(run: Run, findings: Sequence[Finding]) -> bool:
     """Whether what a run says of itself follows from its findings: a damaged row on either side does not."""
     if run.command != "verify" or run.state != "ended":
         return run.said == said_of(run.command, run.outcome, findings)
-    devices = ", ".join(sorted({one.device for one in findings if one.device}))
+    devices = ", ".join(sorted({finding.device for finding in findings if finding.device}))
     if run.outcome in ("verified", "failed") and (run.outcome == "verified") != all(
-        one.ok for one in findings
+        finding.ok for finding in findings
     ):
         return False
     return run.said == said_of(run.command, run.outcome, findings) and run.device == devices
@@ -58,15 +58,17 @@ def held(records: Records, *, stack: str, gpu: str, base: str, variant: str) -> 
     """
     cells = records.matrix(stack=stack, gpu=gpu, base=base, variant=variant)
     channels = cells[0].channels if cells else {}
-    found: list[Promotion] = []
+    promotions: list[Promotion] = []
     newest: set[str] = set()
-    for one in records.promotions(stack=stack, gpu=gpu, base=base, variant=variant):
-        told = channels.get(one.channel)
-        first = one.channel not in newest
-        newest.add(one.channel)
-        if not first or (told is not None and (told.run, told.at) == (one.run, one.at)):
-            found.append(one)
-    return found
+    for promotion in records.promotions(stack=stack, gpu=gpu, base=base, variant=variant):
+        recorded = channels.get(promotion.channel)
+        first = promotion.channel not in newest
+        newest.add(promotion.channel)
+        if not first or (
+            recorded is not None and (recorded.run, recorded.at) == (promotion.run, promotion.at)
+        ):
+            promotions.append(promotion)
+    return promotions
 
 
 def failed_here(project: Project, lock: Lock) -> str:

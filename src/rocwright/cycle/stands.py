@@ -57,28 +57,28 @@ class Stand(Frozen):
 
 
 def stands(
-    records: Records, where: Path, place: ChannelPlace, channels: Sequence[Channel]
+    records: Records, folder: Path, place: ChannelPlace, channels: Sequence[Channel]
 ) -> tuple[Stand, ...]:
-    """For each channel in order what speaks against promoting the cell's newest lock with evidence; `where`
+    """For each channel in order what speaks against promoting the cell's newest lock with evidence; `folder`
     is the project's folder.
 
     The days that a channel asks for are left out: they are what a person may judge.
     """
     stack, gpu, base, variant = place
-    held: dict[str, Promotion] = {}
+    promotions: dict[str, Promotion] = {}
     for promotion in held_by(records, stack=stack, gpu=gpu, base=base, variant=variant):
-        held.setdefault(promotion.channel, promotion)
+        promotions.setdefault(promotion.channel, promotion)
     which = Which(stack=stack, gpu=gpu, base=base, variant=variant)
     runs = records.runs(which, limit=100, steps=False)
     lock = next((run.lock for run in runs if run.said and run.lock), "")
     mine = [run for run in runs if run.lock == lock]
     best, evidence = shown(records, mine)
     broken = bool(lock) and mine[0].outcome in ("failed", "killed")
-    build = f"rocwright build {shlex.join(_asked(records, where, place, lock).words)} --verify"
-    found: list[Stand] = []
+    build = f"rocwright build {shlex.join(_asked(records, folder, place, lock).words)} --verify"
+    entries: list[Stand] = []
     for number, channel in enumerate(channels):
-        before = held.get(channels[number - 1].name) if number else None
-        holds = held.get(channel.name)
+        previous = promotions.get(channels[number - 1].name) if number else None
+        holds = promotions.get(channel.name)
         speeds = (
             measured(records, replace(which, lock=holds.lock))
             if holds is not None and channel.slower is not None
@@ -87,27 +87,27 @@ def stands(
         lack = missing(
             channel.model_copy(update={"days": 0.0}),
             evidence,
-            before if before is not None and before.lock == lock else None,
+            previous if previous is not None and previous.lock == lock else None,
             number > 0,
             datetime.now(UTC),
             speeds,
         )
         if not lock:
-            why, next_step = "no lock with evidence is on record", build
+            reason, next_step = "no lock with evidence is on record", build
         elif holds is not None and holds.lock == lock:
-            why, next_step = (
+            reason, next_step = (
                 "the channel has this lock already",
                 "rocwright promote shows what each channel holds",
             )
         elif lack is not None:
             first = f"rocwright promote {place.name} --to {channels[number - 1].name}"
-            why, next_step = lack.why, first if lack.bring == "before" else _brings(lack.bring, build)
+            reason, next_step = lack.why, first if lack.bring == "before" else _brings(lack.bring, build)
         else:
-            why, next_step = ("its newest run failed", build) if broken else ("", "")
-        found.append(
+            reason, next_step = ("its newest run failed", build) if broken else ("", "")
+        entries.append(
             Stand(
                 channel=channel,
-                why=why,
+                why=reason,
                 next_step=next_step,
                 run=best,
                 lock=lock,
@@ -116,7 +116,7 @@ def stands(
                 since=holds.at if holds else "",
             )
         )
-    return tuple(found)
+    return tuple(entries)
 
 
 def _brings(bring: Bring, build: str) -> str:
@@ -138,44 +138,40 @@ def _brings(bring: Bring, build: str) -> str:
             return build
 
 
-def _asked(records: Records, where: Path, place: ChannelPlace, lock: str) -> Request:
+def _asked(records: Records, folder: Path, place: ChannelPlace, lock: str) -> Request:
     """What a cell is asked for with: as the project says, else as its lock does, else by its words."""
-    row = row_in(where, place)
+    row = row_in(folder, place)
     if row is not None:
         return row
-    kept = records.lock(lock) if lock else None
+    text = records.lock(lock) if lock else None
     # a lock of another version may be one that this version cannot read
     with contextlib.suppress(ValidationError):
-        if kept is not None:
-            return Lock.model_validate_json(kept).request
+        if text is not None:
+            return Lock.model_validate_json(text).request
     return Request(stack=place.stack, gpu=(place.gpu,), base=place.base)
 
 
-def row_in(where: Path, place: ChannelPlace) -> Request | None:
-    """The row of the project in the folder `where` that a cell is of; None where it is of none."""
-    wanted = (place.stack, place.base, place.variant)
+def row_in(folder: Path, place: ChannelPlace) -> Request | None:
+    """The row of the project in `folder` that a cell is of; None where it is of none."""
+    cell = (place.stack, place.base, place.variant)
     return next(
-        (
-            one
-            for one in _rows(where)
-            if place.gpu in one.gpu and (one.stack, one.base, one.variant) == wanted
-        ),
+        (row for row in _rows(folder) if place.gpu in row.gpu and (row.stack, row.base, row.variant) == cell),
         None,
     )
 
 
-def _rows(where: Path) -> Sequence[Request]:
-    path = where / PROJECT
+def _rows(folder: Path) -> Sequence[Request]:
+    path = folder / PROJECT
     return read_project(path).rows if path.exists() else ()
 
 
-def places(records: Records, where: Path, *, all_: bool = False) -> dict[str, ChannelPlace]:
-    """By name, the rows of the project in the folder `where`; where there is none, or with `all_`, every cell
+def places(records: Records, folder: Path, *, all_: bool = False) -> dict[str, ChannelPlace]:
+    """By name, the rows of the project in `folder`; where there is none, or with `all_`, every cell
     on record too. Raises InputError for a project file that cannot be read."""
-    rows = _rows(where)
-    found = {one.name: ChannelPlace(one.stack, one.gpu[0], one.base, one.variant) for one in rows}
+    rows = _rows(folder)
+    by_name = {row.name: ChannelPlace(row.stack, row.gpu[0], row.base, row.variant) for row in rows}
     if all_ or not rows:
-        known = set(found.values())
-        cells = (ChannelPlace(one.stack, one.gpu, one.base, one.variant) for one in records.matrix())
-        found |= {one.name: one for one in cells if one not in known}
-    return found
+        existing = set(by_name.values())
+        cells = (ChannelPlace(cell.stack, cell.gpu, cell.base, cell.variant) for cell in records.matrix())
+        by_name |= {place.name: place for place in cells if place not in existing}
+    return by_name
