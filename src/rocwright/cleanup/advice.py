@@ -20,12 +20,17 @@ def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = N
 
     `keep` are the keys that the plans built last need: what they need is in no line.
     """
-    known = the_kinds()
-    own = tuple(kind.name for kind in known.kind)
-    found = look(home, store, keep, 0, (*own, *(tool.name for tool in known.tool))).found
+    kinds = the_kinds()
+    own = tuple(kind.name for kind in kinds.kind)
+    reclaimables = look(home, store, keep, 0, (*own, *(tool.name for tool in kinds.tool))).found
     device = (full or home.path).stat().st_dev
     ours = device == home.path.stat().st_dev
-    pieces = [piece for one in found if ours and one.kind in own for piece in one.pieces]
+    pieces = [
+        piece
+        for reclaimable in reclaimables
+        if ours and reclaimable.kind in own
+        for piece in reclaimable.pieces
+    ]
     old = [piece for piece in pieces if piece.used < oldest(DAYS)]
     rows = []
     if old:
@@ -33,29 +38,31 @@ def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = N
     if len(pieces) > len(old):
         rows.append(("rocwright clean --keep 0d --dry-run", f"{_sum(pieces)}: {_kinds(pieces)}"))
     rows += [
-        (one.command, f"{size(one.size)}: {one.holds}") for one in found if one.outside and _on(one, device)
+        (reclaimable.command, f"{size(reclaimable.size)}: {reclaimable.holds}")
+        for reclaimable in reclaimables
+        if reclaimable.outside and _on(reclaimable, device)
     ]
     width = max((len(command) for command, _ in rows), default=0)
-    lines = [f"{command:<{width}}  frees {what}" for command, what in rows]
-    where = full or home.path
-    nothing = f"nothing of rocwright or of the caches that it knows can be removed from the disk of {where}"
+    lines = [f"{command:<{width}}  frees {benefit}" for command, benefit in rows]
+    path = full or home.path
+    nothing = f"nothing of rocwright or of the caches that it knows can be removed from the disk of {path}"
     return "\n".join(lines or [nothing])
 
 
 def _sum(pieces: list[Piece]) -> str:
-    return size(sum(one.size for one in pieces))
+    return size(sum(piece.size for piece in pieces))
 
 
 def _kinds(pieces: list[Piece]) -> str:
     """Bytes by kind, the most first."""
     by_kind: dict[str, int] = {}
-    for one in pieces:
-        by_kind[one.kind] = by_kind.get(one.kind, 0) + one.size
-    most = sorted(by_kind, key=lambda kind: -by_kind[kind])
-    return ", ".join(f"{kind} {size(by_kind[kind])}" for kind in most)
+    for piece in pieces:
+        by_kind[piece.kind] = by_kind.get(piece.kind, 0) + piece.size
+    largest_first = sorted(by_kind, key=lambda kind: -by_kind[kind])
+    return ", ".join(f"{kind} {size(by_kind[kind])}" for kind in largest_first)
 
 
-def _on(one: Reclaimable, device: int) -> bool:
+def _on(reclaimable: Reclaimable, device: int) -> bool:
     """Whether a program's cache holds anything on this file system."""
-    folders = [Path(piece.name) for piece in one.pieces if piece.size]
+    folders = [Path(piece.name) for piece in reclaimable.pieces if piece.size]
     return any(folder.exists() and folder.stat().st_dev == device for folder in folders)

@@ -31,73 +31,73 @@ def what_can_go(home: Home, store: Store, keep: set[str], days: float) -> Rubbis
     busy = under_way(store)
     roots = [path for path in _unpacked(home) if not path.name.startswith(".")]
     # a tree that somebody changed and has not saved is no rubbish, however old
-    left = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
-    left = [path for path in left if not any(key.startswith(path.name) for key in busy)]
+    stale = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
+    stale = [path for path in stale if not any(key.startswith(path.name) for key in busy)]
     # nothing says which step a half-written file or root belongs to
-    left = [path for path in left if not busy or path.parent == home.work]
+    stale = [path for path in stale if not busy or path.parent == home.work]
     needed, names = keep | _needs(store, busy), names_of(store, busy)
-    return rubbish(store, needed, days, [*roots, *left], busy=bool(busy), names=names)
+    return rubbish(store, needed, days, [*roots, *stale], busy=bool(busy), names=names)
 
 
 def _needs(store: Store, keys: set[str]) -> set[str]:
     """These steps and all that they are made from."""
-    found: set[str] = set()
+    reached: set[str] = set()
     todo = list(keys)
     while todo:
         key = todo.pop()
-        if key in found:
+        if key in reached:
             continue
-        found.add(key)
+        reached.add(key)
         with contextlib.suppress(ValueError, TypeError, KeyError):
             definition = json.loads(store.step(key) or b"{}")
-            todo += [one["key"] for one in definition.get("inputs", ()) if is_key(one["key"])]
-    return found
+            todo += [entry["key"] for entry in definition.get("inputs", ()) if is_key(entry["key"])]
+    return reached
 
 
 def _unpacked(home: Home) -> list[Path]:
     return _folders(home.roots)
 
 
-def find_kept(kind: CleanupKind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
+def find_kept(kind: CleanupKind, home: Home, store: Store, removable: Rubbish) -> Reclaimable:
     """What the store, and the folders of unpacked roots, hold of a kind of steps."""
     ages = store.maintenance()
     records = [record for record in store.records() if record.kind in kind.steps]
-    every = {one.sha256 for record in store.records() for one in record.outputs}
+    every = {output.sha256 for record in store.records() for output in record.outputs}
     sizes = dict(store.blobs())
-    mine = {one.sha256 for record in records for one in record.outputs if one.sha256 in sizes}
-    pieces = [*_records(kind, store, records, gone, sizes)]
+    mine = {output.sha256 for record in records for output in record.outputs if output.sha256 in sizes}
+    pieces = [*_records(kind, store, records, removable, sizes)]
     if "run" in kind.steps:
         loose = [sha256 for sha256 in sizes if sha256 not in every]
         mine |= set(loose)
         pieces += [
-            Piece(kind=kind.name, name=f"file {each[:12]}", size=sizes[each], used=ages.put_at(each))
-            for each in set(loose) & set(gone.blobs)
+            Piece(kind=kind.name, name=f"file {digest[:12]}", size=sizes[digest], used=ages.put_at(digest))
+            for digest in set(loose) & set(removable.blobs)
         ]
     folders = _unpacked(home) if "base" in kind.steps else []
-    pieces += [_folder(kind, path) for path in folders if str(path) in gone.folders]
+    pieces += [_folder(kind, path) for path in folders if str(path) in removable.folders]
     used = [ages.written_at(record.key) for record in records] + [path.lstat().st_ctime for path in folders]
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(sizes[each] for each in mine) + sum(folder_size(path) for path in folders),
+        size=sum(sizes[digest] for digest in mine) + sum(folder_size(path) for path in folders),
         count=len(mine) + len(folders),
         used=max(used, default=0),
-        seconds=sum(record.seconds for record in records if record.key in gone.records),
+        seconds=sum(record.seconds for record in records if record.key in removable.records),
         pieces=tuple(pieces),
     )
 
 
 def _records(
-    kind: CleanupKind, store: Store, records: list[Record], gone: Rubbish, sizes: dict[str, int]
+    kind: CleanupKind, store: Store, records: list[Record], removable: Rubbish, sizes: dict[str, int]
 ) -> Iterator[Piece]:
     """A piece for each record that may go; a file that several name counts for the one used last."""
-    free, ages = set(gone.blobs), store.maintenance()
-    going = [record for record in records if record.key in gone.records]
-    for record in sorted(going, key=lambda one: -ages.written_at(one.key)):
-        mine = {one.sha256 for one in record.outputs} & free
+    free, ages = set(removable.blobs), store.maintenance()
+    going = [record for record in records if record.key in removable.records]
+    for record in sorted(going, key=lambda record: -ages.written_at(record.key)):
+        mine = {output.sha256 for output in record.outputs} & free
         free -= mine
-        size = sum(sizes[each] for each in mine)
+        size = sum(sizes[digest] for digest in mine)
         used = ages.written_at(record.key)
         yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
 
@@ -106,40 +106,40 @@ def _folder(kind: CleanupKind, path: Path) -> Piece:
     return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
 
 
-def find_work(kind: CleanupKind, home: Home, store: Store, gone: Rubbish) -> Reclaimable:
+def find_work(kind: CleanupKind, home: Home, store: Store, removable: Rubbish) -> Reclaimable:
     """Folders of shells, of failed builds, and what kills left."""
-    there = leftovers(home, float("-inf"))
-    used = [changed_at(path) for path in there]
+    folders = leftovers(home, float("-inf"))
+    used = [changed_at(path) for path in folders]
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(folder_size(path) for path in there),
-        count=len(there),
+        size=sum(folder_size(path) for path in folders),
+        count=len(folders),
         used=max(used, default=0),
         pieces=tuple(
             Piece(kind=kind.name, name=str(path), size=folder_size(path), used=changed_at(path))
-            for path in there
-            if str(path) in gone.folders
+            for path in folders
+            if str(path) in removable.folders
         ),
     )
 
 
 def find_cache(kind: CleanupKind, home: Home, days: float) -> Reclaimable:
     """The compiler caches: trust domains that no step used since."""
-    used = {one: compiler_cache.last_used(one) for one in compiler_cache.domains(home)}
+    used = {domain: compiler_cache.last_used(domain) for domain in compiler_cache.domains(home)}
     pieces = tuple(
-        Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=at)
-        for folder, at in used.items()
+        Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=last_used)
+        for folder, last_used in used.items()
     )
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(one.size for one in pieces),
+        size=sum(piece.size for piece in pieces),
         count=len(pieces),
         used=max(used.values(), default=0),
-        pieces=tuple(one for one in pieces if one.used < oldest(days)),
+        pieces=tuple(piece for piece in pieces if piece.used < oldest(days)),
     )
 
 
@@ -177,24 +177,24 @@ def _is_log(path: Path) -> bool:
 
 def find_folders(kind: CleanupKind, folders: Iterable[Path], days: float) -> Reclaimable:
     """Folders that go whole; each was used when a file in it was last written."""
-    told = {folder: [*file_stats(folder)] for folder in folders}
+    stats_by_folder = {folder: [*file_stats(folder)] for folder in folders}
     pieces = tuple(
         Piece(
             kind=kind.name,
             name=str(folder),
-            size=sum(one.st_size for one in stats),
-            used=max((one.st_ctime for one in stats), default=folder.lstat().st_ctime),
+            size=sum(stat.st_size for stat in stats),
+            used=max((stat.st_ctime for stat in stats), default=folder.lstat().st_ctime),
         )
-        for folder, stats in told.items()
+        for folder, stats in stats_by_folder.items()
     )
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(one.size for one in pieces),
+        size=sum(piece.size for piece in pieces),
         count=len(pieces),
-        used=max((one.used for one in pieces), default=0),
-        pieces=tuple(one for one in pieces if one.used < oldest(days)),
+        used=max((piece.used for piece in pieces), default=0),
+        pieces=tuple(piece for piece in pieces if piece.used < oldest(days)),
     )
 
 

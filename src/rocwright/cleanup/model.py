@@ -67,9 +67,9 @@ class Kinds(Frozen):
     @property
     def names(self) -> tuple[str, ...]:
         return (
-            *(one.name for one in self.kind),
-            *(one.name for one in self.tool),
-            *(one.name for one in self.engine),
+            *(kind.name for kind in self.kind),
+            *(tool.name for tool in self.tool),
+            *(engine.name for engine in self.engine),
         )
 
 
@@ -114,12 +114,17 @@ class DiskSpace(Frozen):
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self.found)
+        return sum(reclaimable.size for reclaimable in self.found)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """All that may go, the oldest use first."""
-        return tuple(sorted((each for one in self.found for each in one.pieces), key=lambda each: each.used))
+        return tuple(
+            sorted(
+                (piece for reclaimable in self.found for piece in reclaimable.pieces),
+                key=lambda piece: piece.used,
+            )
+        )
 
 
 @cache
@@ -127,12 +132,12 @@ def the_kinds() -> Kinds:
     """The kinds that the catalog knows. Raises InputError where a table is wrong."""
     reader = Reader(catalog_folders())
     tables = [reader.model(Kinds, reader.data(path), path) for path in reader.layers("clean.toml")]
-    known = [one for one in tables if one]
+    valid = [table for table in tables if table]
     return Kinds(
-        kind=tuple(each for one in known for each in one.kind),
-        kept=tuple(each for one in known for each in one.kept),
-        tool=tuple(each for one in known for each in one.tool),
-        engine=tuple(each for one in known for each in one.engine),
+        kind=tuple(kind for table in valid for kind in table.kind),
+        kept=tuple(part for table in valid for part in table.kept),
+        tool=tuple(tool for table in valid for tool in table.tool),
+        engine=tuple(engine for table in valid for engine in table.engine),
     )
 
 
@@ -143,18 +148,18 @@ def oldest(days: float) -> float:
 
 def staying(home: Path) -> tuple[tuple[KeptPart, int], ...]:
     """What no clean-up touches of what is in the home folder now, with its bytes."""
-    there = ((one, home / one.name) for one in the_kinds().kept)
-    return tuple((one, folder_size(path)) for one, path in there if path.exists())
+    places = ((part, home / part.name) for part in the_kinds().kept)
+    return tuple((part, folder_size(path)) for part, path in places if path.exists())
 
 
 def chosen(room: DiskSpace, at_most: int | None) -> tuple[Piece, ...]:
     """What goes: all that may, or the oldest use first until what is left takes `at_most` bytes."""
     if at_most is None:
         return room.pieces
-    left, going = room.size, []
+    remaining, going = room.size, []
     for piece in room.pieces:
-        if left <= at_most:
+        if remaining <= at_most:
             break
-        left -= piece.size
+        remaining -= piece.size
         going.append(piece)
     return tuple(going)

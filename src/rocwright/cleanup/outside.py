@@ -22,10 +22,10 @@ SECONDS = 20.0
 
 def find_tool(tool: CachingTool, days: float) -> Reclaimable:
     """A program's cache; it goes as a whole, once none of it is young."""
-    said, why = _ask(tool.folder)
-    folder = Path(said.strip()) if said.strip() else None
+    output, reason = _ask(tool.folder)
+    folder = Path(output.strip()) if output.strip() else None
     stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
-    size, used = sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0)
+    size, used = sum(stat.st_size for stat in stats), max((stat.st_mtime for stat in stats), default=0)
     free = size and used < oldest(days)
     return Reclaimable(
         kind=tool.name,
@@ -36,30 +36,30 @@ def find_tool(tool: CachingTool, days: float) -> Reclaimable:
         used=used,
         command=shlex.join(tool.clear),
         outside=True,
-        why=why,
+        why=reason,
         pieces=(Piece(kind=tool.name, name=str(folder), size=size, used=used),) if free else (),
     )
 
 
 def find_images(engine: Engine, days: float) -> Reclaimable:
     """The images of an engine that its words find; those that a container needs, the engine keeps."""
-    said, why = _ask(engine.find)
-    if engine.inspect and not why:
-        ids = tuple(dict.fromkeys(said.split()))
-        said, why = _ask((*engine.inspect, *ids)) if ids else ("", "")
-    found = (_image(engine, line) for line in said.splitlines())
-    images = {one.name: one for one in found if one}
+    output, reason = _ask(engine.find)
+    if engine.inspect and not reason:
+        ids = tuple(dict.fromkeys(output.split()))
+        output, reason = _ask((*engine.inspect, *ids)) if ids else ("", "")
+    rows = (_image(engine, line) for line in output.splitlines())
+    images = {image.name: image for image in rows if image}
     return Reclaimable(
         kind=engine.name,
         holds=engine.holds,
         again=engine.again,
-        size=sum(one.size for one in images.values()),
+        size=sum(image.size for image in images.values()),
         count=len(images),
-        used=max((one.used for one in images.values()), default=0),
+        used=max((image.used for image in images.values()), default=0),
         command=shlex.join((*engine.remove, "...")),
         outside=True,
-        why=why,
-        pieces=tuple(one for one in images.values() if one.used < oldest(days)),
+        why=reason,
+        pieces=tuple(image for image in images.values() if image.used < oldest(days)),
     )
 
 
@@ -79,10 +79,10 @@ def _ask(command: tuple[str, ...]) -> tuple[str, str]:
     """What a program says, and why it says nothing."""
     try:
         # not in the user's folder: uv reads settings there, such as where its cache is
-        done = process.run(command, cwd=Path("/"), timeout=SECONDS)
+        completed = process.run(command, cwd=Path("/"), timeout=SECONDS)
     except (InputError, OSError) as error:
         return "", str(error)
-    if done.ok:
-        return done.stdout, ""
-    lines = done.stderr.strip().splitlines()
-    return "", lines[-1][:200] if lines else f"{command[0]} ended with {done.returncode}"
+    if completed.ok:
+        return completed.stdout, ""
+    lines = completed.stderr.strip().splitlines()
+    return "", lines[-1][:200] if lines else f"{command[0]} ended with {completed.returncode}"

@@ -32,36 +32,38 @@ def look(
 
     Of what was made to run a `stack`, where one is named, all that nothing uses now.
     """
-    known, wanted = the_kinds(), set(kinds)
-    gone = inside.what_can_go(home, store, keep, days)
-    found = [_found(kind, home, store, gone, days, stack) for kind in known.kind if kind.name in wanted]
-    found += [find_tool(tool, days) for tool in known.tool if tool.name in wanted]
-    found += [find_images(engine, days) for engine in known.engine if engine.name in wanted]
-    return DiskSpace(found=tuple(found), rubbish=gone, days=days)
+    catalogued, names = the_kinds(), set(kinds)
+    removable = inside.what_can_go(home, store, keep, days)
+    reclaimables = [
+        _found(kind, home, store, removable, days, stack) for kind in catalogued.kind if kind.name in names
+    ]
+    reclaimables += [find_tool(tool, days) for tool in catalogued.tool if tool.name in names]
+    reclaimables += [find_images(engine, days) for engine in catalogued.engine if engine.name in names]
+    return DiskSpace(found=tuple(reclaimables), rubbish=removable, days=days)
 
 
 def _found(
-    kind: CleanupKind, home: Home, store: Store, gone: Rubbish, days: float, stack: str
+    kind: CleanupKind, home: Home, store: Store, removable: Rubbish, days: float, stack: str
 ) -> Reclaimable:
     command = f"rocwright clean {kind.name}"
     match kind.name:
         case "work":
-            found = inside.find_work(kind, home, store, gone)
+            reclaimable = inside.find_work(kind, home, store, removable)
         case "compiler-cache":
-            found = inside.find_cache(kind, home, days)
+            reclaimable = inside.find_cache(kind, home, days)
         case "logs":
-            found = inside.find_files(kind, inside.log_files(home), days, spare=bool(under_way(store)))
+            reclaimable = inside.find_files(kind, inside.log_files(home), days, spare=bool(under_way(store)))
         case "indexes":
-            found = inside.find_files(kind, inside.index_files(home), days, spare=False)
+            reclaimable = inside.find_files(kind, inside.index_files(home), days, spare=False)
         case "package-lists":
             # steps that fetch work in them
             age = inf if under_way(store) else days
-            found = inside.find_folders(kind, inside.package_lists(home), age)
+            reclaimable = inside.find_folders(kind, inside.package_lists(home), age)
         case "programs" | "environments":
-            found = find_runtimes(kind, place_of(kind, home), days, stack)
+            reclaimable = find_runtimes(kind, place_of(kind, home), days, stack)
         case _:
-            found = inside.find_kept(kind, home, store, gone)
-    return found.model_copy(update={"command": command})
+            reclaimable = inside.find_kept(kind, home, store, removable)
+    return reclaimable.model_copy(update={"command": command})
 
 
 def part(rubbish: Rubbish, pieces: Iterable[Piece], store: Store) -> Rubbish:
@@ -69,13 +71,13 @@ def part(rubbish: Rubbish, pieces: Iterable[Piece], store: Store) -> Rubbish:
     names = [piece.name for piece in pieces]
     ends = {name.rpartition(" ")[2] for name in names}
     records = tuple(key for key in rubbish.records if key in ends)
-    staying = {one.sha256 for key in set(rubbish.records) - ends for one in _outputs(store, key)}
-    going = {one.sha256 for key in records for one in _outputs(store, key)}
+    staying = {output.sha256 for key in set(rubbish.records) - ends for output in _outputs(store, key)}
+    going = {output.sha256 for key in records for output in _outputs(store, key)}
     blobs = tuple(
-        each for each in rubbish.blobs if each not in staying and (each in going or each[:12] in ends)
+        blob for blob in rubbish.blobs if blob not in staying and (blob in going or blob[:12] in ends)
     )
-    folders = tuple(each for each in rubbish.folders if each in set(names))
-    return Rubbish(records=records, blobs=blobs, folders=folders, size=sum(one.size for one in pieces))
+    folders = tuple(folder for folder in rubbish.folders if folder in set(names))
+    return Rubbish(records=records, blobs=blobs, folders=folders, size=sum(piece.size for piece in pieces))
 
 
 def _outputs(store: Store, key: str) -> tuple[Output, ...]:
@@ -93,13 +95,13 @@ def clear(
     by_kind: dict[str, list[Piece]] = {}
     for piece in pieces:
         by_kind.setdefault(piece.kind, []).append(piece)
-    known = the_kinds()
-    own = {kind.name for kind in known.kind if kind.steps} | {"work"}
+    catalogued = the_kinds()
+    own = {kind.name for kind in catalogued.kind if kind.steps} | {"work"}
     mine = [piece for name in own for piece in by_kind.get(name, ())]
     if mine:
         say(f"clean: {len(mine)} of {', '.join(sorted(own & set(by_kind)))}")
-        gone = part(room.rubbish, mine, store)
-        remove(store, gone, remove_tree, lambda folder: say(f"clean: {folder}"))
+        removable = part(room.rubbish, mine, store)
+        remove(store, removable, remove_tree, lambda folder: say(f"clean: {folder}"))
     for piece in (*by_kind.get("logs", ()), *by_kind.get("indexes", ())):
         say(f"clean: {piece.name}")
         _remove_files(piece, home)
@@ -109,25 +111,25 @@ def clear(
     for piece in (piece for name in RUNTIMES for piece in by_kind.get(name, ())):
         gone_now = remove_runtime(Path(piece.name))
         say(f"clean: {piece.name}" + ("" if gone_now else " is in use by now"))
-    commands = [(tool.name, tool.clear) for tool in known.tool if tool.name in by_kind]
+    commands = [(tool.name, tool.clear) for tool in catalogued.tool if tool.name in by_kind]
     commands += [
         (engine.name, (*engine.remove, piece.name))
-        for engine in known.engine
+        for engine in catalogued.engine
         for piece in by_kind.get(engine.name, ())
     ]
     for piece in by_kind.get("compiler-cache", ()):
         say(f"clean: {piece.name}")
         compiler_cache.drop(home, Path(piece.name))
-    done: list[process.Finished] = []
+    results: list[process.Finished] = []
     for _, command in commands:
         say(f"clean: {' '.join(command)}")
-        done.append(process.run(command, cwd=Path("/")))
-    return tuple(_refusal(one) for one in done if not one.ok)
+        results.append(process.run(command, cwd=Path("/")))
+    return tuple(_refusal(completed) for completed in results if not completed.ok)
 
 
-def _refusal(done: process.Finished) -> str:
-    lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-    return f"{done.argv[0]}: {lines[-1][:300]}"
+def _refusal(completed: process.Finished) -> str:
+    lines = completed.stderr.strip().splitlines() or [f"ended with {completed.returncode}"]
+    return f"{completed.argv[0]}: {lines[-1][:300]}"
 
 
 def _remove_files(piece: Piece, home: Home) -> None:
@@ -159,23 +161,23 @@ def _remove_folder(folder: Path) -> None:
 
 def is_open(paths: Iterable[Path]) -> bool:
     """Whether a process that may be looked at has one of these files open."""
-    wanted = {str(path.resolve()) for path in paths}
+    resolved = {str(path.resolve()) for path in paths}
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
-            if str(link.readlink()) in wanted:
+            if str(link.readlink()) in resolved:
                 return True
     return False
 
 
 def kinds_asked(names: Iterable[str]) -> tuple[str, ...]:
     """The kinds of these names; without any, all in the home folder. Raises InputError."""
-    known = the_kinds()
-    asked = tuple(dict.fromkeys(names))
-    for name in asked:
-        if name not in known.names:
+    catalogued = the_kinds()
+    selected = tuple(dict.fromkeys(names))
+    for name in selected:
+        if name not in catalogued.names:
             raise InputError(
                 f"there is no kind {name!r}",
-                cause=f"kinds: {', '.join(known.names)}",
+                cause=f"kinds: {', '.join(catalogued.names)}",
                 next_step="use one of them; rocwright clean shows the size of each",
             )
-    return asked or tuple(kind.name for kind in known.kind)
+    return selected or tuple(kind.name for kind in catalogued.kind)

@@ -25,21 +25,23 @@ _YOUNG = 1.0
 
 def find_runtimes(kind: CleanupKind, place: Path, days: float, stack: str = "") -> Reclaimable:
     """What lies in `place` and was not used for so many days, or is of a `stack` and in use by nothing."""
-    there = [*_things(place)]
+    paths = [*_things(place)]
     busy = shown_in_sandboxes(place)
-    made_for = {one: _stack_of(one) for one in there}
+    made_for = {path: _stack_of(path) for path in paths}
     every = {
-        one: Piece(kind=kind.name, name=str(one), size=folder_size(one), used=_used(one), of=made_for[one])
-        for one in there
-        if not stack or made_for[one] == stack
+        path: Piece(
+            kind=kind.name, name=str(path), size=folder_size(path), used=_used(path), of=made_for[path]
+        )
+        for path in paths
+        if not stack or made_for[path] == stack
     }
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(one.size for one in every.values()),
+        size=sum(piece.size for piece in every.values()),
         count=len(every),
-        used=max((one.used for one in every.values()), default=0),
+        used=max((piece.used for piece in every.values()), default=0),
         pieces=tuple(
             piece
             for path, piece in every.items()
@@ -71,15 +73,15 @@ def remove_runtime(path: Path) -> bool:
 def shown_in_sandboxes(place: Path) -> set[str]:
     """Names in a folder that a running process of this machine sees as mounts: as the kernel tells, whoever
     started it. One of the same name elsewhere counts too: what the kernel tells is a path within a disk."""
-    found: set[str] = set()
-    below = os.fsencode(f"/{place.name}/")
+    names: set[str] = set()
+    prefix = os.fsencode(f"/{place.name}/")
     for table in Path("/proc").glob("[0-9]*/mountinfo"):
         with contextlib.suppress(OSError):
             for line in table.read_bytes().splitlines():
-                root = _ESCAPED.sub(lambda one: bytes([int(one[1], 8)]), line.split(b" ")[3])
-                if below in root:
-                    found.add(os.fsdecode(root.rpartition(below)[2].split(b"/")[0]))
-    return found
+                root = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), line.split(b" ")[3])
+                if prefix in root:
+                    names.add(os.fsdecode(root.rpartition(prefix)[2].split(b"/")[0]))
+    return names
 
 
 def _things(place: Path) -> Iterator[Path]:
@@ -100,9 +102,9 @@ def _used(path: Path) -> float:
 
 def _stack_of(path: Path) -> str:
     """The stack that it was made for; "" where nothing says so."""
-    for about in (path.with_name(f"{path.name}.json"), path / ABOUT_ENVIRONMENT):
+    for description in (path.with_name(f"{path.name}.json"), path / ABOUT_ENVIRONMENT):
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            return str(json.loads(about.read_bytes()).get("stack", ""))
+            return str(json.loads(description.read_bytes()).get("stack", ""))
     return ""
 
 
