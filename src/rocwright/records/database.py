@@ -81,12 +81,12 @@ class Database:
         """The version of its schema; "" where it has none yet."""
         try:
             with self.engine.connect() as connection:
-                found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+                version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
         except DBAPIError as error:
             if code_of(error.orig) in _NO_TABLE or "no such table" in str(error.orig):
                 return ""
             raise _explained(error, self.place) from error
-        return str(found or "")
+        return str(version or "")
 
     def close(self) -> None:
         self.engine.dispose()
@@ -139,12 +139,12 @@ def _sqlite(path: Path) -> Database:
     uri = f"file:{quote(str(path))}" + ("?immutable=1" if alone else "?mode=ro" if shut else "")
 
     def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(
+        connection = sqlite3.connect(
             uri, uri=True, timeout=faults.WAIT, isolation_level=None, check_same_thread=False
         )
-        made.execute("PRAGMA synchronous = NORMAL")
-        made.execute("PRAGMA foreign_keys = ON")
-        return made
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
 
     # as many connections as a server of pages has threads, and then some
     engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=10, max_overflow=60)

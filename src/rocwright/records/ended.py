@@ -19,8 +19,10 @@ def is_gone(machine: str, process: str) -> bool:
     """Whether what ran there (`Run.machine`, `Run.process`) ran on this machine, and does no more; what runs
     elsewhere nobody here knows."""
     pid, start, number = (*process.split("-", 2), "", "", "")[:3]
-    here = (machine, number) == (platform.node(), _machine())
-    return here and pid.isdigit() and start.isdigit() and not Owner(pid=int(pid), start=int(start)).alive()
+    is_local = (machine, number) == (platform.node(), _machine())
+    return (
+        is_local and pid.isdigit() and start.isdigit() and not Owner(pid=int(pid), start=int(start)).alive()
+    )
 
 
 def _machine() -> str:
@@ -35,9 +37,9 @@ def ended_as(outcome: str, run: Run) -> Run:
     """The run, ended so, with all in it that had not ended."""
 
     def ended(step: StepRun) -> StepRun:
-        left = "killed" if outcome == "killed" else "stopped"
-        words = {"queued": "skipped", "running": left, "ended": step.outcome}
+        stopped = "killed" if outcome == "killed" else "stopped"
+        words = {"queued": "skipped", "running": stopped, "ended": step.outcome}
         return step.model_copy(update={"state": "ended", "outcome": words[step.state]})
 
-    steps = tuple(ended(one) for one in run.steps)
+    steps = tuple(ended(step) for step in run.steps)
     return run.model_copy(update={"state": "ended", "outcome": outcome, "steps": steps})

@@ -32,35 +32,35 @@ def read_only(place: str, cause: str = "") -> InputError:
 
 def explained(error: BaseException | None, place: str, *, cut: bool = False) -> ExplainedError:
     """What a driver raised, in words; `cut` tells that the connection went away."""
-    code, said = code_of(error), str(error).strip()
+    code, message = code_of(error), str(error).strip()
     if code in {"SQLITE_FULL", "53100"} or (code.startswith("SQLITE_IOERR") and _full(place)):
         return OutOfDiskError(
             f"the disk of the records at {place} is full",
-            cause=said,
+            cause=message,
             next_step="free some disk space there; what could not be written is kept and recorded later",
         )
     match code:
         case "SQLITE_PERM" | "25006" | "42501" | "SQLITE_CANTOPEN":
-            return read_only(place, said)
+            return read_only(place, message)
         case "SQLITE_NOTADB":
-            return damaged(place, said)
+            return damaged(place, message)
         case "55P03":
-            return _locked(place, said)
+            return _locked(place, message)
     if code.startswith("SQLITE_READONLY"):
-        return read_only(place, said)
+        return read_only(place, message)
     if code.startswith("SQLITE_CORRUPT"):
-        return damaged(place, said)
+        return damaged(place, message)
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return _locked(place, said)
+        return _locked(place, message)
     if code.startswith(_GONE) or (not code and cut) or _no_server(error):
         return NetworkError(
             f"the database server of the records does not answer: {place}",
-            cause=said.splitlines()[0] if said else "the connection was closed without a message",
+            cause=message.splitlines()[0] if message else "the connection was closed without a message",
             next_step="start the server, or correct ROCWRIGHT_RECORDS",
         )
     return InternalError(
         f"the records at {place} cannot be used",
-        cause=f"{said} {code}".strip(),
+        cause=f"{message} {code}".strip(),
         next_step="rocwright records check shows whether they are damaged; check the disk and the server",
     )
 
@@ -84,8 +84,8 @@ def _locked(place: str, cause: str) -> InternalError:
 
 def code_of(error: BaseException | None) -> str:
     """SQLite's name of the failure, or PostgreSQL's five signs."""
-    found: Any = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)
-    return str(found or "")
+    code: Any = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)
+    return str(code or "")
 
 
 def _full(file: str) -> bool:

@@ -349,15 +349,15 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
         case "build", "built":
             return "built"
         case "rehearse", "rehearsed":
-            return "rehearsed" if any(not one.absent for one in findings) else ""
+            return "rehearsed" if any(not finding.absent for finding in findings) else ""
         case "verify", "verified":
-            looked = [one for one in findings if not one.absent and one.check not in _HOW]
+            looked = [finding for finding in findings if not finding.absent and finding.check not in _HOW]
             if not looked:
                 return ""
-            named = [one.device for one in looked if one.device]
+            named = [finding.device for finding in looked if finding.device]
             if not named:
                 return "checked without a GPU"
-            return _ran([one for one in named if not _software(one)])
+            return _ran([device for device in named if not _software(device)])
         case _:
             return ""
 
@@ -392,7 +392,7 @@ def _software(device: str) -> bool:
 
 def with_failure(run: Run) -> Run:
     """The run with the class and the known issue of its first failed step."""
-    failed = next((one for one in run.steps if one.outcome == "failed"), None)
+    failed = next((step for step in run.steps if step.outcome == "failed"), None)
     return (
         run if failed is None else run.model_copy(update={"failure": failed.failure, "issue": failed.issue})
     )

@@ -59,13 +59,13 @@ def end_the_dead(records: Records) -> None:
 
 def _as_long_as_seen(records: Records, run: Run) -> Run:
     """The run with what its steps had taken when they were last seen; at its end nobody could say."""
-    last = {one.step: one.at for one in records.samples(run.id)}
-    since = {one.name: _seconds(run.started, one.started) for one in run.steps if one.started}
+    last = {sample.step: sample.at for sample in records.samples(run.id)}
+    since = {step.name: _seconds(run.started, step.started) for step in run.steps if step.started}
     steps = tuple(
-        one.model_copy(update={"seconds": max(0.0, last[one.name] - since[one.name])})
-        if one.state == "running" and one.name in last and one.name in since
-        else one
-        for one in run.steps
+        step.model_copy(update={"seconds": max(0.0, last[step.name] - since[step.name])})
+        if step.state == "running" and step.name in last and step.name in since
+        else step
+        for step in run.steps
     )
     return run.model_copy(update={"seconds": max(last.values(), default=run.seconds), "steps": steps})
 

@@ -27,5 +27,5 @@ def place(home: Home) -> str | Path:
 
 def there(home: Home) -> bool:
     """Whether there may be anything on record."""
-    where = place(home)
-    return isinstance(where, str) or where.exists() or home.runs.exists()
+    location = place(home)
+    return isinstance(location, str) or location.exists() or home.runs.exists()

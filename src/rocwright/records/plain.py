@@ -67,8 +67,8 @@ class Plain:
     ) -> int:
         """As `Records.put`."""
         changed = dict(enumerate(run.steps)) if steps is None else steps
-        told = (list(findings), list(artifacts), list(samples), lock)
-        return self.write(lambda: put(self, run, changed, *told))
+        parts = (list(findings), list(artifacts), list(samples), lock)
+        return self.write(lambda: put(self, run, changed, *parts))
 
     def times(self) -> list[StepTime]:
         """As `Records.times`."""
@@ -77,8 +77,8 @@ class Plain:
         with self._told():
             # names of fields of ours
             sql = f'SELECT {columns} FROM "step_times" ORDER BY "run" DESC'  # noqa: S608
-            found = self.exec_driver_sql(sql).fetchall()
-        return [StepTime(**dict(zip(names, row, strict=True))) for row in found]
+            rows = self.exec_driver_sql(sql).fetchall()
+        return [StepTime(**dict(zip(names, row, strict=True))) for row in rows]
 
     def built(self, step: str, key: str) -> list[tuple[str, str]]:
         """As `Records.built`."""
@@ -101,7 +101,7 @@ class Plain:
             try:
                 self.exec_driver_sql("BEGIN IMMEDIATE")
                 try:
-                    made = work()
+                    outcome = work()
                     self.exec_driver_sql("COMMIT")
                 except BaseException:
                     with contextlib.suppress(sqlite3.Error):
@@ -111,7 +111,7 @@ class Plain:
                 if last or faults.code_of(error) not in faults.AGAIN:
                     raise faults.explained(error, str(self.path)) from error
             else:
-                return made
+                return outcome
         raise AssertionError
 
 
@@ -152,9 +152,9 @@ def _make(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # what was done on this machine is its owner's to show; the companions take its mode
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    with contextlib.closing(Plain(path)) as made:
-        made.exec_driver_sql("PRAGMA journal_mode = WAL")
-        made.write(lambda: _make_tables(made))
+    with contextlib.closing(Plain(path)) as plain:
+        plain.exec_driver_sql("PRAGMA journal_mode = WAL")
+        plain.write(lambda: _make_tables(plain))
 
 
 def _make_tables(file: Plain) -> None:

@@ -79,8 +79,8 @@ class Records:
             else:
                 query = query.where(*_conditions(which)).limit(limit)
             rows = connection.execute(query).mappings().all()
-            told = _steps_of(connection, [row["number"] for row in rows]) if steps else {}
-        return [_run(row, told.get(row["number"], ())) for row in rows]
+            by_run = _steps_of(connection, [row["number"] for row in rows]) if steps else {}
+        return [_run(row, by_run.get(row["number"], ())) for row in rows]
 
     def count(self, which: Which = EVERYTHING) -> int:
         """How many runs of that kind there are."""
@@ -125,18 +125,18 @@ class Records:
     def steps(self, which: Which = EVERYTHING, *, component: str = "", limit: int = 200) -> list[StepAt]:
         """A step (`which.step`) or a component's main step (`component`) over time, the newest first."""
         steps, runs = schema.steps, schema.runs
-        about = ("stack", "base", "lock")
-        wanted = _conditions(which, but_step=True)
+        columns = ("stack", "base", "lock")
+        conditions = _conditions(which, but_step=True)
         if which.step:
-            wanted.append(_named(which.step))
+            conditions.append(_named(which.step))
         if component:
-            wanted.append(and_(steps.c.component == component, steps.c.kind == "run"))
+            conditions.append(and_(steps.c.component == component, steps.c.kind == "run"))
         # the order says where the database begins: with the few runs of a cell, else with the steps
         first = runs.c.number if which.stack or which.gpu or which.base else steps.c.run
         query = (
-            select(*(runs.c[one] for one in (*about, "id", "gpu")), runs.c.started.label("at"), steps)
+            select(*(runs.c[column] for column in (*columns, "id", "gpu")), runs.c.started.label("at"), steps)
             .join(runs, runs.c.number == steps.c.run)
-            .where(*wanted)
+            .where(*conditions)
             .order_by(first.desc(), steps.c.place.desc())
             .limit(limit)
         )
@@ -148,7 +148,7 @@ class Records:
                 at=row["at"],
                 gpu=tuple(row["gpu"]),
                 step=_step(row),
-                **{one: row[one] for one in about},
+                **{column: row[column] for column in columns},
             )
             for row in rows
         ]
@@ -177,15 +177,15 @@ class Records:
         limit: int = 200,
     ) -> list[Artifact]:
         """What runs gave, the newest first: by component, by content or by run; sizes over time."""
-        made, runs = schema.artifacts, schema.runs
-        wanted = _conditions(which)
-        given = ((made.c.component, component), (made.c.sha256, sha256), (runs.c.id, run))
-        wanted += [column == value for column, value in given if value]
+        artifacts, runs = schema.artifacts, schema.runs
+        conditions = _conditions(which)
+        filters = ((artifacts.c.component, component), (artifacts.c.sha256, sha256), (runs.c.id, run))
+        conditions += [column == value for column, value in filters if value]
         query = (
-            select(made, runs.c.id, runs.c.stack, runs.c.gpu, runs.c.base, runs.c.started)
-            .join(runs, runs.c.number == made.c.run)
-            .where(*wanted)
-            .order_by(made.c.run.desc(), made.c.component, made.c.filename)
+            select(artifacts, runs.c.id, runs.c.stack, runs.c.gpu, runs.c.base, runs.c.started)
+            .join(runs, runs.c.number == artifacts.c.run)
+            .where(*conditions)
+            .order_by(artifacts.c.run.desc(), artifacts.c.component, artifacts.c.filename)
             .limit(limit)
         )
         with self.database.reading() as connection:
@@ -210,13 +210,13 @@ class Records:
         Where they are to be `standing`, what a check found on a device holds until it runs there again; what
         it found where nothing ran, until it runs at all.
         """
-        found, runs = schema.findings, schema.runs
-        given = ((runs.c.id, run), (found.c.sha256, sha256))
+        findings, runs = schema.findings, schema.runs
+        filters = ((runs.c.id, run), (findings.c.sha256, sha256))
         query = (
-            select(found)
-            .join(runs, runs.c.number == found.c.run)
-            .where(*(column == value for column, value in given if value))
-            .order_by(found.c.run.desc(), found.c.place)
+            select(findings)
+            .join(runs, runs.c.number == findings.c.run)
+            .where(*(column == value for column, value in filters if value))
+            .order_by(findings.c.run.desc(), findings.c.place)
             .limit(limit)
         )
         with self.database.reading() as connection:
@@ -254,17 +254,19 @@ class Records:
     ) -> list[Cell]:
         """Every stack, GPU, variant and base that a run was about, in order; a promotion makes one too."""
         cells = schema.cells
-        given = _given(cells, stack=stack, gpu=gpu, base=base, variant=variant)
+        conditions = _given(cells, stack=stack, gpu=gpu, base=base, variant=variant)
         plain = [cells.c[name] for name in Cell._fields[:-2]]
         # parsed all at once: a matrix has thousands of them
         packed = [cast(cells.c[name], Text) for name in Cell._fields[-2:]]
-        query = select(*plain, *packed).where(*given)
+        query = select(*plain, *packed).where(*conditions)
         query = query.order_by(cells.c.stack, cells.c.gpu, cells.c.variant, cells.c.base)
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
-        told = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
-        seen = iter([{name: NewestEvidence(*one) for name, one in each.items()} for each in told])
-        return [Cell._make((*row[:-2], next(seen), next(seen))) for row in rows]
+        cell_values = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
+        evidence = iter(
+            [{name: NewestEvidence(*fields) for name, fields in entries.items()} for entries in cell_values]
+        )
+        return [Cell._make((*row[:-2], next(evidence), next(evidence))) for row in rows]
 
     def promotions(
         self,
@@ -277,11 +279,13 @@ class Records:
         limit: int = 100,
     ) -> list[Promotion]:
         """What channels held, the newest first: the first one of a cell and channel is what it holds."""
-        told = schema.promotions
-        given = _given(told, stack=stack, gpu=gpu, base=base, variant=variant, channel=channel)
-        query = select(told).where(*given)
+        promotions = schema.promotions
+        conditions = _given(promotions, stack=stack, gpu=gpu, base=base, variant=variant, channel=channel)
+        query = select(promotions).where(*conditions)
         with self.database.reading() as connection:
-            rows = connection.execute(query.order_by(told.c.number.desc()).limit(limit)).mappings().all()
+            rows = (
+                connection.execute(query.order_by(promotions.c.number.desc()).limit(limit)).mappings().all()
+            )
         return [Promotion(**{name: row[name] for name in Promotion.model_fields}) for row in rows]
 
     def changed(self) -> tuple[int, int]:
@@ -304,8 +308,8 @@ class Records:
         """Put a run as it is now, with the steps that changed by their place (nothing: all of the run's);
         gives its number. What a person at a shell does goes through `execution.runs.UnderWay`."""
         changed = dict(enumerate(run.steps)) if steps is None else steps
-        told = (list(findings), list(artifacts), list(samples), lock)
-        return self.database.write(lambda connection: write.put(connection, run, changed, *told))
+        parts = (list(findings), list(artifacts), list(samples), lock)
+        return self.database.write(lambda connection: write.put(connection, run, changed, *parts))
 
     def promote(self, promotion: Promotion) -> None:
         """Make a run what a channel holds for its cell from now on."""
@@ -314,29 +318,29 @@ class Records:
 
 def _given(table: Table, variant: str | None, **names: str) -> list[ColumnElement[bool]]:
     """What is asked of columns: nothing of those that are ""; a variant may be that."""
-    asked = [table.c[name] == value for name, value in names.items() if value]
-    return asked if variant is None else [*asked, table.c.variant == variant]
+    conditions = [table.c[name] == value for name, value in names.items() if value]
+    return conditions if variant is None else [*conditions, table.c.variant == variant]
 
 
 def _conditions(which: Which, *, but_step: bool = False) -> list[ColumnElement[bool]]:
     runs, steps, gpus = schema.runs, schema.steps, schema.run_gpus
     names = ("stack", "base", "command", "state", "outcome", "failure", "issue", "origin", "lock")
-    given = {name: getattr(which, name) for name in names if getattr(which, name)}
-    found = [runs.c[name] == value for name, value in given.items()]
-    found += [_rare(name) for name, usual in schema.RARE.items() if given.get(name, usual) != usual]
+    equal = {name: getattr(which, name) for name in names if getattr(which, name)}
+    conditions = [runs.c[name] == value for name, value in equal.items()]
+    conditions += [_rare(name) for name, usual in schema.RARE.items() if equal.get(name, usual) != usual]
     if which.variant is not None:
-        found.append(runs.c.variant == which.variant)
+        conditions.append(runs.c.variant == which.variant)
     if which.gpu:
-        found.append(runs.c.number.in_(select(gpus.c.run).where(gpus.c.gpu == which.gpu)))
+        conditions.append(runs.c.number.in_(select(gpus.c.run).where(gpus.c.gpu == which.gpu)))
     if which.step and not but_step:
-        found.append(runs.c.number.in_(select(steps.c.run).where(_named(which.step))))
+        conditions.append(runs.c.number.in_(select(steps.c.run).where(_named(which.step))))
     if which.since:
-        found.append(runs.c.started >= which.since)
+        conditions.append(runs.c.started >= which.since)
     if which.until:
-        found.append(runs.c.started < which.until)
+        conditions.append(runs.c.started < which.until)
     if which.before:
-        found.append(runs.c.number < which.before)
-    return found
+        conditions.append(runs.c.number < which.before)
+    return conditions
 
 
 def _rare(name: str) -> ColumnElement[bool]:
@@ -369,15 +373,15 @@ def _named(step: str) -> ColumnElement[bool]:
 def _steps_of(connection: Connection, numbers: Sequence[int]) -> dict[int, tuple[StepRun, ...]]:
     steps = schema.steps
     query = select(steps).where(steps.c.run.in_(numbers)).order_by(steps.c.run, steps.c.place)
-    found: defaultdict[int, list[StepRun]] = defaultdict(list)
+    by_number: defaultdict[int, list[StepRun]] = defaultdict(list)
     for row in connection.execute(query).mappings():
-        found[row["run"]].append(_step(row))
-    return defaultdict(tuple, {number: tuple(each) for number, each in found.items()})
+        by_number[row["run"]].append(_step(row))
+    return defaultdict(tuple, {number: tuple(run_steps) for number, run_steps in by_number.items()})
 
 
 def _step(row: Mapping[Any, Any]) -> StepRun:
-    known = {name: value for name, value in row["figures"].items() if name in StepRun.model_fields}
-    return StepRun(**{name: row[name] for name in StepRun.model_fields if name in row}, **known)
+    figures = {name: value for name, value in row["figures"].items() if name in StepRun.model_fields}
+    return StepRun(**{name: row[name] for name in StepRun.model_fields if name in row}, **figures)
 
 
 def _run(row: Mapping[Any, Any], steps: Sequence[StepRun]) -> Run:

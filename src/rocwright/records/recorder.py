@@ -59,10 +59,10 @@ class RunRecorder:
             if self._thread.ident is None:
                 self._thread.start()
 
-    def close(self, told: RunOutcome) -> None:
+    def close(self, outcome: RunOutcome) -> None:
         """Note the end of the run, and wait until it is on record, or kept as a file."""
         with self._change:
-            self._news.told = told
+            self._news.told = outcome
             self._over = True
             self._change.notify()
         if self._thread.ident is None:
@@ -76,7 +76,7 @@ class RunRecorder:
                     next_step="rocwright records check; the next run records what is missing",
                 )
             )
-            self._spool(told)
+            self._spool(outcome)
 
     def _write(self) -> None:
         over = False
@@ -102,8 +102,10 @@ class RunRecorder:
 
             self._records = open_plain(self._home, make=True) or open_records(self._home)
         if news.told is not None:
-            told = news.told
-            self._records.put(told.run, None, told.findings, told.artifacts, news.samples, told.lock)
+            outcome = news.told
+            self._records.put(
+                outcome.run, None, outcome.findings, outcome.artifacts, news.samples, outcome.lock
+            )
         elif news.run is not None:
             self._records.put(news.run, news.steps, samples=news.samples, lock=news.lock)
 
@@ -114,11 +116,11 @@ class RunRecorder:
         words = [str(error)]
         if isinstance(error, ExplainedError):
             words += [error.cause, error.next_step]
-        self._say(f"not on record: {'; '.join(one for one in words if one)}. Continuing.")
+        self._say(f"not on record: {'; '.join(word for word in words if word)}. Continuing.")
 
-    def _spool(self, told: RunOutcome) -> None:
+    def _spool(self, outcome: RunOutcome) -> None:
         from rocwright.records.spool import spool
 
         with suppress(OSError):
-            spool(self._home, told)
+            spool(self._home, outcome)
         self._kept = True

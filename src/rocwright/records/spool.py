@@ -18,9 +18,9 @@ from rocwright.records.read import Records
 BATCH = 200
 
 
-def spool(home: Home, told: RunOutcome) -> None:
+def spool(home: Home, outcome: RunOutcome) -> None:
     """Keep a run as a file; the next who opens the records takes it over."""
-    write_atomic(home.runs / told.run.id / RUN, told.model_dump_json(indent=1) + "\n")
+    write_atomic(home.runs / outcome.run.id / RUN, outcome.model_dump_json(indent=1) + "\n")
     (home.runs / TAKEN).unlink(missing_ok=True)
 
 
@@ -34,8 +34,8 @@ def take_over(records: Records, home: Home) -> None:
     if marker.exists() and marker.read_text() == name:
         return
     paths = sorted(home.runs.glob(f"*/{RUN}"))
-    for at in range(0, len(paths), BATCH):
-        some = paths[at : at + BATCH]
+    for offset in range(0, len(paths), BATCH):
+        some = paths[offset : offset + BATCH]
         records.database.write(partial(_take, paths=some))
     write_atomic(marker, name)
 
@@ -43,10 +43,10 @@ def take_over(records: Records, home: Home) -> None:
 def _take(connection: Connection, paths: Iterable[Path]) -> None:
     names = {path.parent.name: path for path in paths}
     ended = select(schema.runs.c.id).where(schema.runs.c.id.in_(names), schema.runs.c.state == "ended")
-    known = set(connection.execute(ended).scalars())
-    for told in _read([path for name, path in names.items() if name not in known]):
-        steps = dict(enumerate(told.run.steps))
-        write.put(connection, told.run, steps, told.findings, told.artifacts, lock=told.lock)
+    recorded = set(connection.execute(ended).scalars())
+    for outcome in _read([path for name, path in names.items() if name not in recorded]):
+        steps = dict(enumerate(outcome.run.steps))
+        write.put(connection, outcome.run, steps, outcome.findings, outcome.artifacts, lock=outcome.lock)
 
 
 def _read(paths: Iterable[Path]) -> Iterator[RunOutcome]:

@@ -45,8 +45,8 @@ def check(database: Database) -> RecordsCheck:
     problems: list[str] = []
     with database.reading() as connection:
         if connection.dialect.name == "sqlite":
-            told = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
-            problems += [one for one in told if one != "ok"]
+            messages = [row[0] for row in connection.execute(text("PRAGMA integrity_check"))]
+            problems += [message for message in messages if message != "ok"]
             strays = connection.execute(text("PRAGMA foreign_key_check")).all()
             problems += [f"a row of {row[0]} belongs to no run" for row in strays[:20]]
         rows = {
@@ -74,8 +74,8 @@ def repair(path: Path) -> Repaired:
     fresh = path.with_name(f"{path.name}.repaired")
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}")
     with FileLock(f"{path}.lock", timeout=60):
-        for one in _files(fresh):
-            one.unlink(missing_ok=True)
+        for file in _files(fresh):
+            file.unlink(missing_ok=True)
         open_database(fresh).close()
         with contextlib.closing(sqlite3.connect(fresh)) as new, contextlib.closing(_damaged(path)) as old:
             new.execute("PRAGMA foreign_keys = OFF")
@@ -87,9 +87,9 @@ def repair(path: Path) -> Repaired:
                     new.execute(f"DELETE FROM {table.name} WHERE run NOT IN (SELECT number FROM runs)")  # noqa: S608
             new.commit()
             new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        for name, other in zip(_files(path), _files(aside), strict=True):
+        for name, target in zip(_files(path), _files(aside), strict=True):
             if name.exists():
-                name.rename(other)
+                name.rename(target)
         fresh.replace(path)
     return Repaired(rows=rows, aside=str(aside))
 
@@ -104,14 +104,14 @@ def export(records: Records) -> Iterator[str]:
     numbers = [run.number for run in _pages(records)]
     for number in reversed(numbers):
         (run,) = records.runs(Which(before=number + 1), limit=1)
-        told = RunOutcome(
+        outcome = RunOutcome(
             run=run,
             lock=(records.lock(run.lock) or "") if run.lock else "",
             findings=tuple(records.findings(run=run.id)),
             artifacts=tuple(records.artifacts(run=run.id, limit=10_000)),
             samples=tuple(records.samples(run.id)),
         )
-        yield told.model_dump_json()
+        yield outcome.model_dump_json()
     for promotion in reversed(records.promotions(limit=10**9)):
         yield json.dumps({"promotion": promotion.model_dump()})
 
@@ -122,24 +122,26 @@ def take_in(records: Records, lines: Iterable[str]) -> int:
     Raises InputError for a line that is none.
     """
     count = 0
-    known = {(one.run, one.channel, one.at) for one in records.promotions(limit=10**9)}
+    recorded = {
+        (promotion.run, promotion.channel, promotion.at) for promotion in records.promotions(limit=10**9)
+    }
     for number, line in enumerate(lines, 1):
         try:
             data = json.loads(line)
             if "promotion" in data:
-                one = Promotion.model_validate(data["promotion"])
-                if (one.run, one.channel, one.at) not in known:
-                    records.promote(one)
+                promotion = Promotion.model_validate(data["promotion"])
+                if (promotion.run, promotion.channel, promotion.at) not in recorded:
+                    records.promote(promotion)
                 continue
-            told = RunOutcome.model_validate(data)
+            outcome = RunOutcome.model_validate(data)
         except (ValueError, ValidationError, TypeError) as error:
             raise InputError(
                 f"line {number} is neither a run nor a promotion",
                 cause=str(error).splitlines()[0],
                 next_step="import a file that rocwright records export wrote",
             ) from error
-        if records.run(told.run.id) is None:
-            records.put(told.run, None, told.findings, told.artifacts, told.samples, told.lock)
+        if records.run(outcome.run.id) is None:
+            records.put(outcome.run, None, outcome.findings, outcome.artifacts, outcome.samples, outcome.lock)
             count += 1
     return count
 

@@ -68,22 +68,22 @@ def put(
     """
     values = {name: getattr(run, name) for name in OF_RUN} | {"gpu": list(run.gpu)}
     number: int = upsert(connection, "runs", ("id",), [values], returning="number")
-    upsert(connection, "run_gpus", ("gpu", "run"), [{"gpu": one, "run": number} for one in run.gpu])
+    upsert(connection, "run_gpus", ("gpu", "run"), [{"gpu": gpu, "run": number} for gpu in run.gpu])
     rows = [_step_row(number, place, step) for place, step in steps.items()]
     upsert(connection, "steps", ("run", "place"), rows)
     upsert(
         connection,
         "findings",
         ("run", "place"),
-        [{"run": number, "place": at} | one.model_dump() for at, one in enumerate(findings)],
+        [{"run": number, "place": place} | finding.model_dump() for place, finding in enumerate(findings)],
     )
-    made = ("component", "filename", "step", "sha256", "size")
-    kept = {(one.component, one.filename): one for one in artifacts}.values()
+    columns = ("component", "filename", "step", "sha256", "size")
+    unique = {(artifact.component, artifact.filename): artifact for artifact in artifacts}.values()
     upsert(
         connection,
         "artifacts",
         ("run", "component", "filename"),
-        [{"run": number} | {name: getattr(one, name) for name in made} for one in kept],
+        [{"run": number} | {name: getattr(artifact, name) for name in columns} for artifact in unique],
     )
     upsert(
         connection,
@@ -98,8 +98,8 @@ def put(
         packed = zlib.compress(lock.encode())
         upsert(connection, "locks", ("sha256",), [{"sha256": run.lock, "packed": packed}], keep=True)
     _note_times(connection, run, number, steps.values())
-    asked = run.command in ("build", "verify", "rehearse") and run.origin.partition(" ")[0] != BISECT
-    concerns_cells = run.state == "ended" and asked
+    is_evidence = run.command in ("build", "verify", "rehearse") and run.origin.partition(" ")[0] != BISECT
+    concerns_cells = run.state == "ended" and is_evidence
     for gpu in run.gpu if concerns_cells else ():
         _note_cell(connection, run, number, gpu)
     changed(connection, cells=concerns_cells)
@@ -124,11 +124,11 @@ def _step_row(number: int, place: int, step: StepRun) -> dict[str, Any]:
 
 def _note_times(connection: Connection, run: Run, number: int, steps: Iterable[StepRun]) -> None:
     # what a resumed step took says nothing of how long it takes
-    built = {one.name: one for one in steps if one.outcome == "built" and not one.resumed}
+    built = {step.name: step for step in steps if step.outcome == "built" and not step.resumed}
     rows = [
-        {"stack": run.stack, "name": one.name, "warm": one.cached > WARM, "run": number}
-        | {name: getattr(one, name) for name in ("seconds", "peak_memory", "jobs", "cached", "counted")}
-        for one in built.values()
+        {"stack": run.stack, "name": step.name, "warm": step.cached > WARM, "run": number}
+        | {name: getattr(step, name) for name in ("seconds", "peak_memory", "jobs", "cached", "counted")}
+        for step in built.values()
     ]
     upsert(connection, "step_times", ("stack", "name", "warm"), rows, newest="run")
 
@@ -144,10 +144,10 @@ def _note_cell(connection: Connection, run: Run, number: int, gpu: str) -> None:
     if number >= cell["number"] and (not passing or not cell["run"]):
         values = {"number": number, "run": run.id, "command": run.command, "outcome": run.outcome}
         values |= {"at": run.started, "failure": run.failure, "issue": run.issue}
-    before = cell["seen"].get(run.said)
-    if run.said and (before is None or number >= NewestEvidence(*before).number):
-        seen = NewestEvidence(run.id, run.started, run.device, _detail(run), number)
-        values["seen"] = cell["seen"] | {run.said: seen}
+    previous = cell["seen"].get(run.said)
+    if run.said and (previous is None or number >= NewestEvidence(*previous).number):
+        evidence = NewestEvidence(run.id, run.started, run.device, _detail(run), number)
+        values["seen"] = cell["seen"] | {run.said: evidence}
     if run.said == "built" and not run.cached:
         values["whole_seconds"] = run.seconds
     if values:
@@ -158,23 +158,25 @@ def _detail(run: Run) -> str:
     """How much a run has done of what it says, in words."""
     match run.command:
         case "rehearse":
-            told = [one for one in run.steps if one.kind == REHEARSAL]
-            return f"{sum(one.tried for one in told)} of {sum(one.counted for one in told)} tried"
+            rehearsed = [step for step in run.steps if step.kind == REHEARSAL]
+            return (
+                f"{sum(step.tried for step in rehearsed)} of {sum(step.counted for step in rehearsed)} tried"
+            )
         case "build":
-            ran = sum(one.outcome == "built" for one in run.steps)
+            ran = sum(step.outcome == "built" for step in run.steps)
             return f"{count(ran, 'step')} {'was' if ran == 1 else 'were'} run"
         case _:
-            return count(sum(one.outcome == "ok" for one in run.steps), "check")
+            return count(sum(step.outcome == "ok" for step in run.steps), "check")
 
 
-def promote(connection: Connection, one: Promotion) -> None:
+def promote(connection: Connection, promotion: Promotion) -> None:
     """Make a run what a channel holds from now on; what it held before stays on record."""
-    when = one.model_copy(update={"at": one.at or now()})
+    when = promotion.model_copy(update={"at": promotion.at or now()})
     number = _insert(connection, "promotions", [when.model_dump()], returning="number")
-    place = (one.stack, one.gpu, one.base, one.variant)
+    place = (promotion.stack, promotion.gpu, promotion.base, promotion.variant)
     cell = _locked_cell(connection, *place)
-    holds = NewestEvidence(one.run, when.at, "", one.why, number)
-    _change_cell(connection, {"channels": cell["channels"] | {one.channel: holds}}, *place)
+    holds = NewestEvidence(promotion.run, when.at, "", promotion.why, number)
+    _change_cell(connection, {"channels": cell["channels"] | {promotion.channel: holds}}, *place)
     changed(connection, cells=True)
 
 
@@ -193,14 +195,19 @@ def _locked_cell(connection: Connection, *place: str) -> dict[str, Any]:
     sql = f'SELECT {columns} FROM "cells" WHERE {_IS_CELL}'  # noqa: S608 - names of ours
     row = _ask(connection, sql, named, lock=True)
     # a file gives JSON as text, a server as what it says
-    said = (json.loads(one) if isinstance(one, str) and at > 1 else one for at, one in enumerate(row))
-    return dict(zip(_OF_CELL, said, strict=True))
+    values = (
+        json.loads(value) if isinstance(value, str) and index > 1 else value
+        for index, value in enumerate(row)
+    )
+    return dict(zip(_OF_CELL, values, strict=True))
 
 
 def _change_cell(connection: Connection, values: Mapping[str, Any], *place: str) -> None:
     sets = ", ".join(f'"{name}" = :to_{name}' for name in values)
-    given = {f"to_{name}": value for name, value in values.items()} | dict(zip(_CELL, place, strict=True))
-    run_plain(connection, f'UPDATE "cells" SET {sets} WHERE {_IS_CELL}', given)  # noqa: S608 - names of ours
+    parameters = {f"to_{name}": value for name, value in values.items()} | dict(
+        zip(_CELL, place, strict=True)
+    )
+    run_plain(connection, f'UPDATE "cells" SET {sets} WHERE {_IS_CELL}', parameters)  # noqa: S608 - names of ours
 
 
 def changed(connection: Connection, *, cells: bool) -> None:
@@ -227,20 +234,20 @@ def upsert(
     if not rows:
         return None
     # a row that is all key is set to itself: it must be there, and nothing changes
-    others = [name for name in rows[0] if name not in keys] or [keys[0]]
-    sets = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
-    where = f' WHERE "{table}"."{newest}" <= excluded."{newest}"' if newest else ""
+    updated = [name for name in rows[0] if name not in keys] or [keys[0]]
+    sets = ", ".join(f'"{name}" = excluded."{name}"' for name in updated)
+    condition = f' WHERE "{table}"."{newest}" <= excluded."{newest}"' if newest else ""
     conflict = ", ".join(f'"{name}"' for name in keys)
-    does = "NOTHING" if keep else f"UPDATE SET {sets}{where}"
+    does = "NOTHING" if keep else f"UPDATE SET {sets}{condition}"
     return _insert(connection, table, rows, f" ON CONFLICT ({conflict}) DO {does}", returning)
 
 
 def _insert(
-    connection: Connection, table: str, rows: list[dict[str, Any]], more: str = "", returning: str = ""
+    connection: Connection, table: str, rows: list[dict[str, Any]], suffix: str = "", returning: str = ""
 ) -> Any:
     names = ", ".join(f'"{name}"' for name in rows[0])
     marks = ", ".join(f":{name}" for name in rows[0])
-    sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks}){more}'  # noqa: S608 - names of the schema
+    sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks}){suffix}'  # noqa: S608 - names of the schema
     if returning:
         return run_plain(connection, f'{sql} RETURNING "{returning}"', rows[0]).fetchone()[0]
     run_plain(connection, sql, rows)
@@ -265,11 +272,13 @@ def run_plain(connection: Connection, sql: str, values: Mapping[str, Any] | list
     if connection.dialect.name != "sqlite":
         sql = _MARK.sub(r"%(\1)s", sql)
     if isinstance(values, list):
-        return connection.exec_driver_sql(sql, [_plain(one) for one in values])
+        return connection.exec_driver_sql(sql, [_plain(row) for row in values])
     return connection.exec_driver_sql(sql, _plain(values))
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of what every database takes: lists and mappings are JSON."""
-    said = {name: json.dumps(value) for name, value in row.items() if isinstance(value, dict | list | tuple)}
-    return {**row, **said}
+    encoded = {
+        name: json.dumps(value) for name, value in row.items() if isinstance(value, dict | list | tuple)
+    }
+    return {**row, **encoded}
