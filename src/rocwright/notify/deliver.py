@@ -25,7 +25,7 @@ _GOOD = {"mended", "promoted"}
 
 def deliver(to: SecretUrl, called: str, changes: Sequence[StateChange], *, doubt: bool = False) -> str:
     """Tell somebody of changes; why that did not work, "" where it did. It holds no secret."""
-    good = all(one.kind in _GOOD for one in changes)
+    good = all(change.kind in _GOOD for change in changes)
     return message(
         to,
         called,
@@ -45,10 +45,10 @@ def ping(to: SecretUrl) -> str:
     return _sent(to, "[cycle.ping]", {"ping": "yes"})
 
 
-def _sent(to: SecretUrl, called: str, said: dict[str, str]) -> str:
+def _sent(to: SecretUrl, called: str, payload: dict[str, str]) -> str:
     try:
         url = to.read(called)
-        data = json.dumps(said | {"url": url}).encode()
+        data = json.dumps(payload | {"url": url}).encode()
         ended = run(python_module("rocwright.notify.send"), stdin=data, timeout=LIMIT)
     except ExplainedError as error:
         return error.cause or error.message

@@ -21,7 +21,7 @@ from rocwright.watch.model import Alarm, Caution
 PASSES = FailureClass.NETWORK.value, FailureClass.INTERRUPTED.value
 """Failures to find something out that may be gone by the next time: no person is asked for."""
 
-_NO_ROW = {one.value for one in MACHINE | {FailureClass.FETCH}}
+_NO_ROW = {failure.value for failure in MACHINE | {FailureClass.FETCH}}
 """Failures that say nothing of a row: they are the machine's, or upstream's."""
 
 
@@ -45,8 +45,8 @@ def of_cells(cells: Iterable[Cell], running: Collection[tuple[str, str, str, str
         state, person = _row(cell)
         yield Fact(f"{ROW}{place.name}", state, cell.run, place.name, run=cell.run)
         if person is not None:
-            why = (f"its newest run failed: {person}",) if person else ()
-            yield Fact(f"{PERSON}{place.name}", person, cell.run, place.name, run=cell.run, detail=why)
+            reason = (f"its newest run failed: {person}",) if person else ()
+            yield Fact(f"{PERSON}{place.name}", person, cell.run, place.name, run=cell.run, detail=reason)
 
 
 def _row(cell: Cell) -> tuple[str, str | None]:
@@ -64,9 +64,9 @@ def of_watch(looks: Iterable[LastLook]) -> Iterator[Fact]:
     for look in looks:
         report = look.report
         several: tuple[Alarm | Caution, ...] = (*report.alarms, *report.cautions)
-        for one in several:
-            key = f"{WATCH}{look.lock} {one.name} {one.what}"
-            yield Fact(key, one.what, look.at, _row_of(look.lock), detail=_said(one))
+        for notice in several:
+            key = f"{WATCH}{look.lock} {notice.name} {notice.what}"
+            yield Fact(key, notice.what, look.at, _row_of(look.lock), detail=_said(notice))
 
 
 def _row_of(label: str) -> str:
@@ -75,21 +75,21 @@ def _row_of(label: str) -> str:
     return row_name(stack, gpus.split(", "), base, variant) if base else label
 
 
-def _said(one: Alarm | Caution) -> tuple[str, ...]:
-    if isinstance(one, Alarm):
-        return (f"{one.name}: {one.what}", f"the lock has {one.had}, upstream has {one.now}")
-    return (f"{one.name}: {one.what}{f' ({one.why})' if one.why else ''}",)
+def _said(notice: Alarm | Caution) -> tuple[str, ...]:
+    if isinstance(notice, Alarm):
+        return (f"{notice.name}: {notice.what}", f"the lock has {notice.had}, upstream has {notice.now}")
+    return (f"{notice.name}: {notice.what}{f' ({notice.why})' if notice.why else ''}",)
 
 
-def of_rows_not_tried(told: CycleTold, alarms: Collection[str]) -> Iterator[Fact]:
+def of_rows_not_tried(cycle: CycleTold, alarms: Collection[str]) -> Iterator[Fact]:
     """Rows of a cycle of which nobody can tell before a person has done something; what is one of the
     `alarms` is told as such."""
-    for row in told.rows:
+    for row in cycle.rows:
         asks = row.state == "not tried" and row.failure and row.failure not in PASSES
         asks = asks and not any(alarm in row.why for alarm in alarms)
         state = _signature(row) if asks else FINE
         detail = ("the cycle could not try it", *row.why.splitlines()) if asks else ()
-        yield Fact(f"{PERSON}in a cycle {told.folder} {row.name}", state, told.id, row.name, detail=detail)
+        yield Fact(f"{PERSON}in a cycle {cycle.folder} {row.name}", state, cycle.id, row.name, detail=detail)
 
 
 def _signature(row: RowTold) -> str:
@@ -97,14 +97,17 @@ def _signature(row: RowTold) -> str:
     return f"{row.failure}: {re.sub(r'[^ ]*/|[0-9]+', '', row.why.partition(chr(10))[0])[:200]}"
 
 
-def of_cycle(folder: str, ended: str, began: str, hours: float, now: datetime, seen: str = "") -> Fact | None:
+def of_cycle(
+    folder: str, ended: str, began: str, hours: float, moment: datetime, observed: str = ""
+) -> Fact | None:
     """Whether cycles of a folder stand still: none ended for more than `hours`, since the last one `ended`,
     or, where none ever did, since it `began` to be expected.
 
-    Who expects none (0 hours) can only say of what was `seen` overdue that one has ended since; else None.
+    Who expects none (0 hours) can only say of what was `observed` overdue that one has ended since;
+    else None.
     """
-    late = overdue(ended or began, hours, now)
-    if not hours and seen.partition(" ")[2] == (ended or began):
+    late = overdue(ended or began, hours, moment)
+    if not hours and observed.partition(" ")[2] == (ended or began):
         return None
     if late is None:
         return Fact(f"{CYCLES}{folder}", FINE, ended, folder)
@@ -113,14 +116,14 @@ def of_cycle(folder: str, ended: str, began: str, hours: float, now: datetime, s
     return Fact(f"{CYCLES}{folder}", f"{OVERDUE} {ended or began}", ended or began, folder, detail=detail)
 
 
-def overdue(since: str, hours: float, now: datetime) -> timedelta | None:
+def overdue(since: str, hours: float, moment: datetime) -> timedelta | None:
     """How long ago the last cycle ended, where that is more than `hours`; None where it is not, or where
     nobody expects cycles (0 hours)."""
-    age = now - datetime.fromisoformat(since)
+    age = moment - datetime.fromisoformat(since)
     return age if hours and age > timedelta(hours=hours) else None
 
 
-def of_unit(told: CycleTold, seen: str) -> Iterator[Fact]:
-    """That a unit which was `seen` to fail ("failed TIME") runs again: a whole cycle ended after that."""
-    if seen and told.ended > seen.partition(" ")[2]:
-        yield Fact(f"{UNIT}{told.folder}", FINE, told.id, told.folder)
+def of_unit(cycle: CycleTold, observed: str) -> Iterator[Fact]:
+    """That a unit which was `observed` to fail ("failed TIME") runs again: a whole cycle ended after that."""
+    if observed and cycle.ended > observed.partition(" ")[2]:
+        yield Fact(f"{UNIT}{cycle.folder}", FINE, cycle.id, cycle.folder)

@@ -46,80 +46,80 @@ def look(home: Home, settings: Config, order: LookOrder) -> None:
     Raises InputError where another look takes too long, and OSError where the ledger cannot be kept.
     """
     with ledger.alone(home):
-        before = ledger.read(home)
-        seen = _noted(home, settings, order, before)
-        if seen != before:
-            ledger.write(home, seen)
+        previous = ledger.read(home)
+        current = _noted(home, settings, order, previous)
+        if current != previous:
+            ledger.write(home, current)
         if not order.note:
-            _told(home, settings, seen)
+            _told(home, settings, current)
 
 
 def add(home: Home, settings: Config, kind: Kind, fact: Fact) -> None:
     """Note one thing that somebody else saw, and tell of it; once, however often it is seen."""
     with ledger.alone(home):
-        known, changes = ledger.read(home), list[StateChange]()
+        state, changes = ledger.read(home), list[StateChange]()
         # all else that stands was there before anybody was to be told
-        known = known or _noted(home, settings, LookOrder(), None)
-        if fact.key not in known.seen:
+        state = state or _noted(home, settings, LookOrder(), None)
+        if fact.key not in state.seen:
             changes = [change_of(kind, fact, now(), hidden=hidden(settings))]
-            known = known.model_copy(update={"seen": known.seen | {fact.key: fact.state}})
-        known = handed_out(known, changes, settings.notify)
-        ledger.write(home, known)
-        _told(home, settings, known)
+            state = state.model_copy(update={"seen": state.seen | {fact.key: fact.state}})
+        state = handed_out(state, changes, settings.notify)
+        ledger.write(home, state)
+        _told(home, settings, state)
 
 
 def hidden(settings: Config) -> tuple[str, ...]:
     """What no text may hold: secrets of the environment, and the addresses of destinations."""
-    found = [*secrets_of_environment()]
-    for one in (*settings.notify, *([settings.cycle.ping] if settings.cycle.ping else [])):
+    secrets = [*secrets_of_environment()]
+    for destination in (*settings.notify, *([settings.cycle.ping] if settings.cycle.ping else [])):
         with contextlib.suppress(ExplainedError):
-            found.append(one.read(""))
-    return tuple(found)
+            secrets.append(destination.read(""))
+    return tuple(secrets)
 
 
-def _noted(home: Home, settings: Config, order: LookOrder, before: Ledger | None) -> Ledger:
+def _noted(home: Home, settings: Config, order: LookOrder, previous: Ledger | None) -> Ledger:
     """The ledger with all that changed since it was last written, waiting for who wants to know."""
-    known, at = before or Ledger(since=now()), now()
+    state, timestamp = previous or Ledger(since=now()), now()
     cycles = last_cycles(home)
-    found = [*_of_upstream(home, cycles), *_of_cycles(settings.cycle, cycles, order, known)]
+    observations = [*_of_upstream(home, cycles), *_of_cycles(settings.cycle, cycles, order, state)]
     changes: list[StateChange] = []
     with contextlib.ExitStack() as stack:
         records: Records | None = None
         # records that do not answer now do at a later look
         with contextlib.suppress(ExplainedError):
             records = stack.enter_context(read_records(home))
-            found += facts.of_cells(records.matrix(), _running(records))
-        seen, changed = noted(known, found, first=before is None)
+            observations += facts.of_cells(records.matrix(), _running(records))
+        updated, changed = noted(state, observations, first=previous is None)
         secret = hidden(settings) if changed else ()
         for kind, fact in changed:
-            changes.append(change_of(kind, fact, at, _more(records, kind, fact), secret))
-    if before is None:
-        seen = seen.model_copy(update={"pinged": {one.folder: one.id for one in cycles}})
-    return handed_out(seen, changes, settings.notify)
+            changes.append(change_of(kind, fact, timestamp, _more(records, kind, fact), secret))
+    if previous is None:
+        updated = updated.model_copy(update={"pinged": {cycle.folder: cycle.id for cycle in cycles}})
+    return handed_out(updated, changes, settings.notify)
 
 
 def _of_upstream(home: Home, cycles: Iterable[CycleTold]) -> Iterator[Fact]:
     looks = kept(home)
-    alarms = [one.what for each in looks for one in each.report.alarms]
+    alarms = [alarm.what for last_look in looks for alarm in last_look.report.alarms]
     yield from facts.of_watch(looks)
-    for told in cycles:
-        yield from facts.of_rows_not_tried(told, alarms)
+    for cycle in cycles:
+        yield from facts.of_rows_not_tried(cycle, alarms)
 
 
 def _of_cycles(
-    settings: Cycles, cycles: Iterable[CycleTold], order: LookOrder, known: Ledger
+    settings: Cycles, cycles: Iterable[CycleTold], order: LookOrder, state: Ledger
 ) -> Iterator[Fact]:
-    at, ended = datetime.now(UTC), {one.folder: one.ended for one in cycles}
+    moment, ended = datetime.now(UTC), {cycle.folder: cycle.ended for cycle in cycles}
     for folder in {*ended, *([order.folder] if order.folder else [])}:
         mine = folder == order.folder
         hours = settings.limit(order.every if mine else 0)
-        began = order.since if mine and order.since else known.since
-        seen = known.seen.get(f"{CYCLES}{folder}", "")
-        fact = facts.of_cycle(folder, ended.get(folder, ""), began, hours, at, seen)
+        began = order.since if mine and order.since else state.since
+        observed = state.seen.get(f"{CYCLES}{folder}", "")
+        fact = facts.of_cycle(folder, ended.get(folder, ""), began, hours, moment, observed)
         if fact is not None:
             yield fact
-    for told in cycles:
-        yield from facts.of_unit(told, known.seen.get(f"{UNIT}{told.folder}", ""))
+    for cycle in cycles:
+        yield from facts.of_unit(cycle, state.seen.get(f"{UNIT}{cycle.folder}", ""))
 
 
 def _running(records: Records) -> set[tuple[str, str, str, str]]:
@@ -134,7 +134,7 @@ def _more(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
         run = records.run(fact.run) if records is not None and fact.run else None
     if run is None:
         return
-    failed = next((one for one in run.steps if one.outcome == "failed"), None)
+    failed = next((step for step in run.steps if step.outcome == "failed"), None)
     if failed is not None and kind in ("broken", "needs-person"):
         yield f"{run.command}, {failed.name}: {failed.error.get('message', 'failed')}"
         yield failed.error.get("cause", "")
@@ -147,55 +147,61 @@ def _more(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
     yield f"rocwright history {run.id}"
 
 
-def _told(home: Home, settings: Config, known: Ledger) -> None:
+def _told(home: Home, settings: Config, state: Ledger) -> None:
     """Deliver what waits and may be tried now; all at once, each with its own limit in time."""
-    due = [one for one in settings.notify if _is_due(known.told[one.called])]
-    cycles = {one.folder: one for one in last_cycles(home)}
-    good = _to_ping(settings.cycle, known, cycles) if settings.cycle.ping and _may_try(known.ping) else {}
+    due = [destination for destination in settings.notify if _is_due(state.told[destination.called])]
+    cycles = {cycle.folder: cycle for cycle in last_cycles(home)}
+    good = _to_ping(settings.cycle, state, cycles) if settings.cycle.ping and _may_try(state.ping) else {}
     if not due and not good:
         return
-    begun = {one.called: known.told[one.called].model_copy(update={"sending": True}) for one in due}
-    ledger.write(home, known.model_copy(update={"told": known.told | begun}))
+    sending = {
+        destination.called: state.told[destination.called].model_copy(update={"sending": True})
+        for destination in due
+    }
+    ledger.write(home, state.model_copy(update={"told": state.told | sending}))
     with ThreadPoolExecutor(len(due) + 1) as pool:
-        asked = {one.called: pool.submit(_delivered, one, known.told[one.called]) for one in due}
+        futures = {
+            destination.called: pool.submit(_delivered, destination, state.told[destination.called])
+            for destination in due
+        }
         answer = pool.submit(ping, settings.cycle.ping) if good and settings.cycle.ping else None
-        told = {name: one.result() for name, one in asked.items()}
-        update: dict[str, object] = {"told": known.told | told}
+        deliveries = {name: future.result() for name, future in futures.items()}
+        update: dict[str, object] = {"told": state.told | deliveries}
         if answer is not None:
-            why = answer.result()
-            update["ping"] = _failed(known.ping, why) if why else DeliveryState(last_at=now())
-            update["pinged"] = known.pinged if why else known.pinged | good
-    ledger.write(home, known.model_copy(update=update))
+            reason = answer.result()
+            update["ping"] = _failed(state.ping, reason) if reason else DeliveryState(last_at=now())
+            update["pinged"] = state.pinged if reason else state.pinged | good
+    ledger.write(home, state.model_copy(update=update))
 
 
-def _is_due(told: DeliveryState) -> bool:
-    return bool(told.waiting) and _may_try(told)
+def _is_due(delivery: DeliveryState) -> bool:
+    return bool(delivery.waiting) and _may_try(delivery)
 
 
-def _may_try(told: DeliveryState) -> bool:
-    return not told.again or datetime.fromisoformat(told.again) <= datetime.now(UTC)
+def _may_try(delivery: DeliveryState) -> bool:
+    return not delivery.again or datetime.fromisoformat(delivery.again) <= datetime.now(UTC)
 
 
-def _to_ping(settings: Cycles, known: Ledger, cycles: dict[str, CycleTold]) -> dict[str, str]:
+def _to_ping(settings: Cycles, state: Ledger, cycles: dict[str, CycleTold]) -> dict[str, str]:
     """The good cycles that were not reported yet; one that is too long ago tells nothing any more."""
-    at = datetime.now(UTC)
+    moment = datetime.now(UTC)
     return {
-        folder: one.id
-        for folder, one in cycles.items()
-        if one.ok
-        and known.pinged.get(folder) != one.id
-        and facts.overdue(one.ended, settings.limit(), at) is None
+        folder: cycle.id
+        for folder, cycle in cycles.items()
+        if cycle.ok
+        and state.pinged.get(folder) != cycle.id
+        and facts.overdue(cycle.ended, settings.limit(), moment) is None
     }
 
 
-def _delivered(one: Destination, told: DeliveryState) -> DeliveryState:
-    why = deliver(one, one.called, told.waiting, doubt=told.sending)
-    return _failed(told, why) if why else DeliveryState(last=told.waiting[-1], last_at=now())
+def _delivered(destination: Destination, delivery: DeliveryState) -> DeliveryState:
+    reason = deliver(destination, destination.called, delivery.waiting, doubt=delivery.sending)
+    return _failed(delivery, reason) if reason else DeliveryState(last=delivery.waiting[-1], last_at=now())
 
 
-def _failed(told: DeliveryState, why: str) -> DeliveryState:
-    wait = min(FIRST_WAIT * 2 ** min(told.tries, 20), LONGEST_WAIT)
+def _failed(delivery: DeliveryState, reason: str) -> DeliveryState:
+    wait = min(FIRST_WAIT * 2 ** min(delivery.tries, 20), LONGEST_WAIT)
     again = (datetime.now(UTC) + wait).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return told.model_copy(
-        update={"sending": why == NO_ANSWER, "tries": told.tries + 1, "error": why, "again": again}
+    return delivery.model_copy(
+        update={"sending": reason == NO_ANSWER, "tries": delivery.tries + 1, "error": reason, "again": again}
     )

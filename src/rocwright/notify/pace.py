@@ -26,8 +26,8 @@ class Pace(NamedTuple):
 def pace(home: Home, folder: Path, settings: Cycles, every: float, since: str) -> Pace:
     """How cycles of a folder come, where one is expected `every` so many hours, `since` then, unless the
     settings say otherwise."""
-    told, limit, now = last_cycle(folder, home), settings.limit(every), datetime.now(UTC)
-    ended = told.ended if told else ""
-    age = (now - datetime.fromisoformat(ended)).total_seconds() if ended else None
-    late = overdue(ended or since, limit, now) is not None
-    return Pace(ended, age, told.ok if told else False, limit, late)
+    cycle, limit, moment = last_cycle(folder, home), settings.limit(every), datetime.now(UTC)
+    ended = cycle.ended if cycle else ""
+    age = (moment - datetime.fromisoformat(ended)).total_seconds() if ended else None
+    late = overdue(ended or since, limit, moment) is not None
+    return Pace(ended, age, cycle.ok if cycle else False, limit, late)

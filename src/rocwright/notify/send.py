@@ -25,14 +25,14 @@ _UNREACHED = re.compile(r"(?i)connection error|socket")
 
 def main() -> int:
     """Deliver what the standard input says; 0 where it was taken, else 1 and why on standard output."""
-    said = json.load(sys.stdin)
-    why = _ping(said["url"]) if said.get("ping") else _send(said)
-    if why:
-        print(why)
-    return 1 if why else 0
+    payload = json.load(sys.stdin)
+    reason = _ping(payload["url"]) if payload.get("ping") else _send(payload)
+    if reason:
+        print(reason)
+    return 1 if reason else 0
 
 
-def _send(said: dict[str, str]) -> str:
+def _send(payload: dict[str, str]) -> str:
     """Hand a message to apprise; why it was not taken, "" where it was."""
     try:
         import apprise
@@ -41,7 +41,7 @@ def _send(said: dict[str, str]) -> str:
     heard = _Heard()
     logger = logging.getLogger("apprise")
     logger.handlers, logger.propagate = [heard], False
-    receiver = apprise.Apprise.instantiate(said["url"])
+    receiver = apprise.Apprise.instantiate(payload["url"])
     if receiver is None:
         return UNKNOWN_URL
     for name, seconds in (("socket_connect_timeout", CONNECT), ("socket_read_timeout", READ)):
@@ -51,13 +51,13 @@ def _send(said: dict[str, str]) -> str:
     if receiver.overflow_mode == apprise.OverflowMode.UPSTREAM:
         # a receiver refuses what is too long for it
         receiver.overflow_mode = apprise.OverflowMode.SPLIT
-    taken = receiver.notify(
-        body=said["body"],
-        title=said["title"],
-        notify_type=apprise.NotifyType(said["type"]),
+    delivered = receiver.notify(
+        body=payload["body"],
+        title=payload["title"],
+        notify_type=apprise.NotifyType(payload["type"]),
         body_format=apprise.NotifyFormat.TEXT,
     )
-    return "" if taken else heard.reason
+    return "" if delivered else heard.reason
 
 
 class _Heard(logging.Handler):
@@ -66,10 +66,10 @@ class _Heard(logging.Handler):
     reason = REFUSED
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
-        if status := _STATUS.search(said):
+        message = record.getMessage()
+        if status := _STATUS.search(message):
             self.reason = f"it answered {status[1]}"
-        elif _UNREACHED.search(said):
+        elif _UNREACHED.search(message):
             self.reason = NO_CONNECTION
 
 

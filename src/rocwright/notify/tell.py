@@ -52,8 +52,8 @@ def _is_new(home: Home) -> bool:
         return False
     from rocwright.notify.ledger import read
 
-    known = read(home)
-    return known is None or any(one.called not in known.told for one in config().notify)
+    ledger = read(home)
+    return ledger is None or any(destination.called not in ledger.told for destination in config().notify)
 
 
 def tell_now(home: Home, say: Callable[[str], None]) -> None:
@@ -79,10 +79,11 @@ def untold(home: Home) -> Iterator[str]:
     """Who could not be told, in lines."""
     from rocwright.notify.ledger import read
 
-    known = read(home)
-    for name, told in {**known.told, "[cycle.ping]": known.ping}.items() if known else ():
-        if told.error:
-            yield f"not told: {name}: {told.error}; tried again after {told.again}: rocwright notify status"
+    ledger = read(home)
+    for name, delivery in {**ledger.told, "[cycle.ping]": ledger.ping}.items() if ledger else ():
+        if delivery.error:
+            again = f"tried again after {delivery.again}: rocwright notify status"
+            yield f"not told: {name}: {delivery.error}; {again}"
 
 
 def start(

@@ -27,21 +27,21 @@ _CALLS = re.compile(r"@(?=everyone|here|channel|room)|<(?=[!@#&])", re.IGNORECAS
 def plain(text: str, hidden: Iterable[str] = ()) -> str:
     """A line of somebody else's text: nothing in it is a secret, or a command to a terminal or a chat."""
     line = printable(masked(" ".join(text.split()), hidden))
-    line = _CALLS.sub(lambda found: f"{found[0]}\N{ZERO WIDTH SPACE}", line)
+    line = _CALLS.sub(lambda match: f"{match[0]}\N{ZERO WIDTH SPACE}", line)
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 def change_of(
-    kind: Kind, fact: Fact, at: str, more: Iterable[str] = (), hidden: Iterable[str] = ()
+    kind: Kind, fact: Fact, timestamp: str, extra: Iterable[str] = (), hidden: Iterable[str] = ()
 ) -> StateChange:
-    """A change in words; `more` are lines about it, beside what the fact has."""
+    """A change in words; `extra` are lines about it, beside what the fact has."""
     hidden = tuple(hidden)
-    lines = [plain(one, hidden) for one in (*fact.detail, *more) if one.strip()]
+    lines = [plain(line, hidden) for line in (*fact.detail, *extra) if line.strip()]
     return StateChange(
-        id=ident(kind, fact, at),
+        id=ident(kind, fact, timestamp),
         kind=kind,
         subject=fact.subject,
-        at=at,
+        at=timestamp,
         headline=plain(_headline(kind, fact), hidden),
         channel=fact.channel,
         run=fact.run,
@@ -68,9 +68,9 @@ def title_of(changes: Sequence[StateChange]) -> str:
     """The subject of a message."""
     if len(changes) == 1:
         return f"rocwright: {changes[0].headline}"
-    kinds = Counter(one.kind for one in changes)
-    told = [f"{kinds[kind]} {_PLURAL[kind]}" for kind in KINDS if kind in kinds]
-    return f"rocwright: {', '.join(told)}"
+    kinds = Counter(change.kind for change in changes)
+    parts = [f"{kinds[kind]} {_PLURAL[kind]}" for kind in KINDS if kind in kinds]
+    return f"rocwright: {', '.join(parts)}"
 
 
 _PLURAL: dict[Kind, str] = {
@@ -85,8 +85,8 @@ _PLURAL: dict[Kind, str] = {
 def body_of(changes: Sequence[StateChange], machine: str, *, doubt: bool = False) -> str:
     """The text of a message: the few changes with their lines, many by their headlines alone."""
     lines = [DOUBT, ""] if doubt else []
-    for one in changes[:MOST]:
-        lines += [one.headline, *(f"  {line}" for line in one.detail if len(changes) <= IN_FULL)]
+    for change in changes[:MOST]:
+        lines += [change.headline, *(f"  {line}" for line in change.detail if len(changes) <= IN_FULL)]
     if len(changes) > MOST:
         lines.append(f"and {count(len(changes) - MOST, 'more change')}: rocwright notify status --json")
     return "\n".join((*lines, "", f"seen on {machine}, {changes[-1].at}"))
