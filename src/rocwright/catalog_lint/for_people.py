@@ -34,31 +34,31 @@ class ForPeopleFile(Frozen):
 def keys(says: type[Frozen], within: str = "") -> Iterator[str]:
     """Every key that a file of this model may say, with the tables around it."""
     for name, field in says.model_fields.items():
-        here = f"{within}{field.alias or name}"
+        key = f"{within}{field.alias or name}"
         tables = list(dict.fromkeys(_tables(field.annotation)))
         if not tables:
-            yield here
+            yield key
         for table in tables:
-            yield from keys(table, f"{here}.")
+            yield from keys(table, f"{key}.")
 
 
 def _tables(annotation: object) -> Iterator[type[Frozen]]:
     if isinstance(annotation, type) and issubclass(annotation, Frozen):
         yield annotation
-    for one in get_args(annotation):
-        yield from _tables(one)
+    for argument in get_args(annotation):
+        yield from _tables(argument)
 
 
 def in_vain(table: ForPeopleFile, files: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Marks of what no file can say, with their places; `files` maps globs to the keys of such files."""
     for number, mark in enumerate(table.mark):
-        here = [one for one in files if _same(one, mark.files)]
-        if not here:
+        globs = [glob for glob in files if _same(glob, mark.files)]
+        if not globs:
             yield f"mark.{number}.files", f"there are no files {mark.files}; there are {', '.join(files)}"
             continue
-        known = {key for one in here for key in files[one]}
+        allowed = {key for glob in globs for key in files[glob]}
         for fact in mark.facts:
-            if not any(_says(key, fact) for key in known):
+            if not any(_says(key, fact) for key in allowed):
                 yield f"mark.{number}.facts", f"no file of {mark.files} says {fact}"
 
 

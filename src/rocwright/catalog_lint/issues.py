@@ -47,14 +47,21 @@ def check_issues(reader: Reader, catalog: Catalog) -> list[TableFault]:
     for issue in issues.values():
         path, place = reader.where[Issue, issue.name]
         stamp = stamps(lines.before)
-        found = (*_signature(issue, stamp), *_quotes(issue, stamp), *_filled(issue), *_issue(issue, catalog))
-        faults += [TableFault(path, f"{place} ({issue.name}).{where}", what) for where, what in found]
+        findings = (
+            *_signature(issue, stamp),
+            *_quotes(issue, stamp),
+            *_filled(issue),
+            *_issue(issue, catalog),
+        )
+        faults += [
+            TableFault(path, f"{place} ({issue.name}).{field}", message) for field, message in findings
+        ]
     faults += _not_diagnosed(reader, issues, lines)
     path = reader.layers("error_lines.toml")[0]
     for line in lines.error_line:
         faults += [
-            TableFault(path, f"error_line ({line.name}).{where}", what)
-            for where, what in _signature(line, stamps(lines.before))
+            TableFault(path, f"error_line ({line.name}).{field}", message)
+            for field, message in _signature(line, stamps(lines.before))
         ]
     return faults
 
@@ -67,10 +74,10 @@ def _not_diagnosed(reader: Reader, issues: Mapping[str, Issue], lines: ErrorLine
         for text in issue.examples:
             search = LogSearch(FailurePlace(targets=issue.targets), (issues, lines))
             search.feed(b"\n".join((" ".join(issue.named).encode(), plain(text), b"")))
-            names = [known.issue.name for known in search.told().known]
+            names = [match.issue.name for match in search.told().known]
             if names[:1] != [issue.name]:
-                what = f"{text!r} is diagnosed as {' or '.join(names) or 'nothing known'}"
-                faults.append(TableFault(path, f"{place} ({issue.name}).examples", what))
+                message = f"{text!r} is diagnosed as {' or '.join(names) or 'nothing known'}"
+                faults.append(TableFault(path, f"{place} ({issue.name}).examples", message))
     return faults
 
 
@@ -82,18 +89,22 @@ def _fits(pattern: re2.Pattern, text: str, stamp: re2.Pattern | None) -> bool:
 def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Found:
     """A line that a program printed, and that the issue's own patterns miss."""
     patterns = [re2.compile(text.encode(), options()) for text in issue.patterns]
-    for one in issue.quotes:
-        if "\n" in one.line:
-            yield "quotes", f"{one.line!r} is more than a line"
-        elif not any(_fits(pattern, one.line, stamp) for pattern in patterns):
-            yield "quotes", f"no pattern matches {one.line!r}, which a program printed ({one.source})"
+    for quote in issue.quotes:
+        if "\n" in quote.line:
+            yield "quotes", f"{quote.line!r} is more than a line"
+        elif not any(_fits(pattern, quote.line, stamp) for pattern in patterns):
+            yield "quotes", f"no pattern matches {quote.line!r}, which a program printed ({quote.source})"
 
 
 def _filled(issue: Issue) -> Found:
     """Words that name what no pattern matches, and names that no words use."""
     groups = [groups_of(text) for text in issue.patterns]
     if issue.filled is None:
-        yield from (("patterns", f"{', '.join(sorted(one))}: no filled words") for one in groups if one)
+        yield from (
+            ("patterns", f"{', '.join(sorted(group_names))}: no filled words")
+            for group_names in groups
+            if group_names
+        )
         return
     try:
         names = _names(issue.filled.means + issue.filled.remedy)
@@ -110,19 +121,19 @@ def _names(words: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(words) if name is not None}
 
 
-def _signature(one: Signature, stamp: re2.Pattern | None) -> Found:
-    patterns = [(text, re2.compile(text.encode(), options())) for text in one.patterns]
-    for text in one.examples:
+def _signature(signature: Signature, stamp: re2.Pattern | None) -> Found:
+    patterns = [(text, re2.compile(text.encode(), options())) for text in signature.patterns]
+    for text in signature.examples:
         if not any(_fits(pattern, text, stamp) for _, pattern in patterns):
             yield "examples", f"no pattern matches {text!r}"
-    for text in one.no_match:
+    for text in signature.no_match:
         yield from (
             ("no_match", f"{pattern_text!r} matches {text!r}")
             for pattern_text, pattern in patterns
             if _fits(pattern, text, stamp)
         )
     for text, pattern in patterns:
-        if not any(_fits(pattern, example, stamp) for example in one.examples):
+        if not any(_fits(pattern, example, stamp) for example in signature.examples):
             yield "patterns", f"{text!r} has no example"
 
 
@@ -132,7 +143,7 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
     yield from (("bases", f"{name} is not known") for name in issue.bases if name not in known_bases)
     if not all(text.strip() for text in issue.source):
         yield "source", "a fact needs its source"
-    fixed = (one.component for one in issue.fixed_in)
+    fixed = (fix.component for fix in issue.fixed_in)
     yield from (("fixed_in", f"{name} is not known") for name in fixed if name not in catalog.components)
     for name in issue.versions:
         if name not in issue.components:
@@ -142,7 +153,9 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
     for number, action in enumerate(issue.remedies):
         places = set(re.findall(r"{(\w+)}", " ".join(texts_of(action))))
         yield from ((f"remedies.{number}", f"no pattern names {name}") for name in sorted(places - named))
-        yield from ((f"remedies.{number}.{where}", what) for where, what in _action(action, issue, catalog))
+        yield from (
+            (f"remedies.{number}.{field}", message) for field, message in _action(action, issue, catalog)
+        )
 
 
 def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Found:
@@ -156,13 +169,13 @@ def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Found:
                 if name not in catalog.system.packages:
                     yield "names", f"{name} is not known"
         case SetVariables() | UnsetVariables() if action.scope == "build":
-            if why := refused(action, catalog):
-                yield "variables", why
+            if reason := refused(action, catalog):
+                yield "variables", reason
         case PickVersion():
-            known = list(_versions(action.component, catalog))
-            if not known:
+            versions = list(_versions(action.component, catalog))
+            if not versions:
                 yield "component", f"{action.component} is not known"
-            elif not any(version_in(one, action.versions) for one in known):
+            elif not any(version_in(version, action.versions) for version in versions):
                 yield "versions", f"the catalog has no {action.component} {action.versions}"
         case TakeEdit():
             if action.component not in {*catalog.components, *issue.components}:
@@ -176,11 +189,11 @@ def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Found:
 def _versions(name: str, catalog: Catalog) -> Iterator[str]:
     """Every version of a component that recipes, providers and bases name."""
     if name in catalog.components:
-        yield from (one.version for one in catalog.component(name).release)
+        yield from (release.version for release in catalog.component(name).release)
     if name == ROCM:
-        yield from (version for one in catalog.providers.values() for version in one.versions)
+        yield from (version for provider in catalog.providers.values() for version in provider.versions)
     for base in catalog.bases.values():
         for release in base.release:
-            found = base.provided(release).get(name)
-            if found is not None and found.version:
-                yield found.version
+            provided = base.provided(release).get(name)
+            if provided is not None and provided.version:
+                yield provided.version

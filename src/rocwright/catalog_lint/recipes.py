@@ -71,8 +71,8 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[LintedTable] = ()) -
         _add(reader, target, _target(target, catalog))
     for path in reader.layers("targets.toml")[-1:]:
         for number, quirk in enumerate(catalog.every):
-            for place, what in _quirk(quirk, catalog):
-                reader.fault(path, f"every.{number}.{place}", what)
+            for place, message in _quirk(quirk, catalog):
+                reader.fault(path, f"every.{number}.{place}", message)
     for base in catalog.bases.values():
         _add(reader, base, _base(base, catalog))
     for provider in catalog.providers.values():
@@ -88,10 +88,10 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[LintedTable] = ()) -
     for table in tables:
         for path in _layers(reader, table.file):
             read = reader.model(table.says, reader.data(path), path)
-            for place, what in (*table.wrong(read, catalog), *_without_source(read)) if read else ():
-                reader.fault(path, place, what)
-    for path, what in _tables(reader, catalog):
-        reader.fault(path, "", what)
+            for place, message in (*table.wrong(read, catalog), *_without_source(read)) if read else ():
+                reader.fault(path, place, message)
+    for path, message in _tables(reader, catalog):
+        reader.fault(path, "", message)
     return sorted(set(faults))
 
 
@@ -101,27 +101,27 @@ def _layers(reader: Reader, name: str) -> list[Path]:
     return layers(name, (*reader.folders, *carried))
 
 
-def _add(reader: Reader, one: Frozen, found: Found) -> None:
-    name = str(getattr(one, "name", ""))
-    path, place = reader.where[type(one), name]
+def _add(reader: Reader, entry: Frozen, findings: Found) -> None:
+    name = str(getattr(entry, "name", ""))
+    path, place = reader.where[type(entry), name]
     if place == "" and path.stem != name:
         reader.fault(path, "name", f"is {name}; the file must be {name}.toml")
-    for where, what in (*found, *_without_source(one)):
-        reader.fault(path, f"{place} ({name}).{where}" if place else where, what)
+    for field, message in (*findings, *_without_source(entry)):
+        reader.fault(path, f"{place} ({name}).{field}" if place else field, message)
 
 
 def _without_source(model: Frozen, place: str = "") -> Found:
     """Facts that say no source, in a model and in all that it holds."""
     for name, info in type(model).model_fields.items():
-        value, where = getattr(model, name), f"{place}.{name}" if place else name
+        value, path = getattr(model, name), f"{place}.{name}" if place else name
         if name == "source" and info.is_required() and not _said(value):
-            yield where, "a fact needs its source"
-        for key, one in _parts(value):
-            yield from _without_source(one, f"{where}.{key}" if key else where)
+            yield path, "a fact needs its source"
+        for key, part in _parts(value):
+            yield from _without_source(part, f"{path}.{key}" if key else path)
 
 
 def _said(value: object) -> bool:
-    return all(str(one).strip() for one in value) if isinstance(value, tuple) else bool(str(value).strip())
+    return all(str(part).strip() for part in value) if isinstance(value, tuple) else bool(str(value).strip())
 
 
 def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
@@ -129,21 +129,23 @@ def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
         case Frozen():
             yield "", value
         case tuple():
-            yield from ((str(number), one) for number, one in enumerate(value) if isinstance(one, Frozen))
+            yield from ((str(number), part) for number, part in enumerate(value) if isinstance(part, Frozen))
         case dict():
-            yield from ((str(key), one) for key, one in value.items() if isinstance(one, Frozen))
+            yield from ((str(key), part) for key, part in value.items() if isinstance(part, Frozen))
 
 
 def _target(target: Target, catalog: Catalog) -> Found:
     yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
-    others = [one for one in catalog.targets.values() if one.name != target.name]
-    taken = {pci: one.name for one in others for pci in one.pci_ids}
-    yield from (("pci_ids", f"{pci} also belongs to {taken[pci]}") for pci in target.pci_ids if pci in taken)
-    same = [one.name for one in others if one.kfd_version == target.kfd_version]
-    if same:
-        yield "kfd_version", f"{target.kfd_version} also belongs to {same[0]}"
+    rivals = [candidate for candidate in catalog.targets.values() if candidate.name != target.name]
+    owners = {pci: rival.name for rival in rivals for pci in rival.pci_ids}
+    yield from (
+        ("pci_ids", f"{pci} also belongs to {owners[pci]}") for pci in target.pci_ids if pci in owners
+    )
+    twins = [rival.name for rival in rivals if rival.kfd_version == target.kfd_version]
+    if twins:
+        yield "kfd_version", f"{target.kfd_version} also belongs to {twins[0]}"
     for number, quirk in enumerate(target.quirk):
-        yield from ((f"quirk.{number}.{place}", what) for place, what in _quirk(quirk, catalog))
+        yield from ((f"quirk.{number}.{place}", message) for place, message in _quirk(quirk, catalog))
     for kind in ("kernel_ok", "kernel_bad"):
         for text in getattr(target.host, kind):
             yield from _version_orrange(f"host.{kind}", text)
@@ -159,20 +161,20 @@ def _quirk(quirk: Quirk, catalog: Catalog) -> Found:
         return
     if not quirk.recipes:
         yield "recipes", f"{quirk.variable} reaches no build: name the recipes that take it"
-    wanted = quirk.value.replace("{target}", "{targets}")
-    for name in (one for one in quirk.recipes if one in catalog.components):
+    expected = quirk.value.replace("{target}", "{targets}")
+    for name in (name for name in quirk.recipes if name in catalog.components):
         recipe = catalog.components[name]
-        for env in (recipe.env, *(one.env for one in recipe.release)):
-            said = env.get(quirk.variable, wanted)
-            value = said if isinstance(said, str) else said.value
-            if value != wanted:
-                yield "recipes", f"{name} sets {quirk.variable}={value} itself, and this says {wanted}"
+        for env in (recipe.env, *(release.env for release in recipe.release)):
+            setting = env.get(quirk.variable, expected)
+            value = setting if isinstance(setting, str) else setting.value
+            if value != expected:
+                yield "recipes", f"{name} sets {quirk.variable}={value} itself, and this says {expected}"
 
 
 def _base(base: Base, catalog: Catalog) -> Found:
     yield from unknown("manager", [base.manager], catalog.managers)
     yield from unknown("packages", base.packages, catalog.system.packages)
-    yield from _twice("release", [one.name for one in base.release])
+    yield from _twice("release", [release.name for release in base.release])
     if not base.release:
         yield "release", "a base needs one release or more"
     for release in base.release:
@@ -185,55 +187,61 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
     for version in provider.versions:
         yield from _version("versions", version)
     yield from unknown("family", provider.family, catalog.targets)
-    kept = {"archive": "archive", "wheels": "index"}.get(provider.kind, "")
-    if bool(provider.shelf) != bool(kept):
+    address_field = {"archive": "archive", "wheels": "index"}.get(provider.kind, "")
+    if bool(provider.shelf) != bool(address_field):
         yield "shelf", "providers of the kinds archive and wheels need places, and other kinds have none"
     for number, shelf in enumerate(provider.shelf):
         yield from _range(f"shelf.{number}.versions", shelf.versions)
         yield from _fields(f"shelf.{number}.archive", shelf.archive, {"version", "family"})
-        if kept and not getattr(shelf, kept):
-            yield f"shelf.{number}.{kept}", "a place without an address"
-    for number, one in enumerate(provider.serves):
-        yield from _range(f"serves.{number}.versions", one.versions)
-        yield from unknown(f"serves.{number}.targets", one.targets, catalog.targets)
-        yield from unknown(f"serves.{number}.bases", one.bases, bases)
-        yield from _twice(f"serves.{number}.targets", one.targets)
+        if address_field and not getattr(shelf, address_field):
+            yield f"shelf.{number}.{address_field}", "a place without an address"
+    for number, claim in enumerate(provider.serves):
+        yield from _range(f"serves.{number}.versions", claim.versions)
+        yield from unknown(f"serves.{number}.targets", claim.targets, catalog.targets)
+        yield from unknown(f"serves.{number}.bases", claim.bases, bases)
+        yield from _twice(f"serves.{number}.targets", claim.targets)
 
 
 def _component(component: Component, catalog: Catalog) -> Found:
-    yield from _twice("release", [one.version for one in component.release])
+    yield from _twice("release", [release.version for release in component.release])
     for release in component.release:
         place = f"release {release.version}"
         yield from unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
-        for number, on in enumerate(release.on):
-            for glob in on.bases:
+        for number, entry in enumerate(release.on):
+            for glob in entry.bases:
                 if not any(fnmatchcase(name, glob) for base in catalog.bases.values() for name in base.names):
                     yield f"{place}.on.{number}.bases", f"no base is called {glob}"
-        needs = [release.needs, *(one.needs for one in release.on)]
-        for needed, wanted in [pair for one in needs for pair in one.items()]:
-            yield from _range(f"{place}.needs.{needed}", wanted)
+        needs = [release.needs, *(entry.needs for entry in release.on)]
+        for needed, spec in [pair for need in needs for pair in need.items()]:
+            yield from _range(f"{place}.needs.{needed}", spec)
         yield from unknown(f"{place}.targets", (*release.targets, *release.without), catalog.targets)
         if isinstance(release.evidence, dict):
             yield from unknown(f"{place}.evidence", release.evidence, (ANY, *catalog.targets))
-        for one in release.every_place:
-            yield from ((f"{place}.places", what) for what in _place(one, component, catalog))
+        for source in release.every_place:
+            yield from ((f"{place}.places", message) for message in _place(source, component, catalog))
     for uses in (component.uses, *(release.uses for release in component.release)):
-        archives = [name for name, one in catalog.components.items() if one.kind == "archive" and one.setup]
-        for used, wanted in uses.items():
-            yield from _range(f"uses.{used}", wanted)
+        archives = [
+            name for name, recipe in catalog.components.items() if recipe.kind == "archive" and recipe.setup
+        ]
+        for used, spec in uses.items():
+            yield from _range(f"uses.{used}", spec)
             if used not in archives:
                 yield f"uses.{used}", "is not an archive with a `setup` that puts it on PATH"
     releases = component.release
-    apart = [on for release in releases for on in release.on]
-    for env in (component.env, *(one.env for one in releases), *(one.env for one in apart)):
+    apart = [entry for release in releases for entry in release.on]
+    for env in (component.env, *(release.env for release in releases), *(entry.env for entry in apart)):
         for name, value in env.items():
             yield from _fields(f"env.{name}", value if isinstance(value, str) else value.value, FILLED)
     for role in SystemNeeds.model_fields:
-        for system in (component.system, *(one.system for one in releases), *(one.system for one in apart)):
+        for system in (
+            component.system,
+            *(release.system for release in releases),
+            *(entry.system for entry in apart),
+        ):
             yield from unknown(f"system.{role}", getattr(system, role), catalog.system.packages)
-    yield from _twice("output", [one.name for one in component.output])
-    yield from _twice("check", [one.name for one in component.check])
-    yield from _twice("emulated", [one.name for one in component.emulated])
+    yield from _twice("output", [output.name for output in component.output])
+    yield from _twice("check", [check.name for check in component.check])
+    yield from _twice("emulated", [check.name for check in component.emulated])
     for check in (*component.check, *component.emulated):
         if check.kind == "script" and holder(check.script, catalog.folders) is None:
             yield f"check {check.name}.script", f"there is no file {check.script}"
@@ -242,16 +250,16 @@ def _component(component: Component, catalog: Catalog) -> Found:
         yield "server.page", f"there is no folder {page}"
 
 
-def _place(one: Place, component: Component, catalog: Catalog) -> Iterator[str]:
+def _place(place: Place, component: Component, catalog: Catalog) -> Iterator[str]:
     """What is wrong with a place for that kind of component."""
-    if component.kind == "file" and not isinstance(one, ArchivePlace):
+    if component.kind == "file" and not isinstance(place, ArchivePlace):
         yield "a component of the kind file needs an address, `url`"
-    if (component.kind == "wheels") != isinstance(one, WheelsPlace):
+    if (component.kind == "wheels") != isinstance(place, WheelsPlace):
         yield "`wheels` are a place of components of the kind wheels, and of no other"
-    for text in one.wheels if isinstance(one, WheelsPlace) else ():
-        yield from (what for _, what in _fields("", text, {"target"}))
-    if isinstance(one, BuiltinPlace) and holder(f"sources/{one.builtin}", catalog.folders) is None:
-        yield f"there is no folder sources/{one.builtin}"
+    for text in place.wheels if isinstance(place, WheelsPlace) else ():
+        yield from (message for _, message in _fields("", text, {"target"}))
+    if isinstance(place, BuiltinPlace) and holder(f"sources/{place.builtin}", catalog.folders) is None:
+        yield f"there is no folder sources/{place.builtin}"
 
 
 def _brought(catalog: Catalog) -> Iterator[str]:
@@ -291,9 +299,14 @@ def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Found:
         return
     version = row.versions.get(ROCM) or _rocm_of(row.base, catalog)
     if version and provider.serves and not provider.evidence(row.gpu, version, row.base):
-        others = ", ".join(one.name for one in catalog.providers_for(row.gpu, version, row.base)) or "none"
-        what = f"{row.provider} does not serve {row.gpu} with ROCm {version} on {row.base}; known: {others}"
-        yield f"{place}.provider", what
+        providers = (
+            ", ".join(candidate.name for candidate in catalog.providers_for(row.gpu, version, row.base))
+            or "none"
+        )
+        message = (
+            f"{row.provider} does not serve {row.gpu} with ROCm {version} on {row.base}; known: {providers}"
+        )
+        yield f"{place}.provider", message
 
 
 def _rocm_of(name: str, catalog: Catalog) -> str:
@@ -302,8 +315,8 @@ def _rocm_of(name: str, catalog: Catalog) -> str:
         base, release = catalog.base(name)
     except InputError:
         return ""
-    found = base.provided(release).get(ROCM)
-    return found.version if found else ""
+    provided = base.provided(release).get(ROCM)
+    return provided.version if provided else ""
 
 
 def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
@@ -318,13 +331,13 @@ def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
 
 def _watchlist(reader: Reader, catalog: Catalog) -> None:
     issues = read_issues(Reader(reader.folders, []))
-    for one in read_watchlist(reader):
-        found = [
-            *unknown("issues", one.issues, issues),
-            *unknown("components", one.components, catalog.components),
-            *unknown("targets", one.targets, catalog.targets),
+    for entry in read_watchlist(reader):
+        findings = [
+            *unknown("issues", entry.issues, issues),
+            *unknown("components", entry.components, catalog.components),
+            *unknown("targets", entry.targets, catalog.targets),
         ]
-        _add(reader, one, iter(found))
+        _add(reader, entry, iter(findings))
 
 
 def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
@@ -341,15 +354,15 @@ def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
     read = {path for kind in FOLDERS for path in reader.files(kind)}
     for folder in reader.folders:
         for path in (*folder.glob("*.toml"), *folder.glob("*/*.toml")):
-            here = path.name if path.parent == folder else path.parent.name
-            if here not in (*TABLES, *FOLDERS) and path not in read:
+            table_name = path.name if path.parent == folder else path.parent.name
+            if table_name not in (*TABLES, *FOLDERS) and path not in read:
                 near = ", ".join((*TABLES, *(f"{kind}/NAME.toml" for kind in FOLDERS)))
                 yield path, f"nothing reads this file; a catalog has {near}"
 
 
-def unknown(place: str, names: Iterable[str], known: Iterable[str]) -> Found:
-    there = set(known)
-    yield from ((place, f"{name} is not known") for name in names if name not in there)
+def unknown(place: str, names: Iterable[str], entries: Iterable[str]) -> Found:
+    allowed = set(entries)
+    yield from ((place, f"{name} is not known") for name in names if name not in allowed)
 
 
 def _twice(place: str, names: Iterable[str]) -> Found:
@@ -374,7 +387,7 @@ def _version_orrange(place: str, text: str) -> Found:
     yield from _version(place, text) if text[:1].isdigit() else _range(place, text)
 
 
-def _fields(place: str, text: str, known: Iterable[str]) -> Found:
+def _fields(place: str, text: str, allowed: Iterable[str]) -> Found:
     """Names in braces that nothing fills in."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
@@ -382,5 +395,5 @@ def _fields(place: str, text: str, known: Iterable[str]) -> Found:
         yield place, f"{text!r}: {error}"
         return
     yield from (
-        (place, f"{{{name}}} in {text!r} is not a known placeholder") for name in names if name not in known
+        (place, f"{{{name}}} in {text!r} is not a known placeholder") for name in names if name not in allowed
     )

@@ -130,15 +130,15 @@ def _host(host: HostFile, catalog: Catalog) -> Found:
         yield from unknown(f"wants.{number}.stack", [wants.stack], catalog.stacks)
     for number, link in enumerate(host.link):
         yield from unknown(f"link.{number}.feature", [link.feature], features)
-    for place, one in _concerns(host):
-        filled = re.findall(r"{(\w*)}", one.remedy)
+    for place, concern in _concerns(host):
+        filled = re.findall(r"{(\w*)}", concern.remedy)
         yield from (
             (f"{place}.remedy", f"{{{name}}} is not a known placeholder")
             for name in filled
             if name not in FILLED
         )
-        for glob in one.stacks:
-            without = one.model_copy(update={"stacks": (glob.removeprefix("!"),)})
+        for glob in concern.stacks:
+            without = concern.model_copy(update={"stacks": (glob.removeprefix("!"),)})
             if not any(without.concerns(name) for name in catalog.stacks):
                 yield f"{place}.stacks", f"{glob} does not match any stack"
 
@@ -146,23 +146,23 @@ def _host(host: HostFile, catalog: Catalog) -> Found:
 def _concerns(host: HostFile) -> Iterator[tuple[str, Concern]]:
     for name in HostFile.model_fields:
         rows = getattr(host, name)
-        for number, one in enumerate(rows if isinstance(rows, tuple) else ()):
-            if isinstance(one, Concern):
-                yield f"{name}.{number}", one
+        for number, row in enumerate(rows if isinstance(rows, tuple) else ()):
+            if isinstance(row, Concern):
+                yield f"{name}.{number}", row
 
 
 def _emulators(table: EmulatorsFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.emulator):
-        yield from unknown(f"emulator.{number}.configurations", one.configurations, catalog.targets)
-        yield from unknown(f"emulator.{number}.lacks", one.lacks, catalog.targets)
+    for number, emulator in enumerate(table.emulator):
+        yield from unknown(f"emulator.{number}.configurations", emulator.configurations, catalog.targets)
+        yield from unknown(f"emulator.{number}.lacks", emulator.lacks, catalog.targets)
 
 
 def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.evidence):
-        yield from unknown(f"evidence.{number}.stack", [one.stack], catalog.stacks)
-        stack = catalog.stacks.get(one.stack)
-        yield from unknown(f"evidence.{number}.base", [one.base], stack.bases if stack else [one.base])
-        yield from unknown(f"evidence.{number}.gpu", one.gpu, catalog.targets)
+    for number, row in enumerate(table.evidence):
+        yield from unknown(f"evidence.{number}.stack", [row.stack], catalog.stacks)
+        stack = catalog.stacks.get(row.stack)
+        yield from unknown(f"evidence.{number}.base", [row.base], stack.bases if stack else [row.base])
+        yield from unknown(f"evidence.{number}.gpu", row.gpu, catalog.targets)
 
 
 def _job_tools(table: JobTools, catalog: Catalog) -> Found:
@@ -176,8 +176,8 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
 
 
 def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.gpu):
-        yield from unknown(f"gpu.{number}.target", [one.target], catalog.targets)
+    for number, gpu in enumerate(table.gpu):
+        yield from unknown(f"gpu.{number}.target", [gpu.target], catalog.targets)
     for number, old in enumerate(table.unsupported):
         both = sorted({*old.targets} & {*catalog.targets})
         if both:
@@ -187,14 +187,14 @@ def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
 
 
 def _overrides(table: OverridesFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.override):
-        yield from unknown(f"override.{number}.target", [one.target], catalog.targets)
-        yield from unknown(f"override.{number}.spoof", one.spoof, catalog.targets)
+    for number, override in enumerate(table.override):
+        yield from unknown(f"override.{number}.target", [override.target], catalog.targets)
+        yield from unknown(f"override.{number}.spoof", override.spoof, catalog.targets)
 
 
 def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.manager):
-        yield from unknown(f"manager.{number}.name", [one.name], catalog.managers)
+    for number, manager in enumerate(table.manager):
+        yield from unknown(f"manager.{number}.name", [manager.name], catalog.managers)
 
 
 def _for_people(table: ForPeopleFile, catalog: Catalog) -> Found:
@@ -203,26 +203,26 @@ def _for_people(table: ForPeopleFile, catalog: Catalog) -> Found:
 
 
 def _rehearsals(table: Book, catalog: Catalog) -> Found:
-    known = {one.name for one in table.stand_in}
+    stand_ins = {stand_in.name for stand_in in table.stand_in}
     bases = {name for base in catalog.bases.values() for name in base.names}
-    for number, one in enumerate(table.stand_in):
-        yield from unknown(f"stand_in.{number}.base", [one.base], bases)
-        yield from unknown(f"stand_in.{number}.system", one.system, catalog.system.packages)
-    for number, told in enumerate(table.rehearsal):
+    for number, stand_in in enumerate(table.stand_in):
+        yield from unknown(f"stand_in.{number}.base", [stand_in.base], bases)
+        yield from unknown(f"stand_in.{number}.system", stand_in.system, catalog.system.packages)
+    for number, rehearsal in enumerate(table.rehearsal):
         place = f"rehearsal.{number}"
-        yield from unknown(f"{place}.components", told.components, catalog.components)
-        recipes = [catalog.components[name] for name in told.components if name in catalog.components]
-        for trial in (*told.trial, *(trial for within in told.within for trial in within.trial)):
-            yield from unknown(f"{place}.trial.on", trial.on, known)
-            if not trial.run and not all(one.resume for one in recipes):
+        yield from unknown(f"{place}.components", rehearsal.components, catalog.components)
+        recipes = [catalog.components[name] for name in rehearsal.components if name in catalog.components]
+        for trial in (*rehearsal.trial, *(trial for within in rehearsal.within for trial in within.trial)):
+            yield from unknown(f"{place}.trial.on", trial.on, stand_ins)
+            if not trial.run and not all(recipe.resume for recipe in recipes):
                 yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
 
 
 def _bench(table: BenchFile, catalog: Catalog) -> Found:
-    for number, one in enumerate(table.measurement):
-        yield from unknown(f"measurement.{number}.components", one.components, catalog.components)
-        if not any((folder / one.script).is_file() for folder in catalog.folders):
-            yield f"measurement.{number}.script", f"{one.script} is not in the catalog"
+    for number, measurement in enumerate(table.measurement):
+        yield from unknown(f"measurement.{number}.components", measurement.components, catalog.components)
+        if not any((folder / measurement.script).is_file() for folder in catalog.folders):
+            yield f"measurement.{number}.script", f"{measurement.script} is not in the catalog"
 
 
 TABLES: dict[str, LintedTable] = {
@@ -252,7 +252,7 @@ TABLES: dict[str, LintedTable] = {
 }
 """Kind -> a table of one file."""
 
-_OF_TABLES = {kind: (one.file, one.says) for kind, one in TABLES.items()}
+_OF_TABLES = {kind: (table.file, table.says) for kind, table in TABLES.items()}
 FILES: dict[str, tuple[str, type[Frozen]]] = dict(sorted((CATALOG_FILES | _OF_TABLES).items()))
 """Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 

@@ -103,20 +103,20 @@ class Shelf:
         return self.archives[suite]
 
     @contextmanager
-    def tree(self, component: str, wanted: PlacedRelease) -> Iterator[Path]:
+    def tree(self, component: str, release: PlacedRelease) -> Iterator[Path]:
         """The tree, in a folder that goes away. Raises FetchError, NetworkError, PatchError."""
-        if isinstance(wanted.place, GitPlace) and wanted.place.git in self.silent:
+        if isinstance(release.place, GitPlace) and release.place.git in self.silent:
             raise NetworkError(
-                f"{wanted.place.git} does not answer",
-                cause=self.silent[wanted.place.git],
+                f"{release.place.git} does not answer",
+                cause=self.silent[release.place.git],
                 next_step="check the network, then try again",
             )
-        reach = Reach(store=self.store, archive=lambda _: self._archive(wanted.suite), carried=self.carried)
+        reach = Reach(store=self.store, archive=lambda _: self._archive(release.suite), carried=self.carried)
         try:
-            located = locate(component, wanted.version, [wanted.place], reach)
+            located = locate(component, release.version, [release.place], reach)
         except (FetchError, NetworkError) as error:
-            if isinstance(wanted.place, GitPlace):
-                self.silent[wanted.place.git] = why_not(error)
+            if isinstance(release.place, GitPlace):
+                self.silent[release.place.git] = why_not(error)
             raise
         with temporary_folder("tree") as folder:
             fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
