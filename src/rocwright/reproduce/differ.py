@@ -15,31 +15,31 @@ MOST = 40
 """Lines that are told of one file."""
 
 
-def differences(before: Path, after: Path, filename: str) -> Iterator[str]:
+def differences(first: Path, second: Path, filename: str) -> Iterator[str]:
     """The difference, from a summary down to names; the files are in a store, so `filename` says what they
     are. An archive is compared by its members."""
     with temporary_folder("reproduce") as scratch:
-        one, two = Path(scratch, "before"), Path(scratch, "after")
+        first_path, second_path = Path(scratch, "before"), Path(scratch, "after")
         try:
             if ".tar" in filename:
-                for archive, folder in ((before, one), (after, two)):
+                for archive, folder in ((first, first_path), (second, second_path)):
                     folder.mkdir()
                     unpack(archive, folder, filename=filename, wrapped=False, git=True)
                     _write_links(folder)
             else:
-                for side, stored in ((one, before), (two, after)):
+                for side, stored in ((first_path, first), (second_path, second)):
                     side.mkdir()
                     (side / filename).symlink_to(stored)
-                one, two = one / filename, two / filename
-            found = diff(one, two)
+                first_path, second_path = first_path / filename, second_path / filename
+            difference = diff(first_path, second_path)
         except ExplainedError as error:
             yield f"it cannot be examined: {error.message}"
             return
-    yield summary(found)
-    told = list(lines(found))
-    yield from told[:MOST]
-    if len(told) > MOST:
-        yield f"and {len(told) - MOST} more lines: rocwright wheel diff shows all"
+    yield summary(difference)
+    details = list(lines(difference))
+    yield from details[:MOST]
+    if len(details) > MOST:
+        yield f"and {len(details) - MOST} more lines: rocwright wheel diff shows all"
 
 
 def _write_links(folder: Path) -> None:

@@ -90,20 +90,22 @@ def reproduce_wheel(
 def step_of(plan: Plan, locked: Lock, filename: str, name: WheelName) -> tuple[Step, str]:
     """The step of a plan that makes a wheel of this name and version, and the name of the output that it is.
     Raises InputError."""
-    made = [
+    products = [
         (step, output)
         for step in plan.steps
         if step.name in plan.artifacts and isinstance(step.action, RunAction)
         for output in step.action.outputs
     ]
-    found = next(((step, one) for step, one in made if fnmatchcase(filename, one.pattern)), None)
-    if found is None:
+    product = next(
+        ((step, output) for step, output in products if fnmatchcase(filename, output.pattern)), None
+    )
+    if product is None:
         raise InputError(
             f"the lock has no component that gives a wheel {name.name}",
-            cause=f"its components give {', '.join(one.pattern for _, one in made) or 'no files'}",
+            cause=f"its components give {', '.join(output.pattern for _, output in products) or 'no files'}",
             next_step="name the lock that this wheel was built from",
         )
-    step, output = found
+    step, output = product
     version = _version(locked, step)
     if not _same_version(name.version, version):
         raise InputError(
@@ -115,7 +117,7 @@ def step_of(plan: Plan, locked: Lock, filename: str, name: WheelName) -> tuple[S
 
 
 def _version(locked: Lock, step: Step) -> str:
-    return next(one.version for one in locked.components if one.name == step.component)
+    return next(component.version for component in locked.components if component.name == step.component)
 
 
 def _same_version(wheels: str, locked: str) -> bool:
@@ -150,7 +152,7 @@ def _compared(
             with_sbom(link, next(iter(sboms.values())), ours)
         else:
             ours.symlink_to(stored)
-        found = diff(wheel, ours)
+        difference = diff(wheel, ours)
         return FromLock(
             filename=wheel.name,
             component=step.component,
@@ -163,38 +165,46 @@ def _compared(
             built=record.started,
             origin=str(record.origin or ""),
             ran=ran,
-            summary=summary(found),
-            written=() if found.same_bytes else tuple(_written(wheel, ours)),
-            metadata=tuple(islice(lines(WheelDifference(same_bytes=False, metadata=found.metadata)), MOST)),
-            members=tuple(_members(found, wheel, ours)),
-            more=max(0, len(found.files) + len(found.moved) - MOST),
+            summary=summary(difference),
+            written=() if difference.same_bytes else tuple(_written(wheel, ours)),
+            metadata=tuple(
+                islice(lines(WheelDifference(same_bytes=False, metadata=difference.metadata)), MOST)
+            ),
+            members=tuple(_members(difference, wheel, ours)),
+            more=max(0, len(difference.files) + len(difference.moved) - MOST),
         )
 
 
 def _written(wheel: Path, ours: Path) -> Iterator[str]:
-    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(ours) as two:
-        yield from zip_reasons(one.infolist(), two.infolist())
+    with zipfile.ZipFile(wheel) as their_zip, zipfile.ZipFile(ours) as our_zip:
+        yield from zip_reasons(their_zip.infolist(), our_zip.infolist())
 
 
-def _members(found: WheelDifference, wheel: Path, ours: Path) -> Iterator[Member]:
-    for change in found.moved[:MOST]:
+def _members(difference: WheelDifference, wheel: Path, ours: Path) -> Iterator[Member]:
+    for change in difference.moved[:MOST]:
         yield Member(
             path=change.before, says=(f"moved to {change.after}",), why=("path: its place in the wheel",)
         )
-    with open_wheel(wheel) as one, open_wheel(ours) as two:
-        before, after = ({versionless(file.path): file for file in files} for files in (one, two))
-        for file in found.files[: max(0, MOST - len(found.moved))]:
-            told = tuple(islice(lines(WheelDifference(same_bytes=False, files=(file,))), MOST))
-            yield Member(path=file.path, says=told, why=tuple(_why(file, before, after)))
+    with open_wheel(wheel) as their_wheel, open_wheel(ours) as our_wheel:
+        their_files, our_files = (
+            {versionless(file.path): file for file in files} for files in (their_wheel, our_wheel)
+        )
+        for file in difference.files[: max(0, MOST - len(difference.moved))]:
+            details = tuple(islice(lines(WheelDifference(same_bytes=False, files=(file,))), MOST))
+            yield Member(path=file.path, says=details, why=tuple(_why(file, their_files, our_files)))
 
 
 def _why(
-    file: FileDifference, before: Mapping[str, WheelFile], after: Mapping[str, WheelFile]
+    file: FileDifference, their_files: Mapping[str, WheelFile], our_files: Mapping[str, WheelFile]
 ) -> Iterator[str]:
     if file.before is None or file.after is None:
         yield f"only in {'ours' if file.before is None else 'theirs'}"
     elif max(file.before, file.after) > LARGEST:
         yield "content: the file is too large to be searched for times and paths"
     else:
-        one, two = (b"".join(side[file.path].pieces()) for side in (before, after))
-        yield from reasons(file.path, one, two) if one != two else ("mode: whether it may be run",)
+        their_bytes, our_bytes = (b"".join(side[file.path].pieces()) for side in (their_files, our_files))
+        yield from (
+            reasons(file.path, their_bytes, our_bytes)
+            if their_bytes != our_bytes
+            else ("mode: whether it may be run",)
+        )

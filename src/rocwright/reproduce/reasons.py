@@ -30,42 +30,44 @@ _PYC_CODE = 16
 """Where the code of a .pyc begins: behind a magic number, flags, and time and size of its source."""
 
 
-def reasons(path: str, before: bytes, after: bytes) -> Iterator[str]:
+def reasons(path: str, first: bytes, second: bytes) -> Iterator[str]:
     """Why the contents differ, in words, each with the first places; at least one."""
-    if path.endswith(".pyc") and before[_PYC_CODE:] == after[_PYC_CODE:] and before[:8] == after[:8]:
+    if path.endswith(".pyc") and first[_PYC_CODE:] == second[_PYC_CODE:] and first[:8] == second[:8]:
         yield "time: that of the source in the header of the .pyc"
         return
-    if sorted(before.splitlines()) == sorted(after.splitlines()):
+    if sorted(first.splitlines()) == sorted(second.splitlines()):
         yield "order: the same lines in another order"
         return
-    found = {
-        word: told
+    clues = {
+        word: clue
         for word, pattern in (("time", _TIME), ("path", _PATH))
-        if (told := _only(pattern, before, after))
+        if (clue := _only(pattern, first, second))
     }
-    if not found:
-        yield f"content: {_first_line(before, after)}"
+    if not clues:
+        yield f"content: {_first_line(first, second)}"
         return
-    alone = _without(found, before) == _without(found, after)
-    yield from (f"{word}: {told}" for word, told in found.items())
+    alone = _without(clues, first) == _without(clues, second)
+    yield from (f"{word}: {clue}" for word, clue in clues.items())
     if not alone:
         yield "content: something else differs too"
 
 
-def zip_reasons(before: Sequence[zipfile.ZipInfo], after: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+def zip_reasons(first: Sequence[zipfile.ZipInfo], second: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
     """How the zips of two wheels differ, by their directories; what lies in the files is not looked at."""
-    one, two = ({info.filename: info for info in infos} for infos in (before, after))
-    if [name for name in one if name in two] != [name for name in two if name in one]:
+    first_infos, second_infos = ({info.filename: info for info in infos} for infos in (first, second))
+    if [name for name in first_infos if name in second_infos] != [
+        name for name in second_infos if name in first_infos
+    ]:
         yield "order: the files are in another order"
-    both = [(one[name], two[name]) for name in one if name in two]
+    both = [(first_infos[name], second_infos[name]) for name in first_infos if name in second_infos]
     if times := [(a, b) for a, b in both if a.date_time != b.date_time]:
         a, b = times[0]
         yield f"time: {count(len(times), 'file')}, {_when(a)} -> {_when(b)} ({_plain(a.filename.encode())})"
     if modes := [a for a, b in both if a.external_attr != b.external_attr]:
         yield f"modes: of {count(len(modes), 'file')} ({_plain(modes[0].filename.encode())})"
-    same = [(a, b) for a, b in both if a.CRC == b.CRC]
+    unchanged = [(a, b) for a, b in both if a.CRC == b.CRC]
     if packed := [
-        a for a, b in same if (a.compress_type, a.compress_size) != (b.compress_type, b.compress_size)
+        a for a, b in unchanged if (a.compress_type, a.compress_size) != (b.compress_type, b.compress_size)
     ]:
         yield f"compression: of {count(len(packed), 'file')} ({_plain(packed[0].filename.encode())})"
     if [a.filename for a, b in both if a.CRC != b.CRC] == [a.filename for a, _ in both if _is_record(a)]:
@@ -81,38 +83,40 @@ def _when(info: zipfile.ZipInfo) -> str:
     return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"
 
 
-def _only(pattern: re.Pattern[bytes], before: bytes, after: bytes) -> str:
+def _only(pattern: re.Pattern[bytes], first: bytes, second: bytes) -> str:
     """What the pattern finds in one of them alone: the first of each side. "" where there is nothing."""
-    one, two = (Counter(pattern.findall(content)) for content in (before, after))
-    gone, come = list(one - two), list(two - one)
-    if not gone and not come:
+    first_counts, second_counts = (Counter(pattern.findall(content)) for content in (first, second))
+    removed, come = list(first_counts - second_counts), list(second_counts - first_counts)
+    if not removed and not come:
         return ""
     pairs = [
-        f"{_plain(a)} -> {_plain(b)}" for a, b in zip(gone[:MOST_PLACES], come[:MOST_PLACES], strict=False)
+        f"{_plain(a)} -> {_plain(b)}" for a, b in zip(removed[:MOST_PLACES], come[:MOST_PLACES], strict=False)
     ]
-    pairs += [f"- {_plain(a)}" for a in gone[len(pairs) : MOST_PLACES]]
+    pairs += [f"- {_plain(a)}" for a in removed[len(pairs) : MOST_PLACES]]
     pairs += [f"+ {_plain(b)}" for b in come[len(pairs) : MOST_PLACES]]
-    more = max(len(gone), len(come)) - len(pairs)
-    return ", ".join(pairs) + (f", and {more:,} more" if more > 0 else "")
+    remaining = max(len(removed), len(come)) - len(pairs)
+    return ", ".join(pairs) + (f", and {remaining:,} more" if remaining > 0 else "")
 
 
-def _without(found: dict[str, str], content: bytes) -> bytes:
+def _without(clues: dict[str, str], content: bytes) -> bytes:
     """The content without what was found; a time may stand in a path, so paths go first."""
-    if "path" in found:
+    if "path" in clues:
         content = _PATH.sub(b"", content)
-    return _TIME.sub(b"", content) if "time" in found else content
+    return _TIME.sub(b"", content) if "time" in clues else content
 
 
-def _first_line(before: bytes, after: bytes) -> str:
-    if b"\0" in before or b"\0" in after:
-        at = next((at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-        return f"from byte {min(len(before), len(after)) if at is None else at:,} on"
-    one, two = before.splitlines(), after.splitlines()
-    for number, (a, b) in enumerate(zip(one, two, strict=False), 1):
+def _first_line(first: bytes, second: bytes) -> str:
+    if b"\0" in first or b"\0" in second:
+        offset = next(
+            (offset for offset, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None
+        )
+        return f"from byte {min(len(first), len(second)) if offset is None else offset:,} on"
+    first_lines, second_lines = first.splitlines(), second.splitlines()
+    for number, (a, b) in enumerate(zip(first_lines, second_lines, strict=False), 1):
         if a != b:
             return f"line {number:,}: {_plain(a)} -> {_plain(b)}"
-    if len(one) != len(two):
-        return f"{count(len(one), 'line')} -> {len(two):,}"
+    if len(first_lines) != len(second_lines):
+        return f"{count(len(first_lines), 'line')} -> {len(second_lines):,}"
     return "the ends of lines"
 
 

@@ -65,7 +65,7 @@ class Reproduced(Frozen):
 
     @property
     def same(self) -> bool:
-        return all(one.same for one in self.outputs)
+        return all(output.same for output in self.outputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def reproduce(
     first = {step.key: _record(project.store, step) for step in needed}
     again = [step for step in needed if step.kind not in lent_kinds]
     folder = project.home.second / f"{os.getpid()}"
-    other = replace(project, home=Home(folder))
+    twin = replace(project, home=Home(folder))
     lent = [first[step.key] for step in needed if step not in again]
     options = _otherwise([first[step.key] for step in again], how)
     steps = {step.key: step.name for step in needed}
@@ -102,44 +102,45 @@ def reproduce(
             project.store.holding(steps, wait),
             UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way,
         ):
-            _lend(project, other, lent, how)
-            _build(needed, again, other, options, progress, under_way)
+            _lend(project, twin, lent, how)
+            _build(needed, again, twin, options, progress, under_way)
             say("comparing")
-            second = {step.key: _record(other.store, step) for step in again}
-            found = _told(project, other, again, first, second)
+            second = {step.key: _record(twin.store, step) for step in again}
+            report = _told(project, twin, again, first, second)
             under_way.ended(
-                "verified" if found.same else "failed", findings=[_finding(one) for one in found.outputs]
+                "verified" if report.same else "failed",
+                findings=[_finding(output) for output in report.outputs],
             )
-        return found
+        return report
     finally:
         if not how.keep:
             remove_tree(folder)
 
 
-def _otherwise(before: Sequence[Record], how: How) -> BuildOptions:
+def _otherwise(records: Sequence[Record], how: How) -> BuildOptions:
     """Another number of jobs than before, and the same engine, unless something else is asked for."""
-    most = max((one.jobs for one in before), default=1)
-    engine = next((one.engine for one in before if one.engine), None)
-    return BuildOptions(jobs=how.jobs or (most - 1 or 2), engine=how.engine or engine, resume=False)
+    jobs = max((record.jobs for record in records), default=1)
+    engine = next((record.engine for record in records if record.engine), None)
+    return BuildOptions(jobs=how.jobs or (jobs - 1 or 2), engine=how.engine or engine, resume=False)
 
 
 def _build(
     needed: Sequence[Step],
     again: Sequence[Step],
-    other: Project,
+    twin: Project,
     options: BuildOptions,
     progress: Progress,
     under_way: UnderWay,
 ) -> None:
     decisions = [Decision(step=step, state=State.RUN if step in again else State.CACHED) for step in needed]
-    check_room(decisions, other.home)
+    check_room(decisions, twin.home)
     outcome = run_steps(
         decisions,
-        other.store,
-        other.home,
+        twin.store,
+        twin.home,
         options,
         under_way.folder,
-        expected(other, decisions),
+        expected(twin, decisions),
         progress,
         under_way,
     )
@@ -149,41 +150,43 @@ def _build(
 
 def _told(
     project: Project,
-    other: Project,
+    twin: Project,
     again: Sequence[Step],
     first: Mapping[str, Record],
     second: Mapping[str, Record],
 ) -> Reproduced:
     pairs = [(step, first[step.key], second[step.key]) for step in again]
     return Reproduced(
-        jobs=_both(pairs, lambda one: one.jobs, 1),
-        engines=_both(pairs, lambda one: one.engine, ""),
-        folders=(str(project.home.work), str(other.home.work)),
-        started=_both(pairs, lambda one: one.started, ""),
-        seconds=(sum(then.seconds for _, then, _ in pairs), sum(now.seconds for *_, now in pairs)),
+        jobs=_both(pairs, lambda record: record.jobs, 1),
+        engines=_both(pairs, lambda record: record.engine, ""),
+        folders=(str(project.home.work), str(twin.home.work)),
+        started=_both(pairs, lambda record: record.started, ""),
+        seconds=(sum(then.seconds for _, then, _ in pairs), sum(rebuilt.seconds for *_, rebuilt in pairs)),
         outputs=tuple(
-            _compared(step, one, two, project.store, other.store)
-            for step, then, now in pairs
-            for one, two in zip(then.outputs, now.outputs, strict=True)
+            _compared(step, original, repeated, project.store, twin.store)
+            for step, then, rebuilt in pairs
+            for original, repeated in zip(then.outputs, rebuilt.outputs, strict=True)
         ),
     )
 
 
-def _both(pairs: Iterable[tuple[Step, Record, Record]], of: Callable[[Record], T], least: T) -> tuple[T, T]:
-    """What the two builds say, of their last steps that say more than `least`."""
-    found = [(of(then), of(now)) for _, then, now in pairs]
-    return next((one for one in reversed(found) if one != (least, least)), (least, least))
+def _both(
+    pairs: Iterable[tuple[Step, Record, Record]], getter: Callable[[Record], T], default: T
+) -> tuple[T, T]:
+    """What the two builds say, of their last steps that say more than `default`."""
+    both = [(getter(then), getter(rebuilt)) for _, then, rebuilt in pairs]
+    return next((pair for pair in reversed(both) if pair != (default, default)), (default, default))
 
 
-def _finding(one: OutputComparison) -> Finding:
+def _finding(output: OutputComparison) -> Finding:
     return Finding(
-        component=one.component,
+        component=output.component,
         check="reproduce",
-        name=f"{one.step}: the same bytes again",
-        ok=one.same,
-        detail=one.says[0] if one.says else "",
-        artifact=one.filename,
-        sha256=one.before,
+        name=f"{output.step}: the same bytes again",
+        ok=output.same,
+        detail=output.says[0] if output.says else "",
+        artifact=output.filename,
+        sha256=output.before,
         when=now(),
         machine=platform.node(),
     )
@@ -193,26 +196,28 @@ def plan_of(store: Store, sha256: str) -> Plan:
     """The steps that made a file, from the store alone. Raises InputError where no build here made it."""
     from rocwright.execution.exec_step import load_step
 
-    made = [one for one in store.records() if any(output.sha256 == sha256 for output in one.outputs)]
+    records = [
+        record for record in store.records() if any(output.sha256 == sha256 for output in record.outputs)
+    ]
     # a record under the key of its inputs' contents has no step of its own
-    record = next((one for one in made if one.kind not in LENT and store.step(one.key)), None)
+    record = next((record for record in records if record.kind not in LENT and store.step(record.key)), None)
     if record is None:
         raise InputError(
             "this file was not built on this machine",
             cause=f"the store has no step with an output of sha256 {sha256[:12]}",
             next_step="name the stack, or its lock",
         )
-    found: dict[str, Step] = {}
+    steps: dict[str, Step] = {}
 
     def add(key: str) -> None:
-        if key not in found:
+        if key not in steps:
             step = load_step(store, key)
             for item in step.inputs:
                 add(item.key)
-            found[key] = step
+            steps[key] = step
 
     add(record.key)
-    return Plan(steps=tuple(found.values()), artifacts=(record.step,))
+    return Plan(steps=tuple(steps.values()), artifacts=(record.step,))
 
 
 def request_of(plan: Plan) -> Request:
@@ -225,18 +230,18 @@ def _needed(plan: Plan, lent: Collection[str]) -> Sequence[Step]:
     """The steps that the artifacts are made of, in the plan's order, as far back as those that are lent."""
     by_key = {step.key: step for step in plan.steps}
     waiting = [step.key for step in plan.steps if step.name in plan.artifacts]
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         key = waiting.pop()
-        if key not in seen:
-            seen.add(key)
+        if key not in visited:
+            visited.add(key)
             waiting += [item.key for item in by_key[key].inputs] if by_key[key].kind not in lent else []
-    return [step for step in plan.steps if step.key in seen]
+    return [step for step in plan.steps if step.key in visited]
 
 
 def _record(store: Store, step: Step) -> Record:
     record = store.record(step.key)
-    if record is None or not all(store.has(one.sha256, one.size) for one in record.outputs):
+    if record is None or not all(store.has(output.sha256, output.size) for output in record.outputs):
         raise InputError(
             f"{step.name} is not in the store",
             cause="it was never built, or its output was removed",
@@ -245,34 +250,36 @@ def _record(store: Store, step: Step) -> Record:
     return record
 
 
-def _lend(project: Project, other: Project, records: Iterable[Record], how: How) -> None:
+def _lend(project: Project, twin: Project, records: Iterable[Record], how: How) -> None:
     """Give the second store what is not made again: the same files, checked, and not copied."""
-    other.home.work.mkdir(parents=True, exist_ok=True)
+    twin.home.work.mkdir(parents=True, exist_ok=True)
     for record in records:
         for output in record.outputs:
-            link = other.home.work / f"lent-{output.sha256}"
+            link = twin.home.work / f"lent-{output.sha256}"
             link.hardlink_to(project.store.verified(output.sha256))
-            other.store.put_file(link, move=True)
-        other.store.put_record(record)
+            twin.store.put_file(link, move=True)
+        twin.store.put_record(record)
     if not how.roots:
         project.home.roots.mkdir(parents=True, exist_ok=True)
-        other.home.roots.symlink_to(project.home.roots)
+        twin.home.roots.symlink_to(project.home.roots)
 
 
-def _compared(step: Step, one: Output, two: Output, first: Store, second: Store) -> OutputComparison:
+def _compared(
+    step: Step, original: Output, repeated: Output, first: Store, second: Store
+) -> OutputComparison:
     says: tuple[str, ...] = ()
     packed_otherwise = False
-    if one.sha256 != two.sha256:
-        files = first.verified(one.sha256), second.verified(two.sha256)
-        packed_otherwise = one.is_same(two)
-        says = () if packed_otherwise else tuple(differences(*files, one.filename))
+    if original.sha256 != repeated.sha256:
+        files = first.verified(original.sha256), second.verified(repeated.sha256)
+        packed_otherwise = original.is_same(repeated)
+        says = () if packed_otherwise else tuple(differences(*files, original.filename))
     return OutputComparison(
         step=step.name,
         component=step.component,
-        filename=one.filename,
-        before=one.sha256,
-        after=two.sha256,
-        size=two.size,
+        filename=original.filename,
+        before=original.sha256,
+        after=repeated.sha256,
+        size=repeated.size,
         says=says,
         packed_otherwise=packed_otherwise,
     )
