@@ -115,7 +115,7 @@ def test_an_index_is_fetched_once_a_week_into_the_suites_folder(
     assert f"Dir::State::lists={lists}" in asked
     assert "Packages::DefaultEnabled=false" in asked
     stamp = (lists / "fetched").stat().st_mtime
-    index.refresh(now=lambda: stamp + FRESH + 1)
+    index.refresh(clock=lambda: stamp + FRESH + 1)
     assert len((tmp_path / "asked").read_text().splitlines()) == 2
 
 
