@@ -47,17 +47,17 @@ class SecretUrl(Frozen):
             raise ValueError("exactly one of url, url_env and url_file must be given")
         return self
 
-    def read(self, what: str) -> str:
-        """The address itself, never to be shown. Raises InputError where there is none; `what` it is of."""
+    def read(self, subject: str) -> str:
+        """The address itself, never to be shown. InputError where there is none, for `subject`."""
         try:
-            found = self._read().strip()
+            address = self._read().strip()
         except (OSError, UnicodeDecodeError) as error:
             # the path is the user's own word; nothing that was read is told
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise self._missing(what, f"{self.url_file}: {why}") from None
-        if not found:
-            raise self._missing(what, f"{self.url_env or self.url_file or 'url'} is not set, or empty")
-        return found
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise self._missing(subject, f"{self.url_file}: {reason}") from None
+        if not address:
+            raise self._missing(subject, f"{self.url_env or self.url_file or 'url'} is not set, or empty")
+        return address
 
     def _read(self) -> str:
         if self.url is not None:
@@ -66,8 +66,10 @@ class SecretUrl(Frozen):
             return os.environ.get(self.url_env, "")
         return Path(self.url_file).expanduser().read_text()
 
-    def _missing(self, what: str, why: str) -> InputError:
-        return InputError(f"the URL of {what} cannot be read", cause=why, next_step=f"see {config_file()}")
+    def _missing(self, subject: str, reason: str) -> InputError:
+        return InputError(
+            f"the URL of {subject} cannot be read", cause=reason, next_step=f"see {config_file()}"
+        )
 
 
 class Destination(SecretUrl):
@@ -85,9 +87,9 @@ class Destination(SecretUrl):
     @property
     def called(self) -> str:
         """Its name; no secret is in it."""
-        held = self.url_env or Path(self.url_file).stem if self.url is None else ""
+        source = self.url_env or Path(self.url_file).stem if self.url is None else ""
         scheme = self.url.get_secret_value().partition("://")[0] if self.url is not None else ""
-        return self.name or held or (scheme if scheme.isalnum() else "url")
+        return self.name or source or (scheme if scheme.isalnum() else "url")
 
 
 class Cycles(Frozen):
@@ -157,7 +159,7 @@ class Config(Frozen):
     @field_validator("notify")
     @classmethod
     def _have_names_of_their_own(cls, notify: tuple[Destination, ...]) -> tuple[Destination, ...]:
-        names = [one.called for one in notify]
+        names = [destination.called for destination in notify]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two [[notify]] tables are called {', '.join(twice)}: give each a name")
@@ -225,17 +227,17 @@ def _in_front(place: Path, trust: Path, changed: int) -> Store:
     for the life of this process."""
     from rocwright.store.trust import read_trust
 
-    said = read_trust(trust)
-    if not said.store:
+    trusted = read_trust(trust)
+    if not trusted.store:
         from rocwright.store import open_store
 
         return open_store(place)
     from rocwright.store import open_sharing
 
-    return open_sharing(place, said)
+    return open_sharing(place, trusted)
 
 
 def store_folder(home: Home) -> Path:
     """Where the store takes room on this machine: its folder, or that of the home for what is elsewhere."""
-    told = Path(str(store_of(home)))
-    return told if told.is_absolute() else home.store
+    folder = Path(str(store_of(home)))
+    return folder if folder.is_absolute() else home.store

@@ -45,7 +45,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     request, catalog = project.request, project.catalog
     with naming_bases(request, catalog):
         base, release = check_request(request, catalog)
-    before = lock_before(project, on_line)
+    previous = lock_before(project, on_line)
     with NetworkUpstream(
         base,
         release,
@@ -53,40 +53,40 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         project.store,
         project.home,
         on_line,
-        before,
+        previous,
         architecture=request.architecture,
     ) as outside:
-        had = before.remedies if before is not None and not forget else ()
+        old_remedies = previous.remedies if previous is not None and not forget else ()
         # the lock that a trial would be undone to is not this one
-        remedies = tuple(one.model_copy(update={"undo": ""}) for one in had)
+        remedies = tuple(remedy.model_copy(update={"undo": ""}) for remedy in old_remedies)
         try:
             liked = preferred(catalog, request)
-            below = _below(project)
-            made = make_lock(
-                request, catalog, outside, on_line, remedies=remedies, locks_below=below, **liked
+            base_locks = _below(project)
+            new_lock = make_lock(
+                request, catalog, outside, on_line, remedies=remedies, locks_below=base_locks, **liked
             )
         except (ConflictError, InputError) as error:
-            if any(relocks(one.action) and one.in_force for one in remedies):
+            if any(relocks(remedy.action) and remedy.in_force for remedy in remedies):
                 error.next_step += ", or drop remedies: rocwright lock --forget-remedies"
             raise
-    if made.on is not None:
-        _share(made.on, project)
-    write_lock(project.lock_path, made)
-    return made
+    if new_lock.on is not None:
+        _share(new_lock.on, project)
+    write_lock(project.lock_path, new_lock)
+    return new_lock
 
 
 def _below(project: Project) -> LocksOf:
     """The locks in the home folder on which that of a project may stand: those that fit the recipes here."""
     from rocwright.resolve.standing import kept_below
 
-    return kept_below(project.home, lambda one: make_plan(one, project.catalog))
+    return kept_below(project.home, lambda candidate: make_plan(candidate, project.catalog))
 
 
-def _share(below: Lock, project: Project) -> None:
+def _share(base_lock: Lock, project: Project) -> None:
     """Keep a lock that another stands on as that of its own stack: what is built of it serves both."""
-    path = project_of(below.request, project.output.parent, project.home).lock_path
+    path = project_of(base_lock.request, project.output.parent, project.home).lock_path
     if not path.exists():
-        write_lock(path, below)
+        write_lock(path, base_lock)
 
 
 def accept_lock(project: Project) -> Lock:
@@ -139,10 +139,10 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
 def offered_lock(project: Project, on_line: Callable[[str], None]) -> Lock | None:
     """The lock that somebody trusted has published for this request; it is written, and what it names can be
     fetched instead of built. None where there is none, or where it does not fit the recipes here."""
-    found = project.store.offered_lock(project.request.digest)
-    if found is None:
+    offer = project.store.offered_lock(project.request.digest)
+    if offer is None:
         return None
-    store, word = found
+    store, word = offer
     with temporary_folder("lock") as folder:
         path = Path(folder) / project.lock_path.name
         path.write_text(word.content)
@@ -189,10 +189,10 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     return current_lock(project, on_line)
 
 
-def planned(project: Project, locked: Lock, wanted: tuple[str, ...] = ()) -> tuple[Plan, list[Decision]]:
-    """The plan of a lock, and what a build of the `wanted` steps, else the artifacts, would do with each."""
+def planned(project: Project, locked: Lock, step_names: tuple[str, ...] = ()) -> tuple[Plan, list[Decision]]:
+    """The plan of a lock, and what a build of `step_names`, else of the artifacts, would do with each."""
     plan = make_plan(locked, project.catalog)
-    return plan, decide(plan, project.store, partial(last_plan, project), wanted)
+    return plan, decide(plan, project.store, partial(last_plan, project), step_names)
 
 
 def build(
@@ -204,11 +204,11 @@ def build(
     run_id: str = "",
     origin: str = "",
     lay: bool = True,
-    wanted: tuple[str, ...] = (),
+    step_names: tuple[str, ...] = (),
 ) -> Built:
     """Run what must run; lay the artifacts out in the project's output folder, where `lay` says so.
 
-    `wanted` names steps that are enough, instead of all artifacts; nothing is laid out then.
+    `step_names` names steps that are enough, instead of all artifacts; nothing is laid out then.
     `origin` says who asked, where it was not a person, `run_id` under which id it goes on record; with either
     it is on record even where there was nothing to do.
 
@@ -233,13 +233,15 @@ def build(
         from rocwright.farm.executors import find_maker
 
         find_maker(options.executor)  # and so is an executor
-    first = [one.step for one in planned(project, locked, wanted)[1] if one.state is State.RUN]
+    first = [
+        decision.step for decision in planned(project, locked, step_names)[1] if decision.state is State.RUN
+    ]
     if first:
         from rocwright.execution.workspace import spare_the_users_work
 
         spare_the_users_work(first, project.home, discard=options.discard)
     outcome = StepsOutcome()
-    asked = UnderWay(
+    operation = UnderWay(
         "build",
         project.request,
         project.home,
@@ -253,10 +255,10 @@ def build(
     steps = {step.key: step.name for step in plan.steps}
     wait = partial(progress.say, "waiting for another rocwright clean to end")
     try:
-        with project.store.holding(steps, wait), asked as under_way:
-            run = _build(project, locked, options, progress, under_way, outcome, wanted)
-            kept = bool(outcome.failures or wanted or not lay)
-            artifacts = () if kept else lay_out(project, plan, locked, progress.say)
+        with project.store.holding(steps, wait), operation as under_way:
+            run = _build(project, locked, options, progress, under_way, outcome, step_names)
+            skip_layout = bool(outcome.failures or step_names or not lay)
+            artifacts = () if skip_layout else lay_out(project, plan, locked, progress.say)
     except OutOfDiskError as error:
         _add_room(error, project)
         raise
@@ -273,12 +275,12 @@ def _build(
     progress: Progress,
     under_way: UnderWay,
     outcome: StepsOutcome,
-    wanted: tuple[str, ...],
+    step_names: tuple[str, ...],
 ) -> Run:
     for _ in range(ROUNDS):
-        here = options.executor == LOCAL
-        plan, decisions = _planned_here(project, locked, progress, wanted, here=here)
-        if not any(one.state is State.RUN for one in decisions):
+        local = options.executor == LOCAL
+        plan, decisions = _planned_here(project, locked, progress, step_names, local=local)
+        if not any(decision.state is State.RUN for decision in decisions):
             outcome.failures = []
             break
         from rocwright.execution.disk import check_room
@@ -287,9 +289,9 @@ def _build(
         from rocwright.farm.executors import run_steps
 
         check_room(decisions, project.home)
-        if here:
+        if local:
             check_installed(decisions)
-        told = run_steps(
+        round_outcome = run_steps(
             decisions,
             project.store,
             project.home,
@@ -299,53 +301,58 @@ def _build(
             progress,
             under_way,
         )
-        outcome.steps += told.steps
-        outcome.failures = told.failures
+        outcome.steps += round_outcome.steps
+        outcome.failures = round_outcome.failures
         write_atomic(project.last_plan, plan.model_dump_json(by_alias=True))
-        if not any(error.retryable for _, error in told.failures):
+        if not any(error.retryable for _, error in round_outcome.failures):
             break
         progress.say("something in the store was damaged: it was moved aside and is made again")
-    cached = sum(one.state is State.CACHED for one in decisions)
+    cached = sum(decision.state is State.CACHED for decision in decisions)
     if outcome.failures:
         return under_way.ended("failed", cached)
-    whole = under_way.on_record and not wanted
-    return under_way.ended("built", cached, artifacts=_made(project, plan) if whole else ())
+    recorded = under_way.on_record and not step_names
+    return under_way.ended("built", cached, artifacts=_made(project, plan) if recorded else ())
 
 
 def _planned_here(
-    project: Project, locked: Lock, progress: Progress, wanted: tuple[str, ...], *, here: bool
+    project: Project, locked: Lock, progress: Progress, step_names: tuple[str, ...], *, local: bool
 ) -> tuple[Plan, list[Decision]]:
-    """The plan and its decisions, once all that is built and that it needs is where steps run: `here`, or
+    """The plan and its decisions, once all that is built and that it needs is where steps run: `local`, or
     where other machines find it."""
     while True:
-        plan, decisions = planned(project, locked, wanted)
+        plan, decisions = planned(project, locked, step_names)
         # what could not be had is not offered again, so that each round asks for less
-        if _brought(project, wanted or plan.artifacts, decisions, progress, here=here):
+        if _brought(project, step_names or plan.artifacts, decisions, progress, local=local):
             return plan, decisions
 
 
 def _brought(
     project: Project,
-    wanted: Collection[str],
+    step_names: Collection[str],
     decisions: list[Decision],
     progress: Progress,
     *,
-    here: bool,
+    local: bool,
 ) -> bool:
     """Have what others built: the wanted steps here, and what steps that run need where they find it. Whether
     all of it came."""
-    states = {one.step.key: one for one in decisions}
-    needed = {item.key: here for one in decisions if one.state is State.RUN for item in one.step.inputs}
-    needed |= {one.step.key: True for one in decisions if one.step.name in wanted}
-    whole = True
+    states = {decision.step.key: decision for decision in decisions}
+    needed = {
+        item.key: local
+        for decision in decisions
+        if decision.state is State.RUN
+        for item in decision.step.inputs
+    }
+    needed |= {decision.step.key: True for decision in decisions if decision.step.name in step_names}
+    complete = True
     for key, comes in needed.items():
-        one = states[key]
-        if one.state is not State.CACHED:
+        decision = states[key]
+        if decision.state is not State.CACHED:
             continue
-        if one.reasons:
-            progress.say(f"  {one.step.name}: {one.reasons[0]}")
-        whole = (project.store.bring(key) if comes else project.store.lend(key)) and whole
-    return whole
+        if decision.reasons:
+            progress.say(f"  {decision.step.name}: {decision.reasons[0]}")
+        complete = (project.store.bring(key) if comes else project.store.lend(key)) and complete
+    return complete
 
 
 def _made(project: Project, plan: Plan) -> list[Made]:
@@ -369,5 +376,5 @@ def _add_room(error: ExplainedError, project: Project) -> None:
 
     # the file system that is full, where the error names it
     full = Path(error.subject) if error.subject.startswith("/") and Path(error.subject).exists() else None
-    told = what_to_free(project.home, project.store, kept_keys(project.home), full)
-    error.detail = "\n".join(text for text in (error.detail, told) if text)
+    advice = what_to_free(project.home, project.store, kept_keys(project.home), full)
+    error.detail = "\n".join(text for text in (error.detail, advice) if text)

@@ -99,20 +99,22 @@ def last_plan(project: Project) -> Plan | None:
 
 def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
     """The main output of each component, by its name. Raises InputError where one is not built."""
-    found: dict[str, Output] = {}
+    outputs: dict[str, Output] = {}
     for step in plan.steps:
         if step.name not in plan.artifacts:
             continue
         record = project.store.record(step.key)
-        if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+        if record is None or not all(
+            project.store.has(output.sha256, output.size) for output in record.outputs
+        ):
             raise InputError(
                 f"{step.name} is not built for this lock",
                 cause="it was never built, or its output was removed",
                 next_step="rocwright build",
             )
         if step.name == step.component:
-            found[step.component] = record.outputs[0]
-    return found
+            outputs[step.component] = record.outputs[0]
+    return outputs
 
 
 def published_wheels(project: Project, plan: Plan) -> dict[str, tuple[Output, ...]]:
@@ -122,7 +124,7 @@ def published_wheels(project: Project, plan: Plan) -> dict[str, tuple[Output, ..
     """
     built_outputs(project, plan)
     kinds = {step.component: project.catalog.component(step.component).kind for step in _artifacts(plan)}
-    records = {one.component: project.store.record(one.key) for one in _artifacts(plan)}
+    records = {step.component: project.store.record(step.key) for step in _artifacts(plan)}
     return {
         name: record.outputs
         for name, record in records.items()

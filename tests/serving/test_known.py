@@ -105,7 +105,7 @@ def first(home: Home, tmp_path: Path, python: Path, model: Path) -> Iterator[Lau
 def kept(home: Home, first: Launch, lock: Path, model: Path, *, most: int = MIB, card: bool = False) -> None:
     files = known.stamps([model])
     assert files is not None
-    known.remember(home, ASKED, first, lock, files, most=most, card=card, said=["on: the processor"])
+    known.remember(home, ASKED, first, lock, files, memory=most, card=card, messages=["on: the processor"])
 
 
 def again(home: Home, said: list[str] | None = None) -> Launch | None:

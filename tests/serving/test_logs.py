@@ -34,7 +34,7 @@ def start(home: Home) -> Callable[..., subprocess.Popen[bytes]]:
     state.claim(home, "small")
 
     def begun(code: str, most: int = 8 * KIB) -> subprocess.Popen[bytes]:
-        return logs.start_logged(home, "small", [sys.executable, "-c", code], dict(os.environ), most=most)
+        return logs.start_logged(home, "small", [sys.executable, "-c", code], dict(os.environ), limit=most)
 
     return begun
 

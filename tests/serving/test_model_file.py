@@ -16,7 +16,9 @@ VLLM = Server(command=("x", "{model}"), port=1, health="/", models=("transformer
 
 def refused(asked: str, server: Server, home: Home) -> InputError:
     with pytest.raises(InputError) as error:
-        model_of(asked, server, home, beside={}, trust=False, say=lambda _: None, progress=PlainProgress())
+        model_of(
+            asked, server, home, companions={}, trust=False, say=lambda _: None, progress=PlainProgress()
+        )
     return error.value
 
 

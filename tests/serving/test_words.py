@@ -115,7 +115,9 @@ def test_a_model_of_several_files_is_named_in_other_words() -> None:
     cpu = compute_named(PARTED, "cpu")
     whole = words_of(PARTED, PLACES, ("gfx1151",), cpu, keyed=False)
     assert whole == ("/a/serve", "--port", "80", "--model", "/m/x.gguf", "--no-gpu")
-    parts = words_of(PARTED, PLACES, ("gfx1151",), cpu, keyed=False, beside={"vae": "/beside/{x}.gguf"})
+    parts = words_of(
+        PARTED, PLACES, ("gfx1151",), cpu, keyed=False, companion_paths={"vae": "/beside/{x}.gguf"}
+    )
     assert parts == ("/a/serve", "--port", "80", "--part", "/m/x.gguf", "--no-gpu", "--vae=/beside/{x}.gguf")
 
 
@@ -124,10 +126,10 @@ def test_a_file_that_a_server_does_not_take_is_refused(tmp_path: Path) -> None:
         model_of, "tiny", home=Home(tmp_path), trust=False, say=print, progress=PlainProgress()
     )
     with pytest.raises(InputError, match="lora") as caught:
-        model_file(PARTED, beside={"lora": "x.gguf"})
+        model_file(PARTED, companions={"lora": "x.gguf"})
     assert "llm, vae" in caught.value.cause
     with pytest.raises(InputError, match="llm"):
-        model_file(SERVER, beside={"llm": "x.gguf"})
+        model_file(SERVER, companions={"llm": "x.gguf"})
 
 
 def test_files_beside_a_model_are_looked_at_as_models_are(tmp_path: Path) -> None:
@@ -137,10 +139,12 @@ def test_files_beside_a_model_are_looked_at_as_models_are(tmp_path: Path) -> Non
     find = functools.partial(
         model_of, "tiny", picture, Home(tmp_path), trust=False, say=print, progress=PlainProgress()
     )
-    found = find(beside={"vae": str(tmp_path / "models" / "tiny" / str(MADE) / "tiny-picture-taesd.gguf")})
+    found = find(
+        companions={"vae": str(tmp_path / "models" / "tiny" / str(MADE) / "tiny-picture-taesd.gguf")}
+    )
     assert found is not None and set(found.companions) == {"llm", "taesd", "vae"}
     with pytest.raises(InputError, match=r"weights\.ckpt has pickled"):
-        find(beside={"vae": str(tmp_path / "weights.ckpt")})
+        find(companions={"vae": str(tmp_path / "weights.ckpt")})
 
 
 def test_pickled_weights_that_are_trusted_are_taken_by_a_server_that_can_load_them(tmp_path: Path) -> None:
@@ -149,7 +153,7 @@ def test_pickled_weights_that_are_trusted_are_taken_by_a_server_that_can_load_th
         model_of,
         str(tmp_path / "weights.ckpt"),
         home=Home(tmp_path),
-        beside={},
+        companions={},
         say=print,
         progress=PlainProgress(),
     )

@@ -62,12 +62,12 @@ def environment(
         else project_for(home=home, say=say)
     )
     check_makes_wheels(project)
-    told = progress or PlainProgress()
-    locked = built_lock(project, engine, told, say, build=build)
-    made = prepare(project, locked, say, told, extra=extra, engine=engine)
-    asked = asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
-    remember(project.home, asked, project.lock_path, made)
-    return made
+    reporter = progress or PlainProgress()
+    locked = built_lock(project, engine, reporter, say, build=build)
+    created = prepare(project, locked, say, reporter, extra=extra, engine=engine)
+    digest = asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
+    remember(project.home, digest, project.lock_path, created)
+    return created
 
 
 def known_environment(
@@ -116,8 +116,8 @@ def run_program(
     from rocwright.serving.environments import ENGINE
 
     engine = ENGINE if place == "host" else place
-    where = Path(folder).absolute()
-    return program.run_program(environment, _home(home), argv, env=env, folder=where, engine=engine)
+    workdir = Path(folder).absolute()
+    return program.run_program(environment, _home(home), argv, env=env, folder=workdir, engine=engine)
 
 
 def program_command(
@@ -159,8 +159,8 @@ def start_notebook(
     from rocwright.serving.model import RunRequest
 
     place = _home(home)
-    wanted = RunRequest(name=name or f"{environment.stack}-{the_notebook().name}", host=host, port=port)
-    launch = notebook.prepare(environment, place, wanted, Path(folder).absolute(), stays=detach, say=say)
+    request = RunRequest(name=name or f"{environment.stack}-{the_notebook().name}", host=host, port=port)
+    launch = notebook.prepare(environment, place, request, Path(folder).absolute(), stays=detach, say=say)
     return started(launch, place, say)
 
 
@@ -195,14 +195,14 @@ def _words(
     accept_missing: Sequence[str],
     extra: Sequence[str],
 ) -> tuple[object, ...]:
-    named = (sorted(one) for one in (optional, accept_missing, extra))
-    asked = (stack, gpu, base, sorted(versions.items()), *named)
+    named = (sorted(names) for names in (optional, accept_missing, extra))
+    words = (stack, gpu, base, sorted(versions.items()), *named)
     if stack:
-        return asked
+        return words
     from rocwright.resolve.files import PROJECT
 
-    here = Path(PROJECT).absolute()
-    return (*asked, str(here), here.read_text() if here.is_file() else "")
+    path = Path(PROJECT).absolute()
+    return (*words, str(path), path.read_text() if path.is_file() else "")
 
 
 def _home(home: str | Path | None) -> Home:

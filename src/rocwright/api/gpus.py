@@ -48,9 +48,9 @@ def target(
     catalog = catalog or _catalog()
     if name != AUTO:
         return target_named(name, catalog)
-    found = catalog.target(strongest(_names(catalog), sysfs))
-    say(f"GPU found: {found.name}")
-    return found
+    gpu = catalog.target(strongest(_names(catalog), sysfs))
+    say(f"GPU found: {gpu.name}")
+    return gpu
 
 
 def gpus_here(catalog: Catalog | None = None, sysfs: Path = SYSFS) -> tuple[str, ...]:
@@ -119,11 +119,11 @@ def _names(catalog: Catalog | None) -> GpuTable:
     return table_of(catalog or _catalog())
 
 
-def _code_names(asked: Sequence[str], catalog: Catalog | None) -> GpuTable:
+def _code_names(names: Sequence[str], catalog: Catalog | None) -> GpuTable:
     """Every processor, by the catalog's names; where processors alone are asked for, no catalog is read."""
     from rocwheel.wheels.asked import every_gpu, with_processors
     from rocwheel.wheels.devicecode.gpu import machines
 
-    if {name.partition(":")[0] for name in asked} <= {*machines().values()}:
+    if {name.partition(":")[0] for name in names} <= {*machines().values()}:
         return every_gpu()
     return with_processors(_names(catalog))

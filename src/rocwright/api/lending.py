@@ -32,17 +32,17 @@ def verify_elsewhere(
 
     lock = flow.current_lock(project, say)
     devices = ("",) if cpu else lock.request.gpu
-    asked = {device: wanted(project, lock, device) for device in devices}
-    for what in asked.values():
-        put(project, lock, what)
+    requests = {device: wanted(project, lock, device) for device in devices}
+    for request in requests.values():
+        put(project, lock, request)
     end = time.monotonic() + wait
-    found: dict[str, list[LentEvidence]] = {}
+    evidence: dict[str, list[LentEvidence]] = {}
     while True:
-        for device, what in asked.items():
-            if not found.get(device):
-                found[device] = answers(project, lock, what, say)
-        if all(found.values()) or time.monotonic() >= end:
-            return found
+        for device, request in requests.items():
+            if not evidence.get(device):
+                evidence[device] = answers(project, lock, request, say)
+        if all(evidence.values()) or time.monotonic() >= end:
+            return evidence
         time.sleep(LOOK)
 
 

@@ -49,7 +49,7 @@ def diagnose(
     from rocwright.doctor.for_log import with_this_machine
 
     named = named_gpus(gpu)
-    where = FailurePlace(
+    place = FailurePlace(
         component=component,
         version=version,
         targets=chosen_targets(named, say) if named else (),
@@ -65,18 +65,18 @@ def diagnose(
                 cause="both are read more than once",
                 next_step="write it to a file, and name that",
             )
-        found = search(pieces(log), where)
+        diagnosis = search(pieces(log), place)
     else:
         with open_log(Path(log)) as file:
-            found = search(pieces(file), where, failed=_has_failed(Path(log), home))
-    found = with_this_machine(found, where.targets, say, elsewhere=elsewhere)
+            diagnosis = search(pieces(file), place, failed=_has_failed(Path(log), home))
+    diagnosis = with_this_machine(diagnosis, place.targets, say, elsewhere=elsewhere)
     if find_packages:
-        found = _with_packages(found, base, home, say)
+        diagnosis = _with_packages(diagnosis, base, home, say)
     if good is None or not isinstance(log, str | Path):
-        return found
+        return diagnosis
     from rocwright.diagnosis.compare import compare
 
-    return found.model_copy(update={"new": compare(Path(log), Path(good))})
+    return diagnosis.model_copy(update={"new": compare(Path(log), Path(good))})
 
 
 def _has_failed(log: Path, home: str | Path | None) -> bool | None:
@@ -94,7 +94,7 @@ def _has_failed(log: Path, home: str | Path | None) -> bool | None:
 
 
 def _with_packages(
-    found: Diagnosis, base: str, home: str | Path | None, say: Callable[[str], None]
+    diagnosis: Diagnosis, base: str, home: str | Path | None, say: Callable[[str], None]
 ) -> Diagnosis:
     from rocbase.errors import InputError
     from rocwright.catalog.load import the_catalog
@@ -117,7 +117,7 @@ def _with_packages(
         index.refresh()
         return index.packages_with(header)
 
-    return with_packages(found, base, packages_with)
+    return with_packages(diagnosis, base, packages_with)
 
 
 def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty | None:
@@ -133,8 +133,8 @@ def new_lines(run: str, step: str, *, home: str | Path | None = None) -> Novelty
 
     place = Home(Path(home).absolute()) if home is not None else Home.default()
     with records(place.path) as read:
-        known = read.run(run)
-        return compared(read, place.runs, known, step) if known is not None else None
+        record = read.run(run)
+        return compared(read, place.runs, record, step) if record is not None else None
 
 
 def doctor(
@@ -160,12 +160,12 @@ def doctor(
     from rocwright.machine.tree import Tree
 
     catalog, facts, home = the_catalog(), host_facts(), Home.default()
-    names = [one for one in named_gpus(gpu) if one != AUTO]
-    wanted = chosen_targets(names, catalog=catalog) if names else ()
+    names = [name for name in named_gpus(gpu) if name != AUTO]
+    targets = chosen_targets(names, catalog=catalog) if names else ()
     stacks = [catalog.stack(stack).name] if stack else list(catalog.stacks)
     with Tree(Path(root).absolute()) as tree:
         tried = engines_here(home) if tree.live and engines else None
-        machine = only(here(tree, catalog, facts, home, tried), wanted)
+        machine = only(here(tree, catalog, facts, home, tried), targets)
         report = examine(machine, catalog, facts, stacks, home if tree.live else None)
         report = report.model_copy(update={"live": tree.live})
         if bundle is not None:

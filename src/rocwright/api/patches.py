@@ -31,6 +31,6 @@ def check_offered(
     from rocwright.patching.offered import check_offered as check
 
     edits = the_catalog().component(component).edit
-    found = read_patches([Path(one) for one in patches])
-    targets = [target(one).name for one in gpu]
-    return check(Path(source), found, edits, targets, version=version)
+    parsed = read_patches([Path(path) for path in patches])
+    targets = [target(name).name for name in gpu]
+    return check(Path(source), parsed, edits, targets, version=version)

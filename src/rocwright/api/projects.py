@@ -58,18 +58,18 @@ def request(
     from rocwright.resolve.model import Request
     from rocwright.verify.proven import proven_base
 
-    known = the_catalog().stack(stack)
-    asked = Request(
+    catalogued = the_catalog().stack(stack)
+    requested = Request(
         stack=stack,
         gpu=chosen_targets(gpu, say),
-        base=base or known.bases[0],
+        base=base or catalogued.bases[0],
         provider=provider,
         extra=tuple(extra),
         versions=dict(versions or {}),
         accept_missing=tuple(accept_missing),
         architecture=architecture_named(architecture),
     )
-    return asked if base else asked.model_copy(update={"base": proven_base(asked, the_catalog())})
+    return requested if base else requested.model_copy(update={"base": proven_base(requested, the_catalog())})
 
 
 def project(
@@ -101,7 +101,7 @@ def project(
         state.make_private()
     if not stack:
         return project_in(place, state)
-    asked = request(
+    requested = request(
         stack,
         gpu,
         base,
@@ -112,7 +112,7 @@ def project(
         architecture=architecture,
         say=say,
     )
-    return project_of(asked, place, state)
+    return project_of(requested, place, state)
 
 
 def resolve(project: Project, *, forget_remedies: bool = False, say: Say = silent) -> Lock:
@@ -184,13 +184,13 @@ def build(
     from rocwright.resolve.validate import check_runs_here
 
     check_runs_here(project.request)
-    told = progress or PlainProgress()
-    say = say or told.say
+    reporter = progress or PlainProgress()
+    say = say or reporter.say
     options = options or BuildOptions()
     locked = locked or lock(project, shipped=False, say=say)
     if planned is not None:
         planned(locked, plan(project, locked))
-    with told as shown:
+    with reporter as shown:
         if heal:
             from rocwright.remedies.heal import heal as build_and_heal
 
@@ -269,7 +269,7 @@ def verify_environment(
     catalog = the_catalog()
     order = order_for(suites, str(python), device=device, size=size, every=every, only=only, repeat=repeat)
     if named_gpus(gpu):
-        order = aimed(order, [catalog.target(one) for one in chosen_targets(gpu, say, catalog)])
+        order = aimed(order, [catalog.target(name) for name in chosen_targets(gpu, say, catalog)])
     return run_suites(order, catalog.holder(SCRIPT), Home.default(), say, run_id=run_id)
 
 
@@ -290,9 +290,9 @@ def forget_remedies(project: Project, issue: str) -> tuple[Remedy, ...]:
     from rocwright.resolve.files import write_lock
 
     locked = _lock_here(project)
-    left = without(locked, issue)
-    write_lock(project.lock_path, left)
-    return tuple(one for one in locked.remedies if one not in left.remedies)
+    remaining = without(locked, issue)
+    write_lock(project.lock_path, remaining)
+    return tuple(remedy for remedy in locked.remedies if remedy not in remaining.remedies)
 
 
 def _lock_here(project: Project) -> Lock:

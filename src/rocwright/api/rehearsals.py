@@ -31,8 +31,8 @@ def rehearse(
     from rocwright.rehearsal.run import How, Rehearser
 
     catalog = the_catalog()
-    wanted = asked_rows(catalog, rows)
+    chosen = asked_rows(catalog, rows)
     how = How(every=every, seed=seed, anew=anew)
     with progress or PlainProgress() as shown:
         rehearser = Rehearser(catalog, Home.default(), options or BuildOptions(), how, shown)
-        return [rehearser.row(one) for one in wanted]
+        return [rehearser.row(row) for row in chosen]

@@ -85,19 +85,19 @@ def run_server(
     home_of = _home(home)
     if name:
         state.check_name(name)
-    wanted = RunRequest(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
-    where = [str(Path(one).expanduser().absolute()) for one in (model, *beside.values())]
+    request = RunRequest(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
+    paths = [str(Path(path).expanduser().absolute()) for path in (model, *beside.values())]
     of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
-    asked = asked_for([*of_stack, trust_model, where, *beside.items(), *astuple(wanted)])
-    again = known.relaunch(home_of, asked, stays=detach, say=say) if stack and not dry else None
+    digest = asked_for([*of_stack, trust_model, paths, *beside.items(), *astuple(request)])
+    again = known.relaunch(home_of, digest, stays=detach, say=say) if stack and not dry else None
     if again is not None:
         return started(again, home_of, say)
     return _run_chosen(
         stack,
-        wanted,
-        asked,
+        request,
+        digest,
         home_of,
-        beside=beside,
+        companions=beside,
         trust=trust_model,
         gpu=gpu,
         base=base,
@@ -114,11 +114,11 @@ def run_server(
 
 def _run_chosen(
     stack: str,
-    wanted: RunRequest,
-    asked: str,
+    request: RunRequest,
+    digest: str,
     home: Home,
     *,
-    beside: Mapping[str, str],
+    companions: Mapping[str, str],
     trust: bool,
     gpu: str,
     base: str,
@@ -141,10 +141,10 @@ def _run_chosen(
     from rocwright.serving.own_fit import own_need
 
     catalog = the_catalog()
-    here = gpus_here(catalog)
-    (target,) = (here[0],) if gpu == AUTO and here else chosen_targets(gpu, silent, catalog)
-    lasts = bool(stack) and all(may_last(one) for one in (wanted.model, *beside.values()))
-    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, wanted.model)
+    local_gpus = gpus_here(catalog)
+    (target,) = (local_gpus[0],) if gpu == AUTO and local_gpus else chosen_targets(gpu, silent, catalog)
+    lasts = bool(stack) and all(may_last(address) for address in (request.model, *companions.values()))
+    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, request.model)
     project = project_for(
         stack,
         target,
@@ -158,45 +158,47 @@ def _run_chosen(
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)
-    wanted = replace(wanted, name=wanted.name or (f"{stack}.dry-run" if dry else stack))
-    compute = choose.compute_for(component, target if target in here else "", wanted.on, dry=dry)
-    said = [
+    request = replace(request, name=request.name or (f"{stack}.dry-run" if dry else stack))
+    compute = choose.compute_for(component, target if target in local_gpus else "", request.on, dry=dry)
+    messages = [
         *filter(None, (check.unknown_cards(catalog) if gpu == AUTO else "",)),
-        f"stack: {stack}, for {target}" + ("" if target in here else ", which is not in this machine"),
+        f"stack: {stack}, for {target}" + ("" if target in local_gpus else ", which is not in this machine"),
         f"on: {compute.summary}",
-        *(f"warning: {one}" for one in component.server.warnings),
+        *(f"warning: {warning}" for warning in component.server.warnings),
     ]
-    for line in said:
+    for line in messages:
         say(line)
     if component.kind in in_environment.INSTALLED:
-        in_environment.check_place(stack, wanted)
-    laid.check_place(component, wanted.place)
-    container.check_works(wanted.place)
+        in_environment.check_place(stack, request)
+    laid.check_place(component, request.place)
+    container.check_works(request.place)
     if dry:
-        start.check_key(component.server, replace(wanted, name=stack))
+        start.check_key(component.server, replace(request, name=stack))
     else:
-        port = start.check_wanted(component.server, wanted, state.servers(home), say)
-        lasts = lasts and port == (wanted.port or component.server.port)
-        wanted = replace(wanted, port=port)
-    told = progress or PlainProgress()
-    found = model_of(wanted.model, component.server, home, beside=beside, trust=trust, say=say, progress=told)
-    files = known.stamps(found.files) if found is not None else ()
+        port = start.check_wanted(component.server, request, state.servers(home), say)
+        lasts = lasts and port == (request.port or component.server.port)
+        request = replace(request, port=port)
+    reporter = progress or PlainProgress()
+    model = model_of(
+        request.model, component.server, home, companions=companions, trust=trust, say=say, progress=reporter
+    )
+    files = known.stamps(model.files) if model is not None else ()
     machine = check.machine_here(catalog, home)
     # who asks for the processor needs no right to the card
-    card = target in here and (compute.name == GPU or not wanted.on)
+    card = target in local_gpus and (compute.name == GPU or not request.on)
     if card:
         check.check_machine(machine, catalog, stack, target, say)
     room = check.room_here(machine, target if compute.name == GPU else "")
-    contained = wanted.place != "host"
+    contained = request.place != "host"
 
     def fits() -> None:
-        if found is not None:
-            check.check_fit(found, room, None, silent)
+        if model is not None:
+            check.check_fit(model, room, None, silent)
 
     if component.kind in in_environment.INSTALLED:
         fits()
         launch = in_environment.launch_of(
-            project, component, wanted, found, compute, told, engine=engine, build=not dry, stays=detach
+            project, component, request, model, compute, reporter, engine=engine, build=not dry, stays=detach
         )
         if dry:
             folder = state.folder_of(home, launch.state.name)
@@ -204,20 +206,24 @@ def _run_chosen(
                 server=launch.state, key=launch.key, request=launch.server.request, folder=folder
             )
         return started(launch, home, say)
-    product = laid.product_of(project, engine, told, contained=contained, build=not dry, before=fits)
-    most = 0
-    if found is not None:
-        need = None if contained else own_need(product, found, compute, told)
-        most = check.check_fit(found, room, need, say)
-    launch = start.prepare(product, wanted, found, compute, told, stays=detach)
+    product = laid.product_of(
+        project, engine, reporter, contained=contained, build=not dry, before_build=fits
+    )
+    memory = 0
+    if model is not None:
+        need = None if contained else own_need(product, model, compute, reporter)
+        memory = check.check_fit(model, room, need, say)
+    launch = start.prepare(product, request, model, compute, reporter, stays=detach)
     if dry:
         folder = state.folder_of(home, launch.state.name)
         return StartedServer(
             server=launch.state, key=launch.key, request=component.server.request, folder=folder
         )
     running = started(launch, home, say)
-    if lasts and files is not None and (most or found is None):
-        known.remember(home, asked, launch, project.lock_path, files, most=most, card=card, said=said)
+    if lasts and files is not None and (memory or model is None):
+        known.remember(
+            home, digest, launch, project.lock_path, files, memory=memory, card=card, messages=messages
+        )
     return running
 
 
@@ -226,23 +232,23 @@ def started(launch: Launch, home: Home, say: Say) -> StartedServer:
     from rocwright.serving import launch as launching
     from rocwright.serving import ready, state, stop
 
-    begun, process = launching.start(launch, home)
+    server, process = launching.start(launch, home)
     try:
-        say(f"starting {begun.name} on {begun.url}")
-        log = state.log_of(home, begun.name)
+        say(f"starting {server.name} on {server.url}")
+        log = state.log_of(home, server.name)
         alive = launching.living(process)
-        seconds = ready.wait_until_ready(begun, launch.server.seconds, alive, log, say)
+        seconds = ready.wait_until_ready(server, launch.server.seconds, alive, log, say)
     except BaseException:
-        stop.stop(home, begun.name)
+        stop.stop(home, server.name)
         process.wait()
         raise
     return StartedServer(
-        server=begun,
+        server=server,
         key=launch.key,
         request=launch.server.request,
         seconds=seconds,
         process=process,
-        folder=state.folder_of(home, begun.name),
+        folder=state.folder_of(home, server.name),
     )
 
 
@@ -270,7 +276,7 @@ def servers(home: str | Path | None = None) -> list[tuple[ServerState, bool]]:
     """The servers that were started here and not stopped, by name, and whether each runs."""
     from rocwright.serving import state
 
-    return [(one, state.runs(one)) for one in state.servers(_home(home))]
+    return [(server, state.runs(server)) for server in state.servers(_home(home))]
 
 
 def stop_server(name: str, *, home: str | Path | None = None) -> bool:

@@ -52,14 +52,14 @@ def push(
     signer = _signer(key)
     store = project.store if project is not None else store_of(Home.default())
     if project is None:
-        keys = [one.key for one in store.records() if one.key != one.content_key]
+        keys = [record.key for record in store.records() if record.key != record.content_key]
     else:
         locked = locked or lock(project, network=False, say=say)
-        steps = [one.step for one in plan(project, locked)]
-        made = [one for one in steps if store.record(one.key)]
-        keys = [one.key for one in made if one.kind in ("run", "image")]
+        steps = [decision.step for decision in plan(project, locked)]
+        built = [step for step in steps if store.record(step.key)]
+        keys = [step.key for step in built if step.kind in ("run", "image")]
         # who runs it makes no root of packages, which the archive may not carry any more
-        keys += [one.key for one in made if keys and one.name == RUN_ROOT]
+        keys += [step.key for step in built if keys and step.name == RUN_ROOT]
     if not keys:
         raise InputError(
             f"nothing of {project.request.stack} is built here" if project else "nothing is built here",
@@ -69,13 +69,13 @@ def push(
     damage = Damage((project.home if project is not None else Home.default()).store)
     pusher = Pusher(store, Bucket(to), signer, lambda sent: say(f"  sent {size(sent)}"), damage)
     pusher.open(name or to.rstrip("/").rpartition("/")[2] or "store")
-    done = pusher.records(keys)
+    pushed = pusher.records(keys)
     if project is None or locked is None:
-        return done
+        return pushed
     # a lock that leaves something open gives nobody the keys of what was built
-    if not locked.pending and done.records + done.there:
-        done.locks = int(pusher.lock(project.request.digest, lock_text(locked)))
-    return done
+    if not locked.pending and pushed.records + pushed.there:
+        pushed.locks = int(pusher.lock(project.request.digest, lock_text(locked)))
+    return pushed
 
 
 def pull(project: Project, *, locked: Lock | None = None, say: Say = silent) -> list[str]:
@@ -87,13 +87,17 @@ def pull(project: Project, *, locked: Lock | None = None, say: Say = silent) -> 
     from rocwright.plan.decide import State
 
     locked = locked or lock(project, network=False, say=say)
-    found: list[str] = []
-    told = Transfer("fetched", say)
-    for one in plan(project, locked):
-        if one.state is State.CACHED and one.reasons and project.store.bring(one.step.key, told):
-            found.append(one.step.name)
-            say(f"  {one.step.name}: {one.reasons[0]}")
-    return found
+    names: list[str] = []
+    transfer = Transfer("fetched", say)
+    for decision in plan(project, locked):
+        if (
+            decision.state is State.CACHED
+            and decision.reasons
+            and project.store.bring(decision.step.key, transfer)
+        ):
+            names.append(decision.step.name)
+            say(f"  {decision.step.name}: {decision.reasons[0]}")
+    return names
 
 
 def clean_shared(url: str, *, last: int | None = None, days: float = 30, dry_run: bool = False) -> Cleaned:
@@ -160,10 +164,10 @@ def check_shared(url: str, *, read: bool = True, say: Say = silent) -> SharedChe
     from rocwright.store.shared_check import check
 
     bucket = Bucket(url)
-    found = check(bucket, read=read, on_bytes=Transfer("read", say))
-    for sha256 in found.damaged:
+    shared_check = check(bucket, read=read, on_bytes=Transfer("read", say))
+    for sha256 in shared_check.damaged:
         Damage(Home.default().store).note(bucket, sha256)
-    return found
+    return shared_check
 
 
 def shared_usage(url: str) -> Contents:
@@ -184,10 +188,10 @@ class Transfer:
 
     def __call__(self, count: int) -> None:
         self._done += count
-        now = time.monotonic()
-        if now - self._told >= 5:
-            self._told = now
-            rate = size(int(self._done / (now - self._begun)))
+        timestamp = time.monotonic()
+        if timestamp - self._told >= 5:
+            self._told = timestamp
+            rate = size(int(self._done / (timestamp - self._begun)))
             self._say(f"  {size(self._done)} {self._verb}, {rate} a second")
 
 

@@ -114,11 +114,11 @@ def reproduce_wheel(
     locked = read_lock(Path(lock))
     project = project_of(locked.request, Path.cwd())
 
-    def made(step: Step) -> bool:
-        built = build(project, locked, options or BuildOptions(), shown, lay=False, wanted=(step.name,))
+    def build_step(step: Step) -> bool:
+        built = build(project, locked, options or BuildOptions(), shown, lay=False, step_names=(step.name,))
         if built.failures:
             raise built.failures[0][1]
-        return any(one.name == step.name for one in built.run.steps)
+        return any(entry.name == step.name for entry in built.run.steps)
 
     with progress or PlainProgress() as shown:
-        return compare(Path(path), project, locked, made, shown.say)
+        return compare(Path(path), project, locked, build_step, shown.say)

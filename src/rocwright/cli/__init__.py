@@ -82,7 +82,7 @@ SECTIONS = {
 }
 """Every verb with a line of help, by what one wants."""
 
-VERBS = {name: told for verbs in SECTIONS.values() for name, told in verbs.items()}
+VERBS = {name: summary for verbs in SECTIONS.values() for name, summary in verbs.items()}
 
 MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
 """Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""

@@ -58,17 +58,17 @@ def command(
     from rocwright.records.model import new_run_id
 
     run_id = new_run_id()
-    found = api.bench(
+    figures = api.bench(
         project, engine=engine, runs=runs, model=model, run_id=run_id, progress=choose_progress(), say=say
     )
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([figure.model_dump(mode="json") for figure in figures])
         return
-    print_table(COLUMNS, rows(found))
+    print_table(COLUMNS, rows(figures))
     click.echo(f"\non record  rocwright history {run_id}")
 
 
-def _compare(project: Project, other: str, as_json: bool) -> None:
+def _compare(project: Project, other_stack: str, as_json: bool) -> None:
     """What is on record of two stacks, side by side. Raises InputError where one has no figures."""
     from rocbase.cli.tell import print_json, print_table
     from rocwright.bench.on_record import figures_of, side_by_side
@@ -77,8 +77,10 @@ def _compare(project: Project, other: str, as_json: bool) -> None:
 
     gpu = project.request.gpu[0]
     with read_records(project.home) as records:
-        one, two = (figures_of(records, name, gpu) for name in (project.request.stack, other))
-    pairs = side_by_side(one, two)
+        figures, other_figures = (
+            figures_of(records, name, gpu) for name in (project.request.stack, other_stack)
+        )
+    pairs = side_by_side(figures, other_figures)
     if as_json:
         rows = [
             {
@@ -91,4 +93,4 @@ def _compare(project: Project, other: str, as_json: bool) -> None:
         ]
         print_json(rows)
         return
-    print_table((*COMPARED[:2], project.request.stack, other, *COMPARED[4:]), compared(pairs))
+    print_table((*COMPARED[:2], project.request.stack, other_stack, *COMPARED[4:]), compared(pairs))

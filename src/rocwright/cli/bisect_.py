@@ -54,8 +54,8 @@ def command(
 
     project = the_project(asked)
     known_good = FollowedRow.of(project.request, project.lock_path.parent, project).lock("known-good")
-    before = read_lock(good) if good else known_good or read_lock(project.lock_path)
-    after = read_lock(bad or candidate_path(project))
+    good_lock = read_lock(good) if good else known_good or read_lock(project.lock_path)
+    bad_lock = read_lock(bad or candidate_path(project))
     with choose_progress() as progress:
         trials = LockTrials(
             project=project,
@@ -64,8 +64,8 @@ def command(
             say=progress.say,
             checks=not no_checks,
         )
-        report = bisect(before, after, trials, narrow=not no_commits)
-    written = write_report(report, before, after, folder) if folder else None
+        report = bisect(good_lock, bad_lock, trials, narrow=not no_commits)
+    written = write_report(report, good_lock, bad_lock, folder) if folder else None
     if as_json:
         print_json(report.model_dump(mode="json"))
         return

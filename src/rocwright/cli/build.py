@@ -77,5 +77,5 @@ def command(
     if built.failures:
         new = partial(api.new_lines, built.run.id, home=project.home.path)
         raise SystemExit(show_failures(built.failures, new))
-    if any(not one.ok for one in built.findings):
+    if any(not finding.ok for finding in built.findings):
         raise SystemExit(CheckError.failure.exit_code)

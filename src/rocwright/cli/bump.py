@@ -46,24 +46,24 @@ def command(
     folder = here()
     project = project_in(folder)
     settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
-    made = bump(project, components, settings, say)
+    candidate = bump(project, components, settings, say)
     path = None
-    if made.difference:
-        path = put_candidate(project, made.lock, output, write=write)
+    if candidate.difference:
+        path = put_candidate(project, candidate.lock, output, write=write)
     if as_json:
         print_json(
             {
                 "written": str(path) if path else None,
-                "changes": [one.model_dump(mode="json") for one in made.difference.changes],
-                "ages": dict(made.ages),
-                "steps_again": made.again,
-                "left": [{"name": name, "why": why} for name, why in made.left],
+                "changes": [change.model_dump(mode="json") for change in candidate.difference.changes],
+                "ages": dict(candidate.ages),
+                "steps_again": candidate.again,
+                "left": [{"name": name, "why": reason} for name, reason in candidate.left],
             }
         )
         return
-    for line in tell_difference(made.difference, ages=made.ages, again=made.again):
+    for line in tell_difference(candidate.difference, ages=candidate.ages, again=candidate.again):
         click.echo(line)
-    for name, why in made.left:
-        click.echo(f"not updated: {name}: {why}")
+    for name, reason in candidate.left:
+        click.echo(f"not updated: {name}: {reason}")
     if path is not None:
         click.echo(f"written to {path}")

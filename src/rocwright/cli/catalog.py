@@ -67,14 +67,15 @@ def check(folder: Path | None, as_json: bool) -> None:
     faults = tables.check(folders)
     if as_json:
         rows = [
-            {"file": str(one.file), "line": one.line, "place": one.place, "what": one.what} for one in faults
+            {"file": str(fault.file), "line": fault.line, "place": fault.place, "what": fault.what}
+            for fault in faults
         ]
-        print_json({"folders": [str(one) for one in folders], "faults": rows})
+        print_json({"folders": [str(path) for path in folders], "faults": rows})
         click.get_current_context().exit(InputError.failure.exit_code if faults else 0)
     if faults:
         raise InputError(
             f"the catalog has {count(len(faults), 'fault')}",
-            cause="; ".join(sorted({one.file.name for one in faults})[:8]),
+            cause="; ".join(sorted({fault.file.name for fault in faults})[:8]),
             detail="\n".join(map(str, faults)),
             next_step="correct the entries below, then rocwright catalog check",
         )

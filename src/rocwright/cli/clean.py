@@ -74,16 +74,16 @@ def command(
     home = Home.default()
     store = store_of(home)
     only_look = not (kinds or dry_run or yes or stack or keep is not None or at_most is not None)
-    wanted = the_kinds().names if only_look else kinds_asked(kinds)
+    selected = the_kinds().names if only_look else kinds_asked(kinds)
     if stack:
-        wanted = tuple(kind for kind in RUNTIMES if not kinds or kind in kinds)
+        selected = tuple(kind for kind in RUNTIMES if not kinds or kind in kinds)
     days = 30.0 if keep is None else keep
-    room = look(home, store, kept_keys(home), days, wanted, stack)
+    room = look(home, store, kept_keys(home), days, selected, stack)
     if only_look:
         print_json(_as_data(room, ())) if as_json else _show(room, str(home.path))
         return
     going = chosen(room, at_most)
-    total = sum(one.size for one in going)
+    total = sum(piece.size for piece in going)
     if as_json and not (dry_run or yes):
         raise InputError(
             "nothing was removed",
@@ -92,15 +92,15 @@ def command(
         )
     if not as_json:
         _list(going)
-        for one in room.found:
-            if one.why:
-                click.echo(f"{one.kind}: {one.why}")
+        for entry in room.found:
+            if entry.why:
+                click.echo(f"{entry.kind}: {entry.why}")
     removed = bool(going) and not dry_run
     if removed and not yes:
         click.confirm(f"Remove these, {size(total)}?", abort=True)
     refused = clear(going, room, home, store, say) if removed else ()
     if removed:
-        total = room.size - look(home, store, kept_keys(home), room.days, wanted, stack).size
+        total = room.size - look(home, store, kept_keys(home), room.days, selected, stack).size
     if as_json:
         print_json(_as_data(room, going) | {"removed": removed, "size": total, "refused": refused})
     elif not going:
@@ -116,7 +116,7 @@ def command(
         )
 
 
-def _show(room: DiskSpace, where: str) -> None:
+def _show(room: DiskSpace, folder: str) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import size
     from rocwright.cleanup.model import staying
@@ -125,38 +125,40 @@ def _show(room: DiskSpace, where: str) -> None:
         ("kind", "size", "things", "last use", "removable", "what it is", "once removed", "command"),
         [
             (
-                one.kind,
-                "?" if one.why and not one.count else size(one.size),
-                str(one.count),
-                _when(one.used),
-                size(sum(piece.size for piece in one.pieces)),
-                one.holds,
-                _again(one),
-                one.command,
+                entry.kind,
+                "?" if entry.why and not entry.count else size(entry.size),
+                str(entry.count),
+                _when(entry.used),
+                size(sum(piece.size for piece in entry.pieces)),
+                entry.holds,
+                _again(entry),
+                entry.command,
             )
-            for one in room.found
+            for entry in room.found
         ],
         right=(1, 2, 4),
     )
-    for one in room.found:
-        if one.why:
-            click.echo(f"{one.kind}: {one.why}")
-    stays = staying(Path(where))
+    for entry in room.found:
+        if entry.why:
+            click.echo(f"{entry.kind}: {entry.why}")
+    stays = staying(Path(folder))
     if stays:
-        names = ", ".join(kept.name for kept, _ in stays)
-        click.echo(f"\n{size(sum(taken for _, taken in stays))} more are not caches and are kept: {names}")
-    own = [one for one in room.found if not one.outside]
-    free = sum(piece.size for one in own for piece in one.pieces)
+        names = ", ".join(place.name for place, _ in stays)
+        click.echo(
+            f"\n{size(sum(occupied for _, occupied in stays))} more are not caches and are kept: {names}"
+        )
+    own = [entry for entry in room.found if not entry.outside]
+    free = sum(piece.size for entry in own for piece in entry.pieces)
     click.echo(
-        f"{size(sum(one.size for one in own))} in {where}; {size(free)} of it was not used for "
+        f"{size(sum(entry.size for entry in own))} in {folder}; {size(free)} of it was not used for "
         f"{room.days:.0f} days and is not needed: rocwright clean --dry-run lists it"
     )
 
 
-def _again(one: Reclaimable) -> str:
+def _again(entry: Reclaimable) -> str:
     from rocbase.units import duration
 
-    return f"{one.again}, about {duration(one.seconds)}" if one.seconds else one.again
+    return f"{entry.again}, about {duration(entry.seconds)}" if entry.seconds else entry.again
 
 
 def _list(going: tuple[Piece, ...]) -> None:
@@ -164,12 +166,12 @@ def _list(going: tuple[Piece, ...]) -> None:
     from rocbase.units import size
 
     if going:
-        rows = [(one.kind, _what(one), _when(one.used), size(one.size)) for one in going]
+        rows = [(piece.kind, _what(piece), _when(piece.used), size(piece.size)) for piece in going]
         print_table(("kind", "what", "last use", "size"), rows, right=(3,))
 
 
-def _what(one: Piece) -> str:
-    return f"{one.name} ({one.of})" if one.of else one.name
+def _what(piece: Piece) -> str:
+    return f"{piece.name} ({piece.of})" if piece.of else piece.name
 
 
 def _when(used: float) -> str:
@@ -180,7 +182,7 @@ def _as_data(room: DiskSpace, going: tuple[Piece, ...]) -> dict[str, object]:
     """What was found by kind, with what of it can go; and what goes."""
     return {
         "days": room.days,
-        "kinds": [one.model_dump() for one in room.found],
-        "going": [one.model_dump() for one in going],
-        "size": sum(one.size for one in going),
+        "kinds": [entry.model_dump() for entry in room.found],
+        "going": [piece.model_dump() for piece in going],
+        "size": sum(piece.size for piece in going),
     }

@@ -33,13 +33,13 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
         from rocwright.catalog.load import the_catalog
 
         catalog = the_catalog()
-        known: dict[str, list[str]] = {
+        choices: dict[str, list[str]] = {
             "stack": list(catalog.stacks),
             "component": list(catalog.components),
             "provider": list(catalog.providers),
-            "base": [one for base in catalog.bases.values() for one in base.names],
+            "base": [name for base in catalog.bases.values() for name in base.names],
         }
-        return [name for name in known[kind] if name.startswith(incomplete)]
+        return [name for name in choices[kind] if name.startswith(incomplete)]
 
     return names
 
@@ -133,7 +133,7 @@ def arch_option(function: F) -> F:
     return click.option(
         "--arch",
         "architecture",
-        type=click.Choice([one.value for one in Architecture]),
+        type=click.Choice([architecture.value for architecture in Architecture]),
         help="The processor to build for; otherwise this machine's.",
     )(function)
 
@@ -171,7 +171,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         sets: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        asked = Asked(
+        selection = Asked(
             stack=stack,
             gpus=gpus,
             base=base,
@@ -182,7 +182,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             versions=versions_of(sets),
         )
         with place.completed():
-            return function(*args, asked=asked, **rest)
+            return function(*args, asked=selection, **rest)
 
     for option in (
         click.option(
@@ -219,15 +219,16 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
 
 def versions_of(sets: tuple[str, ...]) -> dict[str, str]:
     """Components and what they are pinned to: a version, or "@" and a commit."""
-    found: dict[str, str] = {}
-    for one in sets:
-        match = re.fullmatch(r"([\w.+-]+)(?:=([\w.+!-]+(?: like [\w.+!-]+)?)|(@[0-9a-f]{40,64}))", one)
+    versions: dict[str, str] = {}
+    for setting in sets:
+        match = re.fullmatch(r"([\w.+-]+)(?:=([\w.+!-]+(?: like [\w.+!-]+)?)|(@[0-9a-f]{40,64}))", setting)
         if match is None:
             raise click.UsageError(
-                f"--set {one!r} is neither NAME=VERSION nor NAME@COMMIT (a full commit id, in hexadecimal)."
+                f"--set {setting!r} is neither NAME=VERSION nor NAME@COMMIT (a full commit id, in "
+                "hexadecimal)."
             )
-        found[match[1]] = match[2] or match[3]
-    return found
+        versions[match[1]] = match[2] or match[3]
+    return versions
 
 
 def memory_option(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -291,30 +292,30 @@ def here(*, quiet: bool = False) -> Path:
     return folder
 
 
-def the_project(asked: Asked) -> Project:
+def the_project(selection: Asked) -> Project:
     """The project of this folder or one above it, or the one that the options name. Raises InputError."""
     from rocbase.errors import InputError
     from rocwright import api
     from rocwright.resolve.files import PROJECT
 
-    if not asked.names_a_stack:
+    if not selection.names_a_stack:
         project = api.project(folder=here())
-        if asked.changes:
+        if selection.changes:
             raise InputError(
-                f"{', '.join(asked.changes)} cannot be changed here",
+                f"{', '.join(selection.changes)} cannot be changed here",
                 cause=f"the {PROJECT} in this folder defines the request",
                 next_step=f"rocwright lock --set ... writes it into {PROJECT} and locks again",
             )
         return project
-    if asked.stack is None:
+    if selection.stack is None:
         raise InputError(
             "no stack named",
             cause="--gpu and --base need the name of a stack; without them the rocwright.toml in "
             "this folder is used",
             next_step=f"name one of {', '.join(api.stacks())}",
         )
-    place.remember(asked.words)
-    return api.project(asked.stack, asked.gpus, asked.base or "", say=say, **asked.changes)
+    place.remember(selection.words)
+    return api.project(selection.stack, selection.gpus, selection.base or "", say=say, **selection.changes)
 
 
 def not_a_stack(step: str, verb: str) -> None:

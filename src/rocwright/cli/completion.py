@@ -13,6 +13,6 @@ def command(shell: str) -> None:
 
     from rocwright.cli import cli
 
-    found = get_completion_class(shell)
-    assert found is not None
-    click.echo(found(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE").source())
+    completion = get_completion_class(shell)
+    assert completion is not None
+    click.echo(completion(cli, {}, "rocwright", "_ROCWRIGHT_COMPLETE").source())

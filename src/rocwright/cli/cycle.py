@@ -54,8 +54,8 @@ def command(
 
     folder = here()
     settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})
-    asked = read_project(folder / PROJECT)
-    like = project_in(folder, request=asked.first)
+    project_file = read_project(folder / PROJECT)
+    like = project_in(folder, request=project_file.first)
     upstream = Shared(like.home, settings.seconds)
     with choose_progress() as progress:
 
@@ -66,7 +66,7 @@ def command(
 
         wheel = CycleConfig(
             follow=follow,
-            channels=channels(asked.channel),
+            channels=channels(project_file.channel),
             options=options,
             progress=progress,
             bisect=bisect,
@@ -75,12 +75,12 @@ def command(
         if dry_run:
             # of what is only shown nothing is worth more patience
             with with_patience(upstream.patience):
-                told = look(folder, asked.rows, like, wheel)
+                report = look(folder, project_file.rows, like, wheel)
         else:
-            told = cycle(folder, asked.rows, like, wheel)
+            report = cycle(folder, project_file.rows, like, wheel)
     if as_json:
-        print_json(told.model_dump(mode="json"))
+        print_json(report.model_dump(mode="json"))
     else:
-        for line in tell(told):
+        for line in tell(report):
             click.echo(line)
-    raise SystemExit(0 if told.ok else 1)
+    raise SystemExit(0 if report.ok else 1)

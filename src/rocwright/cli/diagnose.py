@@ -46,7 +46,7 @@ MOST_KNOWN = 4
     is_flag=True,
     help="The log is of another machine: what this one has says nothing of it.",
 )
-@click.option("--phase", type=click.Choice([one.value for one in Phase]), help="The phase that failed.")
+@click.option("--phase", type=click.Choice([phase.value for phase in Phase]), help="The phase that failed.")
 @json_option
 def command(
     log: Path | None,
@@ -71,7 +71,7 @@ def command(
         raise click.UsageError(
             "Name a LOG, or - for standard input; rocwright issues lists the known issues."
         )
-    found = api.diagnose(
+    diagnosis = api.diagnose(
         sys.stdin.buffer if str(log) == "-" else log,
         component=component,
         version=version,
@@ -84,73 +84,75 @@ def command(
         say=say,
     )
     if as_json:
-        print_json(_data(found))
+        print_json(_data(diagnosis))
     else:
-        _tell(found)
+        _tell(diagnosis)
 
 
-def _data(found: Diagnosis) -> dict[str, Any]:
+def _data(diagnosis: Diagnosis) -> dict[str, Any]:
     issue = {"examples", "no_match", "patterns", "quotes"}
     return {
-        "failure": found.failure,
-        "success": found.success,
-        "first": found.first.model_dump(mode="json") if found.first else None,
+        "failure": diagnosis.failure,
+        "success": diagnosis.success,
+        "first": diagnosis.first.model_dump(mode="json") if diagnosis.first else None,
         "known": [
             {
-                "issue": one.issue.model_dump(mode="json", by_alias=True, exclude=issue),
-                "place": one.place.model_dump(mode="json"),
-                "packages": list(one.packages),
-                "here": list(one.here),
-                "sure": one.sure,
+                "issue": known_issue.issue.model_dump(mode="json", by_alias=True, exclude=issue),
+                "place": known_issue.place.model_dump(mode="json"),
+                "packages": list(known_issue.packages),
+                "here": list(known_issue.here),
+                "sure": known_issue.sure,
             }
-            for one in found.known
+            for known_issue in diagnosis.known
         ],
-        "others": [one.model_dump(mode="json") for one in found.others],
-        "ruled_out": [one.model_dump(mode="json") for one in found.ruled_out],
-        "lines": found.lines,
-        "size": found.size,
-        "last": found.last,
-        "kernel": found.kernel,
-        "cards": list(found.cards),
-        "new": found.new.model_dump(mode="json") if found.new else None,
+        "others": [line.model_dump(mode="json") for line in diagnosis.others],
+        "ruled_out": [entry.model_dump(mode="json") for entry in diagnosis.ruled_out],
+        "lines": diagnosis.lines,
+        "size": diagnosis.size,
+        "last": diagnosis.last,
+        "kernel": diagnosis.kernel,
+        "cards": list(diagnosis.cards),
+        "new": diagnosis.new.model_dump(mode="json") if diagnosis.new else None,
     }
 
 
-def _tell(found: Diagnosis) -> None:
+def _tell(diagnosis: Diagnosis) -> None:
     from rocbase.units import printable, size
 
-    read = f"{found.lines:,} line{'' if found.lines == 1 else 's'}, {size(found.size)}"
-    if found.new is not None:
-        _new(found.new)
-    nothing = found.first is None and found.cause is None
-    if found.success:
+    read = f"{diagnosis.lines:,} line{'' if diagnosis.lines == 1 else 's'}, {size(diagnosis.size)}"
+    if diagnosis.new is not None:
+        _new(diagnosis.new)
+    nothing = diagnosis.first is None and diagnosis.cause is None
+    if diagnosis.success:
         click.echo("this log is of a success: nothing below is a sure cause of a failure")
     if nothing:
         click.echo(f"no error found in {read}")
-        if found.last.strip():
-            _label("ends", printable(found.last))
-    elif found.first is None:
+        if diagnosis.last.strip():
+            _label("ends", printable(diagnosis.last))
+    elif diagnosis.first is None:
         click.echo(_bold(f"{read}, of which none is an error by itself"))
     else:
-        who = f", by {found.first.tool}" if found.first.tool else ""
-        click.echo(_bold(f"first error, line {found.first.line:,} of {read}{who}"))
-        for text in found.first.lines:
+        origin = f", by {diagnosis.first.tool}" if diagnosis.first.tool else ""
+        click.echo(_bold(f"first error, line {diagnosis.first.line:,} of {read}{origin}"))
+        for text in diagnosis.first.lines:
             click.echo(f"  {text}")
-    others = [one for one in found.others if not nothing or one.line != found.lines]
-    if others:
+    candidates = [
+        candidate for candidate in diagnosis.others if not nothing or candidate.line != diagnosis.lines
+    ]
+    if candidates:
         click.echo("if it failed, look at these lines too:" if nothing else "or one of these lines tells it:")
-    for one in others:
-        click.echo(f"  {one.line:>6,}  {one.text}")
-    for known in found.known[:MOST_KNOWN]:
-        _known(known, found)
-    more = [one.issue.name for one in found.known[MOST_KNOWN:]]
-    if more:
-        _label("more", f"other known issues, less likely: {', '.join(more)}")
-    for out in found.ruled_out:
+    for candidate in candidates:
+        click.echo(f"  {candidate.line:>6,}  {candidate.text}")
+    for known_issue in diagnosis.known[:MOST_KNOWN]:
+        _known(known_issue, diagnosis)
+    less_likely = [known_issue.issue.name for known_issue in diagnosis.known[MOST_KNOWN:]]
+    if less_likely:
+        _label("more", f"other known issues, less likely: {', '.join(less_likely)}")
+    for out in diagnosis.ruled_out:
         _label("not", f"{out.issue} (line {out.line:,}): {out.why}")
     if nothing:
         _label("next", "the log may end before the failure, or belong to another step")
-    elif found.cause is None and not found.success:
+    elif diagnosis.cause is None and not diagnosis.success:
         _label("unknown", "no known issue explains this; above is the first error of the log")
         _label("next", "read the lines before it; you can add an issue to issues/*.toml of your catalog")
 
@@ -159,33 +161,33 @@ def _new(new: Novelty) -> None:
     """What the good log did not have."""
     from rocbase.units import count, size
 
-    left = f", without its first {size(new.left_out)}" if new.left_out else ""
+    omitted = f", without its first {size(new.left_out)}" if new.left_out else ""
     if not new.count:
-        click.echo(f"nothing in it is new: the good log has all its lines{left}\n")
+        click.echo(f"nothing in it is new: the good log has all its lines{omitted}\n")
         return
-    click.echo(_bold(f"{count(new.count, 'line')} that the good log does not have{left}"))
+    click.echo(_bold(f"{count(new.count, 'line')} that the good log does not have{omitted}"))
     if new.strange:
         click.echo("  it has hardly a line of this one: is it of the same step?")
-    width = max(len(f"{one.line:,}") for one in new.lines)
-    for one in new.lines:
-        click.echo(f"  {one.line:>{width},}  {one.text.strip()}")
+    width = max(len(f"{line.line:,}") for line in new.lines)
+    for line in new.lines:
+        click.echo(f"  {line.line:>{width},}  {line.text.strip()}")
     if new.count > len(new.lines):
         click.echo(f"  and {new.count - len(new.lines):,} more, which say less of a failure")
     click.echo()
 
 
-def _known(one: KnownIssue, found: Diagnosis) -> None:
-    issue = one.issue
+def _known(known_issue: KnownIssue, diagnosis: Diagnosis) -> None:
+    issue = known_issue.issue
     click.echo()
-    click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {one.place.line:,}: {issue.means}")
-    click.echo(f"  {one.place.text}")
-    if found.success:
+    click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {known_issue.place.line:,}: {issue.means}")
+    click.echo(f"  {known_issue.place.text}")
+    if diagnosis.success:
         _label("unsure", "what this log is of went well")
-    elif not one.sure:
+    elif not known_issue.sure:
         _label("unsure", f"it is of {', '.join(issue.targets)}, and the log names no card: say it with --gpu")
     _label("cause", issue.cause)
-    for told in one.here:
-        _label("here", told)
+    for fact in known_issue.here:
+        _label("here", fact)
     _label("fix", issue.remedy)
     _label("source", f"{'; '.join(issue.source)} ({issue.confidence})")
 

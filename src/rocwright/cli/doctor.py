@@ -73,16 +73,24 @@ def command(
         raise SystemExit(FailureClass.CHECK.exit_code)
 
 
-def _coloured(text: str, what: str) -> str:
-    return click.style(text, fg=_COLOURS.get(what), bold=what == "head" or None)
+def _coloured(text: str, kind: str) -> str:
+    return click.style(text, fg=_COLOURS.get(kind), bold=kind == "head" or None)
 
 
 def _fix(report: DoctorReport) -> None:
     from rocwright import api
 
-    done = api.apply_remedies(report, lambda one: click.confirm(f"{one.what}\nrun: {one.remedy} ?", err=True))
-    if not done:
+    applied = api.apply_remedies(
+        report, lambda finding: click.confirm(f"{finding.what}\nrun: {finding.remedy} ?", err=True)
+    )
+    if not applied:
         say("no fix is safe to run automatically; read the commands above and run those that you want")
-    for one in done:
-        told = "not run" if one.status is None else "done" if one.status == 0 else f"ended with {one.status}"
-        say(f"{told}: {one.command}")
+    for entry in applied:
+        outcome = (
+            "not run"
+            if entry.status is None
+            else "done"
+            if entry.status == 0
+            else f"ended with {entry.status}"
+        )
+        say(f"{outcome}: {entry.command}")

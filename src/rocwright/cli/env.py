@@ -47,12 +47,12 @@ def command(gpu: str, scope: str, shell: str, as_json: bool) -> None:
     target = api.target(gpu, say)
     settings = environment(catalog, target, "build" if scope == "build" else "run")
     if as_json:
-        data = [one.model_dump(mode="json", exclude={"scope"}) for one in settings]
+        data = [setting.model_dump(mode="json", exclude={"scope"}) for setting in settings]
         print_json({"gpu": target.name, "for": scope, "variables": data})
         return
     click.echo(comment(f"{target.name} ({', '.join(target.products)}): to {scope}"))
-    for one in settings:
-        confidence = f"; confidence {one.confidence}" if one.confidence else ""
-        click.echo(comment(f"{one.need}: {one.reason} [{one.source}{confidence}]"))
-        line = assignment(one.variable, one.value, Shell(shell))
-        click.echo(comment(line) if one.need == "optional" else line)
+    for setting in settings:
+        confidence = f"; confidence {setting.confidence}" if setting.confidence else ""
+        click.echo(comment(f"{setting.need}: {setting.reason} [{setting.source}{confidence}]"))
+        line = assignment(setting.variable, setting.value, Shell(shell))
+        click.echo(comment(line) if setting.need == "optional" else line)

@@ -41,7 +41,7 @@ def command(
     """Run one step from the store alone; its outputs are added to the store if they are missing."""
     from rocwright.execution.step_process import Asked, made, run
 
-    asked = Asked(
+    request = Asked(
         key=key,
         store=url,
         jobs=jobs,
@@ -55,6 +55,6 @@ def command(
         from rocbase.processes.parent import die_with_parent
 
         die_with_parent()
-        raise SystemExit(run(asked))
-    for output in made(asked).outputs:
+        raise SystemExit(run(request))
+    for output in made(request).outputs:
         click.echo(f"{output.sha256}  {output.size}  {output.filename}")

@@ -60,8 +60,8 @@ def command(
         return
     for path in paths:
         click.echo(str(path))
-    for one in lock.pending:
-        say(f"pending: {one}")
+    for text in lock.pending:
+        say(f"pending: {text}")
     if lock.pending:
         say(
             "pending values are asked for when the export is used; rocwright lock fills them in: export again"

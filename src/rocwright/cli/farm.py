@@ -131,7 +131,7 @@ def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> No
     from rocwright import api
 
     project = the_project(asked)
-    steps = {one.step.name: one.step for one in api.plan(project)}
+    steps = {decision.step.name: decision.step for decision in api.plan(project)}
     if step not in steps:
         raise InputError(
             f"the plan of {project.request.stack} has no step {step}",
@@ -142,26 +142,32 @@ def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> No
     from rocwright.farm.dask.coordinator import places
     from rocwright.farm.needs import needs_of, short_of
 
-    needs, found = needs_of(steps[step]), places(address, security)
-    told = [(one, short_of(needs, one) or ([one.why] if one.why else [])) for one in found]
+    needs, all_workers = needs_of(steps[step]), places(address, security)
+    verdicts = [
+        (worker, short_of(needs, worker) or ([worker.why] if worker.why else [])) for worker in all_workers
+    ]
     if as_json:
         data = {"memory": needs.memory, "disk": needs.disk, "machine": needs.machine}
-        workers = [{"name": one.name, "fits": not lacks, "lacks": lacks} for one, lacks in told]
+        workers = [{"name": worker.name, "fits": not lacks, "lacks": lacks} for worker, lacks in verdicts]
         print_json({"step": step, "needs": data | {"features": sorted(needs.features)}, "workers": workers})
         return
-    what = [
+    requirements = [
         f"{size(needs.memory)} memory",
         f"{size(needs.disk)} disk",
         needs.machine,
         *sorted(needs.features),
     ]
-    click.echo(f"{step} needs {', '.join(one for one in what if one)}")
+    click.echo(f"{step} needs {', '.join(requirement for requirement in requirements if requirement)}")
     rows = [
-        (one.name, "no" if lacks else "yes", "; ".join(lacks) or ", ".join(map(_runs, one.runs)) or "idle")
-        for one, lacks in told
+        (
+            worker.name,
+            "no" if lacks else "yes",
+            "; ".join(lacks) or ", ".join(map(_runs, worker.runs)) or "idle",
+        )
+        for worker, lacks in verdicts
     ]
     print_table(("worker", "fits", "why"), rows)
-    if all(lacks for _, lacks in told):
+    if all(lacks for _, lacks in verdicts):
         click.echo("no worker can run it: start one on a machine that has what it needs")
 
 
@@ -188,29 +194,29 @@ def verify(asked: Asked, cpu: bool, wait: float, as_json: bool) -> None:
     from rocwright import api
 
     project = the_project(asked)
-    found = api.verify_elsewhere(project, cpu=cpu, wait=wait * 60, say=say)
+    evidence = api.verify_elsewhere(project, cpu=cpu, wait=wait * 60, say=say)
     if as_json:
         print_json(
             [
-                {"device": device, "by": one.by, "keyid": one.keyid, "new": one.new}
-                | one.evidence.model_dump(mode="json")
-                for device, all_ in found.items()
-                for one in all_
+                {"device": device, "by": lent.by, "keyid": lent.keyid, "new": lent.new}
+                | lent.evidence.model_dump(mode="json")
+                for device, all_ in evidence.items()
+                for lent in all_
             ]
         )
     else:
         from rocwright.lending.lend import told
 
-        for device, all_ in found.items():
-            where = device or "a processor"
-            for one in all_:
-                click.echo(f"{where}: {told(one.evidence)}")
-                click.echo(f"  on a machine of {one.by}: {one.evidence.card}")
-                click.echo(f"  evidence  rocwright history {one.evidence.run}")
+        for device, all_ in evidence.items():
+            place = device or "a processor"
+            for lent in all_:
+                click.echo(f"{place}: {told(lent.evidence)}")
+                click.echo(f"  on a machine of {lent.by}: {lent.evidence.card}")
+                click.echo(f"  evidence  rocwright history {lent.evidence.run}")
             if not all_:
-                click.echo(f"{where}: it is wanted, and nobody has verified it yet")
+                click.echo(f"{place}: it is wanted, and nobody has verified it yet")
                 click.echo("  there: rocwright farm worker --only verify; then the same command here")
-    if not all(one.ok for all_ in found.values() for one in all_):
+    if not all(lent.ok for all_ in evidence.values() for lent in all_):
         raise CheckError(
             "checks failed on a machine that lends its GPU",
             cause="the findings are above",
@@ -225,26 +231,27 @@ def _lend(url: str, *, once: bool, dry_run: bool, as_json: bool) -> None:
     if dry_run or as_json:
         from rocbase.cli.tell import print_json, print_table
 
-        seen = lender.look()
+        requests = lender.look()
         if as_json:
             print_json(
                 [
                     {
-                        "what": one.what,
-                        "device": one.wanted.device,
-                        "by": one.by,
-                        "runs": not one.why_not,
-                        "why_not": one.why_not,
-                        "artifacts": one.wanted.artifacts,
+                        "what": request.what,
+                        "device": request.wanted.device,
+                        "by": request.by,
+                        "runs": not request.why_not,
+                        "why_not": request.why_not,
+                        "artifacts": request.wanted.artifacts,
                     }
-                    for one in seen
+                    for request in requests
                 ]
             )
-        elif not seen:
+        elif not requests:
             click.echo("nothing is wanted there by keys that are trusted here")
         else:
             rows = [
-                (one.what, one.wanted.device or "cpu", one.by, one.why_not or "it would run") for one in seen
+                (request.what, request.wanted.device or "cpu", request.by, request.why_not or "it would run")
+                for request in requests
             ]
             print_table(("what", "on", "wanted by", "here"), rows)
         return
@@ -269,32 +276,34 @@ def status(scheduler: str | None, as_json: bool) -> None:
     address, security = _address(scheduler), _security(scheduler)
     from rocwright.farm.dask.coordinator import places
 
-    found = places(address, security)
+    workers = places(address, security)
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([worker.model_dump(mode="json") for worker in workers])
         return
-    if not found:
+    if not workers:
         click.echo("there are no workers: rocwright farm worker, on each machine")
         return
     rows = [
         (
-            one.name,
-            str(one.cores),
-            size(one.memory),
-            size(one.disk),
-            " ".join([one.machine, *sorted(one.features)]),
-            f"takes nothing: {one.why}" if one.why else ", ".join(_runs(each) for each in one.runs) or "idle",
+            worker.name,
+            str(worker.cores),
+            size(worker.memory),
+            size(worker.disk),
+            " ".join([worker.machine, *sorted(worker.features)]),
+            f"takes nothing: {worker.why}"
+            if worker.why
+            else ", ".join(_runs(run) for run in worker.runs) or "idle",
         )
-        for one in found
+        for worker in workers
     ]
     print_table(("worker", "cores", "memory", "disk", "is, and has", "does"), rows, right=(1, 2, 3))
 
 
-def _runs(one: Runs) -> str:
+def _runs(run: Runs) -> str:
     from rocbase.units import count, duration
 
-    what = f" with {count(one.jobs, 'job')}" if one.jobs else ", waiting"
-    return f"{one.step} for {duration(one.seconds)}{what}"
+    suffix = f" with {count(run.jobs, 'job')}" if run.jobs else ", waiting"
+    return f"{run.step} for {duration(run.seconds)}{suffix}"
 
 
 def _address(scheduler: str | None) -> str:

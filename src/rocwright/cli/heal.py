@@ -40,14 +40,14 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         raise click.UsageError("Use either --explain or --forget, not both.")
     project = the_project(asked)
     try:
-        gone = api.forget_remedies(project, forget) if forget else api.remedies(project)[:0]
+        forgotten = api.forget_remedies(project, forget) if forget else api.remedies(project)[:0]
     except InputError as error:
         if not project.lock_path.exists():
             error.next_step = asked.after("build")
         raise
     locked = api.lock(project)
     if forget:
-        _tell_forgotten(asked, project, gone)
+        _tell_forgotten(asked, project, forgotten)
         if not as_json:
             return
     if as_json:
@@ -55,21 +55,25 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
         return
     if not locked.remedies:
         click.echo(in_place("the lock has no remedies; rocwright build --heal tries those that are known"))
-    for one in locked.remedies:
-        click.echo(click.style(f"{one.issue} · {one.component}", bold=True))
-        for label, text in lines(one, locked):
+    for remedy in locked.remedies:
+        click.echo(click.style(f"{remedy.issue} · {remedy.component}", bold=True))
+        for label, text in lines(remedy, locked):
             click.echo(f"  {click.style(f'{label:<6}', bold=True)}  {text}")
 
 
-def _tell_forgotten(asked: Asked, project: Project, gone: Sequence[Remedy]) -> None:
+def _tell_forgotten(selection: Asked, project: Project, forgotten: Sequence[Remedy]) -> None:
     from rocwright.remedies.words import does
     from rocwright.resolve.lock import relocks
 
-    say(f"{len(gone)} removed from {project.lock_path}")
-    chose = [does(one.action, one.component) for one in gone if one.in_force and relocks(one.action)]
+    say(f"{len(forgotten)} removed from {project.lock_path}")
+    chose = [
+        does(remedy.action, remedy.component)
+        for remedy in forgotten
+        if remedy.in_force and relocks(remedy.action)
+    ]
     if chose:
         say(f"the lock still has what they chose ({'; '.join(chose)}); to choose again without:")
-        say(f"  {asked.after('lock')}")
-    if any(one.in_force for one in gone):
+        say(f"  {selection.after('lock')}")
+    if any(remedy.in_force for remedy in forgotten):
         say("the next build rebuilds without them what was built with them:")
-        say(f"  {asked.after('build')}")
+        say(f"  {selection.after('build')}")

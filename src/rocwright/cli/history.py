@@ -84,11 +84,11 @@ def command(
             return
         outcome = "failed" if failed else ""
         which = Which(stack=stack, step=step, outcome=outcome, since=_since(since) if since else "")
-        found = records.runs(which, limit=last)
+        runs = records.runs(which, limit=last)
     if as_json:
-        print_json([run.model_dump(mode="json") for run in found])
-    elif found:
-        _show(found, verbose)
+        print_json([run.model_dump(mode="json") for run in runs])
+    elif runs:
+        _show(runs, verbose)
     elif which != Which():
         click.echo("no run matches")
     else:
@@ -109,7 +109,7 @@ def _since(text: str) -> str:
     return aware.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _show(found: list[Run], verbose: bool) -> None:
+def _show(runs: list[Run], verbose: bool) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.terminal import columns
     from rocbase.units import duration
@@ -125,7 +125,7 @@ def _show(found: list[Run], verbose: bool) -> None:
                     f"{run.stack} {', '.join(run.gpu)} {run.base} {run.variant}".rstrip(),
                     _steps(run, verbose),
                 )
-                for run in found
+                for run in runs
             ],
             right=(2,),
         )
@@ -142,7 +142,7 @@ def _show(found: list[Run], verbose: bool) -> None:
                 duration(_lasted(run)),
                 _steps(run, verbose),
             )
-            for run in found
+            for run in runs
         ],
         right=(5,),
     )
@@ -158,9 +158,9 @@ def _lasted(run: Run) -> float:
 def _steps(run: Run, verbose: bool) -> str:
     """Every step as it went; in short how many went how, and which failed."""
     if verbose:
-        return ", ".join(f"{one.name} {one.outcome or one.state}" for one in run.steps)
-    counts = Counter(one.outcome or one.state for one in run.steps)
-    failed = ", ".join(one.name for one in run.steps if one.outcome == "failed")
+        return ", ".join(f"{step.name} {step.outcome or step.state}" for step in run.steps)
+    counts = Counter(step.outcome or step.state for step in run.steps)
+    failed = ", ".join(step.name for step in run.steps if step.outcome == "failed")
     return ", ".join(
         f"{number} {how}{f': {failed}' if how == 'failed' else ''}" for how, number in counts.items()
     )
@@ -189,15 +189,15 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
             ("step", "outcome", "time", "memory", "failure"),
             [
                 (
-                    one.name,
-                    f"{one.outcome}, resumed" if one.resumed else one.outcome or one.state,
-                    duration(one.seconds),
-                    size(one.peak_memory) if one.peak_memory else "",
+                    step.name,
+                    f"{step.outcome}, resumed" if step.resumed else step.outcome or step.state,
+                    duration(step.seconds),
+                    size(step.peak_memory) if step.peak_memory else "",
                     ": ".join(
-                        text for text in (one.failure, one.issue or one.error.get("message", "")) if text
+                        text for text in (step.failure, step.issue or step.error.get("message", "")) if text
                     ),
                 )
-                for one in run.steps
+                for step in run.steps
             ],
             right=(2, 3),
         )
@@ -207,4 +207,4 @@ def _show_one(run: Run, findings: list[Finding], logs: str) -> None:
 
 
 def _plain(findings: list[Finding]) -> list[dict[str, object]]:
-    return [one.model_dump(mode="json") for one in findings]
+    return [finding.model_dump(mode="json") for finding in findings]

@@ -20,7 +20,7 @@ def stack_words(function: F) -> F:
     """STACK as in other verbs, or --stack."""
 
     @wraps(function)
-    def one(*args: Any, stack: str | None, named: str | None, **rest: Any) -> Any:
+    def gather(*args: Any, stack: str | None, named: str | None, **rest: Any) -> Any:
         if stack and named and stack != named:
             raise click.UsageError(f"STACK is {stack}, and --stack is {named}: name one.")
         return function(*args, stack=stack or named, **rest)
@@ -29,8 +29,8 @@ def stack_words(function: F) -> F:
         click.option("--stack", "named", shell_complete=complete("stack"), help="The same as STACK."),
         click.argument("stack", required=False, shell_complete=complete("stack")),
     ):
-        one = added(one)
-    return cast("F", one)
+        gather = added(gather)
+    return cast("F", gather)
 
 
 @click.command("init")
@@ -59,8 +59,8 @@ def command(asked: Asked, force: bool) -> None:
     for note in check_resolves(request, the_catalog()).notes:
         say(note)
     for gpu in request.gpu:
-        found = verdict(the_catalog().target(gpu), the_catalog(), Home.default(), request.stack)
-        for label, text in lines(found):
+        judged = verdict(the_catalog().target(gpu), the_catalog(), Home.default(), request.stack)
+        for label, text in lines(judged):
             say(f"{gpu}: {label}: {text}")
     path = Path.cwd() / PROJECT
     if path.exists() and not force:

@@ -34,6 +34,8 @@ def command(asked: Asked, environment: Path, as_json: bool) -> None:
     project = the_project(asked)
     wheels = install(project, current_lock(project, say), environment, say)
     if as_json:
-        print_json([{"name": one.name, "version": one.version, "wheel": one.path.name} for one in wheels])
+        print_json(
+            [{"name": wheel.name, "version": wheel.version, "wheel": wheel.path.name} for wheel in wheels]
+        )
         return
-    print_table(("installed", "version"), [(one.name, one.version) for one in wheels])
+    print_table(("installed", "version"), [(wheel.name, wheel.version) for wheel in wheels])

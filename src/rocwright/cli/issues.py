@@ -40,67 +40,73 @@ def command(words: tuple[str, ...], component: str, as_json: bool) -> None:
     from rocwright.catalog.load import lookup
     from rocwright.diagnosis.search import search
 
-    known = the_issues()[0]
-    about = [
-        one for one in known.values() if not component or not one.components or component in one.components
+    catalogued = the_issues()[0]
+    candidates = [
+        issue
+        for issue in catalogued.values()
+        if not component or not issue.components or component in issue.components
     ]
-    named = len(words) == 1 and words[0] in known
-    found = search(" ".join(words), about) if words and not named else []
-    if len(words) == 1 and not named and not any(one.whole for one in found):
-        lookup("issue", words[0], known)  # raises, with the nearest names
-    issues = [known[words[0]]] if named else [one.issue for one in found] if words else about
+    named = len(words) == 1 and words[0] in catalogued
+    matches = search(" ".join(words), candidates) if words and not named else []
+    if len(words) == 1 and not named and not any(match.whole for match in matches):
+        lookup("issue", words[0], catalogued)  # raises, with the nearest names
+    issues = [catalogued[words[0]]] if named else [match.issue for match in matches] if words else candidates
     if as_json:
-        lines = {one.issue.name: {"score": one.score, "lines": one.lines} for one in found}
-        print_json([one.model_dump(mode="json", by_alias=True) | lines.get(one.name, {}) for one in issues])
+        lines = {match.issue.name: {"score": match.score, "lines": match.lines} for match in matches}
+        print_json(
+            [issue.model_dump(mode="json", by_alias=True) | lines.get(issue.name, {}) for issue in issues]
+        )
     elif named:
         _tell(issues[0])
     elif words:
-        _tell_found(found)
+        _tell_found(matches)
     else:
-        print_table(("issue", "class", "means"), [(one.name, one.failure.value, one.means) for one in issues])
+        print_table(
+            ("issue", "class", "means"), [(issue.name, issue.failure.value, issue.means) for issue in issues]
+        )
 
 
 MOST_FOUND = 10
 """Issues told of those that were found; --json has all."""
 
 
-def _tell_found(found: list[IssueMatch]) -> None:
-    if not found:
+def _tell_found(matches: list[IssueMatch]) -> None:
+    if not matches:
         click.echo("no known issue has any of these words")
-    for one in found[:MOST_FOUND]:
-        click.echo(f"{click.style(one.issue.name, bold=True)}  {one.issue.means}")
-        for line in one.lines:
-            if line not in (f"name: {one.issue.name}", f"means: {one.issue.means}"):
+    for match in matches[:MOST_FOUND]:
+        click.echo(f"{click.style(match.issue.name, bold=True)}  {match.issue.means}")
+        for line in match.lines:
+            if line not in (f"name: {match.issue.name}", f"means: {match.issue.means}"):
                 click.echo(f"  {line}")
-    more = [one.issue.name for one in found[MOST_FOUND:]]
-    if more:
-        click.echo(f"fewer of the words: {', '.join(more)}")
+    weaker = [match.issue.name for match in matches[MOST_FOUND:]]
+    if weaker:
+        click.echo(f"fewer of the words: {', '.join(weaker)}")
     click.echo("\nrocwright issues ISSUE tells all that is known of one")
 
 
-def _tell(one: Issue) -> None:
+def _tell(issue: Issue) -> None:
     from rocwright.remedies.words import does
 
     rows = [
-        ("means", one.means),
-        ("class", one.failure.value),
-        ("cause", one.cause),
-        ("remedy", one.remedy),
+        ("means", issue.means),
+        ("class", issue.failure.value),
+        ("cause", issue.cause),
+        ("remedy", issue.remedy),
         *(
             ("heal", f"rocwright build --heal {does(action, 'the step that fails')}")
-            for action in one.remedies
+            for action in issue.remedies
         ),
-        *(("looks", line.strip()) for line in one.examples),
-        *(("printed", f"{quote.line.strip()}  ({quote.source})") for quote in one.quotes),
-        *(("mended", f"{each.component} {each.versions}") for each in one.fixed_in),
-        *(("follow", address) for address in one.upstream),
-        *(("source", text) for text in one.source),
-        ("sure", one.confidence),
+        *(("looks", line.strip()) for line in issue.examples),
+        *(("printed", f"{quote.line.strip()}  ({quote.source})") for quote in issue.quotes),
+        *(("mended", f"{fix.component} {fix.versions}") for fix in issue.fixed_in),
+        *(("follow", address) for address in issue.upstream),
+        *(("source", text) for text in issue.source),
+        ("sure", issue.confidence),
     ]
-    for label, text in (("where", ", ".join(one.components)), ("gpus", ", ".join(one.targets))):
+    for label, text in (("where", ", ".join(issue.components)), ("gpus", ", ".join(issue.targets))):
         if text:
             rows.append((label, text))
-    click.echo(click.style(one.name, bold=True))
+    click.echo(click.style(issue.name, bold=True))
     last = ""
     for label, text in rows:
         click.echo(f"  {label if label != last else '':<8}{text}")

@@ -41,17 +41,17 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
         project = api.project(folder=folder)
     else:
         project = the_project(asked)
-    made = accept_lock(project) if accept else api.resolve(project, forget_remedies=forget, say=say)
-    _tell_remedies(made)
+    locked = accept_lock(project) if accept else api.resolve(project, forget_remedies=forget, say=say)
+    _tell_remedies(locked)
     if as_json:
-        print_json(made.model_dump(mode="json", by_alias=True))
+        print_json(locked.model_dump(mode="json", by_alias=True))
         return
-    for name, version in made.provided.items():
-        where = made.rocm.name if made.rocm and name == ROCM else made.request.base
-        click.echo(f"{name} {version}   provided by {where}, not rebuilt")
-    for component in made.components:
+    for name, version in locked.provided.items():
+        provider = locked.rocm.name if locked.rocm and name == ROCM else locked.request.base
+        click.echo(f"{name} {version}   provided by {provider}, not rebuilt")
+    for component in locked.components:
         click.echo(f"{component.name} {component.version}   {component.place}")
-    for root in made.roots:
+    for root in locked.roots:
         total = sum(pin.size for pin in root.packages) / 1024**2
         click.echo(
             f"packages to {root.role}: {len(root.packages)} of {root.base}:{root.suite}, {total:.0f} MiB"
@@ -59,15 +59,15 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     click.echo(f"written to {project.lock_path}")
 
 
-def _tell_remedies(made: Lock) -> None:
+def _tell_remedies(locked: Lock) -> None:
     """What is kept of the lock that was there before, and what of it may be needless now."""
     from rocwright.cli.report import show_remedies
     from rocwright.remedies.trail import needless
 
-    if made.remedies:
-        show_remedies(made)
+    if locked.remedies:
+        show_remedies(locked)
         say("lock: its remedies are kept; rocwright lock --forget-remedies drops them")
-    for one in made.remedies:
-        if why := needless(one, made):
-            drop = f"rocwright heal --forget {one.issue}"
-            say(f"lock: the remedy for {one.issue} may no longer be needed: {why}; {drop}")
+    for remedy in locked.remedies:
+        if reason := needless(remedy, locked):
+            drop = f"rocwright heal --forget {remedy.issue}"
+            say(f"lock: the remedy for {remedy.issue} may no longer be needed: {reason}; {drop}")

@@ -97,7 +97,7 @@ def _print_json(paths: list[Path], *, with_lines: bool) -> None:
     write = sys.stdout.write
     write(head.removesuffix("\n}") + ',\n  "lines": [')
     with ExitStack() as stack:
-        files = [stack.enter_context(one.open("r", encoding="utf-8", errors="replace")) for one in paths]
+        files = [stack.enter_context(file.open("r", encoding="utf-8", errors="replace")) for file in paths]
         for number, line in enumerate(chain.from_iterable(files)):
             time, text = parse_line(line)
             write(f"{',' if number else ''}\n    {json.dumps({'time': time, 'text': text})}")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from rocwright.config import config
 
-    return [one.called for one in config().notify if one.called.startswith(incomplete)]
+    return [
+        destination.called for destination in config().notify if destination.called.startswith(incomplete)
+    ]
 
 
 @click.group("notify")
@@ -42,19 +44,20 @@ def test(name: str | None, as_json: bool) -> None:
 
     settings = config()
     text = f"This is a test from {platform.node()}: messages of rocwright arrive here."
-    told = {
-        one.called: message(one, one.called, "rocwright: a test", text) for one in _chosen(settings, name)
+    failures = {
+        destination.called: message(destination, destination.called, "rocwright: a test", text)
+        for destination in _chosen(settings, name)
     }
     if as_json:
-        print_json([{"name": name, "ok": not why, "why": why} for name, why in told.items()])
+        print_json([{"name": name, "ok": not reason, "why": reason} for name, reason in failures.items()])
     else:
-        for name, why in told.items():
-            click.echo(f"{name}: {f'not delivered: {why}' if why else 'delivered'}")
-    bad = [name for name, why in told.items() if why]
+        for name, reason in failures.items():
+            click.echo(f"{name}: {f'not delivered: {reason}' if reason else 'delivered'}")
+    bad = [name for name, reason in failures.items() if reason]
     if bad:
         raise NetworkError(
             f"the test message did not reach {', '.join(bad)}",
-            cause="; ".join(f"{name}: {told[name]}" for name in bad),
+            cause="; ".join(f"{name}: {failures[name]}" for name in bad),
             next_step=f"check its URL in {config_file()}, then: rocwright notify test {bad[0]}",
         )
 
@@ -64,7 +67,7 @@ def _chosen(settings: Config, name: str | None) -> tuple[Destination, ...]:
     from rocbase.errors import InputError
     from rocwright.config import config_file
 
-    names = [one.called for one in settings.notify]
+    names = [destination.called for destination in settings.notify]
     if not names:
         raise InputError(
             "nobody is to be told of anything",
@@ -77,7 +80,7 @@ def _chosen(settings: Config, name: str | None) -> tuple[Destination, ...]:
             cause=f"there are {', '.join(names)}",
             next_step=f"rocwright notify test {names[0]}",
         )
-    return tuple(one for one in settings.notify if name in (None, one.called))
+    return tuple(destination for destination in settings.notify if name in (None, destination.called))
 
 
 @command.command("status")
@@ -90,44 +93,52 @@ def status(as_json: bool) -> None:
     from rocwright.notify.ledger import read
     from rocwright.notify.model import DeliveryState, Ledger
 
-    settings, known = config(), read(Home.default()) or Ledger(since="")
-    told = {one.called: known.told.get(one.called, DeliveryState()) for one in settings.notify}
+    settings, ledger = config(), read(Home.default()) or Ledger(since="")
+    states = {
+        destination.called: ledger.told.get(destination.called, DeliveryState())
+        for destination in settings.notify
+    }
     if as_json:
         print_json(
             {
-                "since": known.since,
+                "since": ledger.since,
                 "destinations": [
-                    {"on": one.on, "rows": one.rows, "channels": one.channels}
-                    | {"name": one.called}
-                    | told[one.called].model_dump(mode="json")
-                    for one in settings.notify
+                    {"on": destination.on, "rows": destination.rows, "channels": destination.channels}
+                    | {"name": destination.called}
+                    | states[destination.called].model_dump(mode="json")
+                    for destination in settings.notify
                 ],
-                "ping": known.ping.model_dump(mode="json", include={"last_at", "tries", "error", "again"})
+                "ping": ledger.ping.model_dump(mode="json", include={"last_at", "tries", "error", "again"})
                 if settings.cycle.ping
                 else None,
-                "changes": [one.model_dump(mode="json") for one in known.changes],
+                "changes": [change.model_dump(mode="json") for change in ledger.changes],
             }
         )
         return
     if not settings.notify:
         click.echo(f"nobody is told: {config_file()} has no [[notify]] table")
     else:
-        rows = [_row(one, told[one.called]) for one in settings.notify]
+        rows = [_row(destination, states[destination.called]) for destination in settings.notify]
         print_table(("name", "on", "told last", "waiting"), rows)
     if settings.cycle.ping:
-        click.echo(f"\n[cycle.ping]: last at {known.ping.last_at or 'never'}{_why(known.ping)}")
+        click.echo(f"\n[cycle.ping]: last at {ledger.ping.last_at or 'never'}{_why(ledger.ping)}")
 
 
-def _row(one: Destination, told: DeliveryState) -> tuple[str, ...]:
+def _row(destination: Destination, state: DeliveryState) -> tuple[str, ...]:
     from rocwright.config import KINDS
 
-    last = f"{told.last_at}  {told.last.headline}" if told.last else "nothing yet"
-    waits = f"{len(told.waiting)}{_why(told)}" if told.waiting else "nothing"
-    return one.called, "all" if set(one.on) == {*KINDS} else ", ".join(one.on), last, waits
+    last = f"{state.last_at}  {state.last.headline}" if state.last else "nothing yet"
+    waits = f"{len(state.waiting)}{_why(state)}" if state.waiting else "nothing"
+    return (
+        destination.called,
+        "all" if set(destination.on) == {*KINDS} else ", ".join(destination.on),
+        last,
+        waits,
+    )
 
 
-def _why(told: DeliveryState) -> str:
-    return f": {told.error}; tried again after {told.again}" if told.error else ""
+def _why(state: DeliveryState) -> str:
+    return f": {state.error}; tried again after {state.again}" if state.error else ""
 
 
 @command.command("now")

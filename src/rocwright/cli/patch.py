@@ -71,8 +71,8 @@ def check(
     from rocwright.catalog.load import the_catalog
 
     catalog = the_catalog()
-    found = catalog.component(component)
-    edits = found.edit
+    recipe = catalog.component(component)
+    edits = recipe.edit
     targets = chosen_targets(gpus, say) if gpus else tuple(catalog.targets)
     if patches:
         from rocwright.cli.patch_offered import check_patches
@@ -82,11 +82,11 @@ def check(
         )
     if lock_file is not None or strip is not None:
         raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
-    asked = [one for one in (versions or "").split(",") if one]
+    requested = [version for version in (versions or "").split(",") if version]
     columns = (
-        [_given(source, edits, targets, version) for version in asked or [""]]
+        [_given(source, edits, targets, version) for version in requested or [""]]
         if source is not None
-        else _from_places(component, asked, targets)
+        else _from_places(component, requested, targets)
     )
     if as_json:
         print_json(_as_data(edits, columns))
@@ -114,20 +114,25 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
     from rocwright.catalog_lint.trees import shelf_here, wanted_trees, why_not
     from rocwright.patching.check import Column, check_tree
 
-    found = the_catalog().component(component)
+    recipe = the_catalog().component(component)
     shelf, suites = shelf_here(say)
     columns = []
-    for wanted in wanted_trees(found, versions, suites):
+    for origin in wanted_trees(recipe, versions, suites):
         try:
-            with shelf.tree(component, wanted) as tree:
-                say(f"{component} {wanted.version}: {wanted.text}")
+            with shelf.tree(component, origin) as tree:
+                say(f"{component} {origin.version}: {origin.text}")
                 columns.append(
                     check_tree(
-                        tree, found.edit, targets, version=wanted.version, place=wanted.text, kind=wanted.kind
+                        tree,
+                        recipe.edit,
+                        targets,
+                        version=origin.version,
+                        place=origin.text,
+                        kind=origin.kind,
                     )
                 )
         except (FetchError, NetworkError, PatchError) as error:
-            columns.append(Column(version=wanted.version, place=wanted.text, missing=why_not(error)))
+            columns.append(Column(version=origin.version, place=origin.text, missing=why_not(error)))
     return columns
 
 
@@ -151,16 +156,16 @@ def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
                 "place": column.place,
                 "missing": column.missing,
                 "verdicts": [
-                    one
+                    verdict
                     and {
-                        "state": one.state.value,
-                        "count": one.count,
-                        "ends-a-build": one in column.drifted,
-                        "what": one.what,
-                        "cause": one.cause,
-                        "near": one.near,
+                        "state": verdict.state.value,
+                        "count": verdict.count,
+                        "ends-a-build": verdict in column.drifted,
+                        "what": verdict.what,
+                        "cause": verdict.cause,
+                        "near": verdict.near,
                     }
-                    for one in column.verdicts
+                    for verdict in column.verdicts
                 ],
             }
             for column in columns
@@ -171,11 +176,11 @@ def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
 def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> None:
     from rocbase.cli.tell import print_table
 
-    had = [column for column in columns if not column.missing]
+    available = [column for column in columns if not column.missing]
     if not edits:
         click.echo(f"{component} has no edits")
-    elif had:
-        for number, column in enumerate(had, 1):
+    elif available:
+        for number, column in enumerate(available, 1):
             click.echo(f"tree {number}   {column.version or 'version not named'}   {column.place}")
         click.echo("")
         rows = [
@@ -183,16 +188,18 @@ def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> Non
                 str(number),
                 edit.kind.value,
                 edit.subject,
-                *(_word(column, number - 1) for column in had),
+                *(_word(column, number - 1) for column in available),
             )
             for number, edit in enumerate(edits, 1)
         ]
         print_table(
-            ("", "kind", "edits", *(f"tree {number}" for number in range(1, len(had) + 1))), rows, right=(0,)
+            ("", "kind", "edits", *(f"tree {number}" for number in range(1, len(available) + 1))),
+            rows,
+            right=(0,),
         )
-    for column in had:
+    for column in available:
         for verdict in column.drifted:
-            number = next(i for i, one in enumerate(column.verdicts, 1) if one is verdict)
+            number = next(i for i, candidate in enumerate(column.verdicts, 1) if candidate is verdict)
             click.echo(f"\n{number}  {column.version} {column.place}: {verdict.what or 'applied already'}")
             for line in (verdict.cause, *verdict.near.splitlines()):
                 click.echo(f"   {line}")
@@ -253,11 +260,11 @@ def save(
     locked = current_lock(project, say)
     plan, _ = planned(project, locked)
     # an edit that was saved a moment ago has changed the keys
-    before = last_plan(project)
+    previous_plan = last_plan(project)
     opened = {
-        one.name: one
-        for one in (*(before.steps if before else ()), *plan.steps)
-        if Workspace.of(project.home, one.key).is_open and (step is None or one.name == step)
+        candidate.name: candidate
+        for candidate in (*(previous_plan.steps if previous_plan else ()), *plan.steps)
+        if Workspace.of(project.home, candidate.key).is_open and (step is None or candidate.name == step)
     }
     if len(opened) != 1:
         raise InputError(
@@ -266,24 +273,25 @@ def save(
             next_step=f"rocwright patch save {next(iter(opened))}" if opened else "rocwright shell STEP",
         )
     (chosen,) = opened.values()
-    found = changes(chosen, project.store, project.home, message or "", say)
-    left = [shown(name) for name in found.uncommitted]
-    if left:
-        say(f"not committed, so not saved: {', '.join(left[:6])}{' ...' if len(left) > 6 else ''}")
+    tree_changes = changes(chosen, project.store, project.home, message or "", say)
+    uncommitted = [shown(name) for name in tree_changes.uncommitted]
+    if uncommitted:
+        ellipsis = " ..." if len(uncommitted) > 6 else ""
+        say(f"not committed, so not saved: {', '.join(uncommitted[:6])}{ellipsis}")
     component = project.catalog.component(chosen.component)
-    version = next(one.version for one in locked.components if one.name == component.name)
+    version = next(entry.version for entry in locked.components if entry.name == component.name)
     stages = [stage.message for stage in stages_of(chosen, project.store)]
     edits = f"edits/{component.name}.toml"
-    below = holder(edits, [one for one in project.catalog.folders if one != folder.absolute()])
+    source_folder = holder(edits, [path for path in project.catalog.folders if path != folder.absolute()])
     written = save_changes(
-        found.commits,
+        tree_changes.commits,
         component.name,
         version,
         "prepared" if PREPARED in stages else "",
         folder.absolute(),
-        (below / edits).read_text(encoding="utf-8") if below else "",
+        (source_folder / edits).read_text(encoding="utf-8") if source_folder else "",
     )
-    mark_saved(chosen, project.store, project.home, found, say)
+    mark_saved(chosen, project.store, project.home, tree_changes, say)
     for path in written:
         click.echo(path)
     say(f"the next build applies them: ROCWRIGHT_CATALOG={folder.absolute()} rocwright build")

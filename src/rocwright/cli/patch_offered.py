@@ -49,12 +49,12 @@ def check_patches(
     edits = the_catalog().component(component).edit
     patches = read_patches(paths, strip)
     with _tree(component, lock_file, source, version) as tree:
-        found = check_offered(tree.path, patches, edits, targets, version=tree.version, kind=tree.kind)
+        offered = check_offered(tree.path, patches, edits, targets, version=tree.version, kind=tree.kind)
     if as_json:
-        print_json(_as_data(component, tree, found))
+        print_json(_as_data(component, tree, offered))
     else:
-        _show(component, tree, found)
-    return 0 if found.good else FailureClass.PATCH.exit_code
+        _show(component, tree, offered)
+    return 0 if offered.good else FailureClass.PATCH.exit_code
 
 
 @contextmanager
@@ -79,9 +79,9 @@ def _tree(component: str, lock_file: Path | None, source: Path | None, version: 
         with shelf.locked(locked) as path:
             yield _Tree(path=path, place=locked.place, version=locked.version, kind=locked.kind)
         return
-    wanted = wanted_trees(the_catalog().component(component), [version] if version else [], suites)[0]
-    with shelf.tree(component, wanted) as path:
-        yield _Tree(path=path, place=wanted.text, version=wanted.version, kind=wanted.kind)
+    origin = wanted_trees(the_catalog().component(component), [version] if version else [], suites)[0]
+    with shelf.tree(component, origin) as path:
+        yield _Tree(path=path, place=origin.text, version=origin.version, kind=origin.kind)
 
 
 def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
@@ -93,112 +93,112 @@ def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
     if lock_file is None and not path.is_file():
         return None
     lock = read_lock(path)
-    found = next((one for one in lock.components if one.name == component), None)
-    if found is None and lock_file is not None:
+    locked = next((entry for entry in lock.components if entry.name == component), None)
+    if locked is None and lock_file is not None:
         raise InputError(
             f"{path} has no {component}",
-            cause=f"it locks {', '.join(one.name for one in lock.components)}",
+            cause=f"it locks {', '.join(entry.name for entry in lock.components)}",
             next_step="name one of these, or another lock",
         )
-    return found
+    return locked
 
 
-def _as_data(component: str, tree: _Tree, found: Offered) -> dict[str, Any]:
+def _as_data(component: str, tree: _Tree, offered: Offered) -> dict[str, Any]:
     return {
         "component": component,
         "version": tree.version,
         "place": tree.place,
-        "good": found.good,
-        "patches": [_patch(one) for one in found.patches],
+        "good": offered.good,
+        "patches": [_patch(patch) for patch in offered.patches],
         "overlaps": [
             {
-                "file": one.file,
-                "edit": one.edit.subject,
-                "why": one.edit.why,
-                "breaks": one.breaks,
-                "what": one.what,
+                "file": overlap.file,
+                "edit": overlap.edit.subject,
+                "why": overlap.edit.why,
+                "breaks": overlap.breaks,
+                "what": overlap.what,
             }
-            for one in found.overlaps
+            for overlap in offered.overlaps
         ],
     }
 
 
-def _patch(one: PatchResult) -> dict[str, Any]:
+def _patch(patch: PatchResult) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "state": one.state.value,
-        "offset": one.offset,
-        "fuzz": one.fuzz,
-        "why": one.why,
+        "name": patch.name,
+        "state": patch.state.value,
+        "offset": patch.offset,
+        "fuzz": patch.fuzz,
+        "why": patch.why,
         "files": [
             {"name": file.name, "cause": file.cause, "hunks": [_hunk(file, hunk) for hunk in file.hunks]}
-            for file in one.files
+            for file in patch.files
         ],
     }
 
 
-def _hunk(file: FileResult, one: HunkOutcome) -> dict[str, Any]:
+def _hunk(file: FileResult, outcome: HunkOutcome) -> dict[str, Any]:
     return {
-        "number": one.number,
-        "state": one.state.value,
-        "says-line": one.hunk.start,
-        "line": one.line,
-        "offset": one.offset,
-        "fuzz": one.fuzz,
-        "near": file.near.get(one.number, ""),
+        "number": outcome.number,
+        "state": outcome.state.value,
+        "says-line": outcome.hunk.start,
+        "line": outcome.line,
+        "offset": outcome.offset,
+        "fuzz": outcome.fuzz,
+        "near": file.near.get(outcome.number, ""),
     }
 
 
-def _show(component: str, tree: _Tree, found: Offered) -> None:
+def _show(component: str, tree: _Tree, offered: Offered) -> None:
     from rocbase.cli.tell import print_table
 
     click.echo(f"{component} {tree.version or '(version not named)'}   {tree.place}\n")
     rows = [
         (
-            printable(one.name[:120]),
-            one.state.value,
-            f"{len(one.files)}",
-            f"{sum(len(file.hunks) for file in one.files)}",
-            f"{one.offset}" if one.offset else "",
-            f"{one.fuzz}" if one.fuzz else "",
+            printable(patch.name[:120]),
+            patch.state.value,
+            f"{len(patch.files)}",
+            f"{sum(len(file.hunks) for file in patch.files)}",
+            f"{patch.offset}" if patch.offset else "",
+            f"{patch.fuzz}" if patch.fuzz else "",
         )
-        for one in found.patches
+        for patch in offered.patches
     ]
     print_table(("patch", "verdict", "files", "hunks", "offset", "fuzz"), rows, right=(2, 3, 4, 5))
-    for one in found.patches:
-        for line in _faults(one):
+    for patch in offered.patches:
+        for line in _faults(patch):
             click.echo(line)
-    if any(one.fuzz for one in found.patches):
+    if any(patch.fuzz for patch in offered.patches):
         click.echo("\nEdits of a recipe take no fuzz: refresh such patches before you make edits of them.")
-    for overlap in found.overlaps:
+    for overlap in offered.overlaps:
         word = "in the way" if overlap.breaks else "same file"
-        what = printable(overlap.what[:600])
-        click.echo(f"\n{word}: the edit of {overlap.edit.subject} ({overlap.edit.why})\n   {what}")
+        description = printable(overlap.what[:600])
+        click.echo(f"\n{word}: the edit of {overlap.edit.subject} ({overlap.edit.why})\n   {description}")
 
 
-def _faults(one: PatchResult) -> Iterator[str]:
+def _faults(patch: PatchResult) -> Iterator[str]:
     """What a person must look at in a patch."""
     from rocwright.patching.fuzzy import HunkState
     from rocwright.patching.offered import MOST_SHOWN
 
-    if one.why:
-        yield f"\n{printable(one.name[:120])}: {printable(one.why[:600])}\n   {one.next_step}"
-    told = 0
-    for file in one.files:
+    if patch.why:
+        yield f"\n{printable(patch.name[:120])}: {printable(patch.why[:600])}\n   {patch.next_step}"
+    total = 0
+    for file in patch.files:
         for hunk in file.hunks:
             if hunk.state is HunkState.APPLIES and not hunk.fuzz:
                 continue
-            told += 1
-            if told > MOST_SHOWN:
+            total += 1
+            if total > MOST_SHOWN:
                 continue
-            where = f"{printable(one.name[:120])}: {printable(file.name)} hunk {hunk.number}"
-            yield f"\n{where} (line {hunk.hunk.start}): {_word(hunk)}"
+            label = f"{printable(patch.name[:120])}: {printable(file.name)} hunk {hunk.number}"
+            yield f"\n{label} (line {hunk.hunk.start}): {_word(hunk)}"
             if hunk.state is HunkState.FAILS:
                 wants = hunk.hunk.needle.encode("latin-1").decode(errors="replace").strip()
                 yield f"   {file.cause or f'it looks for {printable(wants[:160])!r}'}"
                 yield from (f"   {printable(line)}" for line in file.near.get(hunk.number, "").splitlines())
-    if told > MOST_SHOWN:
-        yield f"\nand {count(told - MOST_SHOWN, 'hunk')} more (--json)"
+    if total > MOST_SHOWN:
+        yield f"\nand {count(total - MOST_SHOWN, 'hunk')} more (--json)"
 
 
 def _word(hunk: HunkOutcome) -> str:

@@ -41,23 +41,26 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
         print_json(
             [
                 {
-                    "name": one.step.name,
-                    "kind": one.step.kind,
-                    "key": one.step.key,
-                    "state": one.state.value,
-                    "reasons": one.reasons,
-                    "resources": one.step.resources.model_dump(),
-                    "expected": times[one.step.name].model_dump(),
-                    "inputs": [item.model_dump() for item in one.step.inputs],
+                    "name": decision.step.name,
+                    "kind": decision.step.kind,
+                    "key": decision.step.key,
+                    "state": decision.state.value,
+                    "reasons": decision.reasons,
+                    "resources": decision.step.resources.model_dump(),
+                    "expected": times[decision.step.name].model_dump(),
+                    "inputs": [item.model_dump() for item in decision.step.inputs],
                 }
-                for one in decisions
+                for decision in decisions
             ]
         )
         return
     print_table(
         ("step", "key", "state", "why"),
-        [(one.step.name, one.step.key[:12], one.state.value, "; ".join(one.reasons)) for one in decisions],
+        [
+            (decision.step.name, decision.step.key[:12], decision.state.value, "; ".join(decision.reasons))
+            for decision in decisions
+        ],
     )
-    running = sum(one.state is State.RUN for one in decisions)
+    running = sum(decision.state is State.RUN for decision in decisions)
     click.echo(f"\n{count(len(decisions), 'step')}, {f'{running} to run' if running else 'nothing to do'}")
     show_needs(project, decisions)

@@ -20,14 +20,14 @@ def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -
     from rocwright.records.opening import read_records
 
     with read_records(Home.default()) as records:
-        found = places(records, here(quiet=True), all_=True)
-    return [name for name in found if name.startswith(incomplete)]
+        rows = places(records, here(quiet=True), all_=True)
+    return [name for name in rows if name.startswith(incomplete)]
 
 
 def _channels(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from rocwright.cycle.channels import channels_in
 
-    return [one.name for one in channels_in(here(quiet=True)) if one.name.startswith(incomplete)]
+    return [channel.name for channel in channels_in(here(quiet=True)) if channel.name.startswith(incomplete)]
 
 
 @click.command("promote")
@@ -55,21 +55,21 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
     from rocwright.records.opening import open_records, read_records
 
     folder, home = here(), Home.default()
-    wanted = channels_in(folder)
+    channels = channels_in(folder)
     if row is None:
         if channel:
             raise click.UsageError("--to needs a ROW.")
         with read_records(home) as records:
-            told = {
-                name: (place, stands(records, folder, place, wanted))
+            overview = {
+                name: (place, stands(records, folder, place, channels))
                 for name, place in places(records, folder).items()
             }
-        print_json(_data(told)) if as_json else _show(told)
+        print_json(_data(overview)) if as_json else _show(overview)
         return
     with open_records(home) as records:
-        known = places(records, folder, all_=True)
-        if row not in known:
-            near = get_close_matches(row, known, n=3) or [*known][:3]
+        rows = places(records, folder, all_=True)
+        if row not in rows:
+            near = get_close_matches(row, rows, n=3) or [*rows][:3]
             raise InputError(
                 f"there is no row {row}",
                 cause=f"there are {', '.join(near)}"
@@ -77,35 +77,35 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
                 else "there are no records, and no project in this folder",
                 next_step="rocwright promote lists the rows",
             )
-        made = promote(records, folder, home, known[row], channel, wanted, getpass.getuser())
+        promotion = promote(records, folder, home, rows[row], channel, channels, getpass.getuser())
     if as_json:
-        print_json(made.model_dump(mode="json"))
+        print_json(promotion.model_dump(mode="json"))
     else:
-        say(f"{row} is promoted to {made.channel}, {made.why}")
+        say(f"{row} is promoted to {promotion.channel}, {promotion.why}")
 
 
-def _data(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> list[dict[str, object]]:
+def _data(overview: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> list[dict[str, object]]:
     return [
-        {"row": name, **place._asdict(), "channels": [one.model_dump(mode="json") for one in found]}
-        for name, (place, found) in told.items()
+        {"row": name, **place._asdict(), "channels": [stand.model_dump(mode="json") for stand in stands]}
+        for name, (place, stands) in overview.items()
     ]
 
 
-def _show(told: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
+def _show(overview: dict[str, tuple[ChannelPlace, tuple[Stand, ...]]]) -> None:
     from rocbase.cli.tell import print_table
 
-    if not told:
+    if not overview:
         click.echo("there are no records, and no rocwright.toml here; start with: rocwright build STACK")
         return
     rows = [
         (
-            name if not at else "",
-            one.channel.name,
-            one.holds[:12] or "nothing",
-            one.since,
-            one.why or "can be promoted",
+            name if not index else "",
+            stand.channel.name,
+            stand.holds[:12] or "nothing",
+            stand.since,
+            stand.why or "can be promoted",
         )
-        for name, (_, found) in told.items()
-        for at, one in enumerate(found)
+        for name, (_, stands) in overview.items()
+        for index, stand in enumerate(stands)
     ]
     print_table(("row", "channel", "holds", "since", "its newest lock"), rows)

@@ -15,24 +15,24 @@ def command(as_json: bool) -> None:
     from rocwright import api
     from rocwright.cli.servers import as_data
 
-    found = api.servers()
+    servers = api.servers()
     if as_json:
-        print_json([as_data(server, runs=runs) for server, runs in found])
+        print_json([as_data(server, runs=runs) for server, runs in servers])
         return
-    if not found:
+    if not servers:
         click.echo("no server was started here; rocwright run starts one")
         return
     rows = [
         (
-            one.name,
+            server.name,
             "running" if runs else "ended",
-            one.url,
-            f"{one.component} {one.version}",
-            one.on,
-            one.begun,
+            server.url,
+            f"{server.component} {server.version}",
+            server.on,
+            server.begun,
         )
-        for one, runs in found
+        for server, runs in servers
     ]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())

@@ -31,39 +31,39 @@ def check(repair: bool, as_json: bool) -> None:
 
     home = Home.default()
     if repair:
-        where = place(home)
-        if isinstance(where, str):
+        location = place(home)
+        if isinstance(location, str):
             raise InputError(
                 "records on a database server cannot be repaired here",
                 cause="--repair works on an SQLite file only",
                 next_step="restore a backup of the server",
             )
-        done = upkeep.repair(where)
-        say(f"saved {sum(done.rows.values())} rows; the damaged file is {done.aside}")
+        repaired = upkeep.repair(location)
+        say(f"saved {sum(repaired.rows.values())} rows; the damaged file is {repaired.aside}")
     with open_records(home) as records:
-        found = upkeep.check(records.database)
+        checked = upkeep.check(records.database)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(checked.model_dump(mode="json"))
     else:
-        _show(found)
-    if found.problems:
+        _show(checked)
+    if checked.problems:
         raise InternalError(
-            f"the records at {found.place} are damaged",
-            cause=found.problems[0],
+            f"the records at {checked.place} are damaged",
+            cause=checked.problems[0],
             next_step="rocwright records check --repair recovers what can be read",
         )
 
 
-def _show(found: RecordsCheck) -> None:
+def _show(checked: RecordsCheck) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import size
 
-    click.echo(f"records  {found.place}")
-    click.echo(f"schema   {found.version}" + (f"   {size(found.size)}" if found.size else ""))
+    click.echo(f"records  {checked.place}")
+    click.echo(f"schema   {checked.version}" + (f"   {size(checked.size)}" if checked.size else ""))
     click.echo()
-    rows = [(name, f"{count:,}") for name, count in sorted(found.rows.items()) if count]
+    rows = [(name, f"{count:,}") for name, count in sorted(checked.rows.items()) if count]
     print_table(("of", "rows"), rows, right=(1,))
-    for problem in found.problems:
+    for problem in checked.problems:
         click.echo(problem, err=True)
 
 
@@ -76,10 +76,10 @@ def vacuum() -> None:
     from rocwright.records.opening import open_records
 
     with open_records(Home.default()) as records:
-        before = upkeep.check(records.database).size
+        old_size = upkeep.check(records.database).size
         upkeep.vacuum(records.database)
-        after = upkeep.check(records.database).size
-    click.echo(f"{size(before)} before, {size(after)} now" if before else "done")
+        new_size = upkeep.check(records.database).size
+    click.echo(f"{size(old_size)} before, {size(new_size)} now" if old_size else "done")
 
 
 @command.command("export")
@@ -104,5 +104,5 @@ def import_(file: TextIO) -> None:
     from rocwright.records.opening import open_records
 
     with open_records(Home.default()) as records:
-        taken = upkeep.take_in(records, file)
-    click.echo(f"{count(taken, 'run')} imported")
+        imported = upkeep.take_in(records, file)
+    click.echo(f"{count(imported, 'run')} imported")

@@ -43,16 +43,19 @@ def command(
     from rocwright.execution.progress import choose_progress
     from rocwright.rehearsal.text import lines
 
-    told = api.rehearse(*row, every=every, seed=seed, anew=anew, options=options, progress=choose_progress())
+    rehearsals = api.rehearse(
+        *row, every=every, seed=seed, anew=anew, options=options, progress=choose_progress()
+    )
     if as_json:
         print_json(
             [
-                one.model_dump(mode="json") | {"said": one.word, "tried": one.tried, "all": one.all}
-                for one in told
+                rehearsal.model_dump(mode="json")
+                | {"said": rehearsal.word, "tried": rehearsal.tried, "all": rehearsal.all}
+                for rehearsal in rehearsals
             ]
         )
     else:
-        for one in told:
-            for line in lines(one):
+        for rehearsal in rehearsals:
+            for line in lines(rehearsal):
                 click.echo(line)
-    raise SystemExit(CheckError.failure.exit_code if any(one.failed for one in told) else 0)
+    raise SystemExit(CheckError.failure.exit_code if any(rehearsal.failed for rehearsal in rehearsals) else 0)

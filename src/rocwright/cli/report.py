@@ -36,7 +36,7 @@ def show_lock_line(lock: Lock) -> None:
     versions = [
         f"{name} {version} ({origins.get(name, 'of the base')})" for name, version in lock.provided.items()
     ]
-    versions += [f"{one.name} {one.version}" for one in lock.components]
+    versions += [f"{component.name} {component.version}" for component in lock.components]
     label = click.style("lock", bold=True)
     click.echo(
         f"{label}   {' · '.join(versions)} · {', '.join(lock.request.gpu)} · {lock.request.base} "
@@ -49,15 +49,15 @@ def show_lock_line(lock: Lock) -> None:
 def show_plan_line(lock: Lock, decisions: Sequence[Decision]) -> None:
     """The lock and the plan, a line each."""
     show_lock_line(lock)
-    running = [one for one in decisions if one.state is State.RUN]
+    running = [decision for decision in decisions if decision.state is State.RUN]
     label = click.style("plan", bold=True)
     if not running:
         click.echo(f"{label}   {count(len(decisions), 'step')}, nothing to do", err=True)
         return
-    reasons = ", ".join(f"{one.step.name} ({one.reasons[0]})" for one in running[:4])
-    more = f", {len(running) - 4} more" if len(running) > 4 else ""
+    reasons = ", ".join(f"{decision.step.name} ({decision.reasons[0]})" for decision in running[:4])
+    suffix = f", {len(running) - 4} more" if len(running) > 4 else ""
     click.echo(
-        f"{label}   {count(len(decisions), 'step')}, {len(running)} to run: {reasons}{more}",
+        f"{label}   {count(len(decisions), 'step')}, {len(running)} to run: {reasons}{suffix}",
         err=True,
     )
 
@@ -66,12 +66,12 @@ def show_needs(
     project: Project, decisions: Sequence[Decision], jobs: int | None = None, memory: int | None = None
 ) -> None:
     """What the steps to run need, and what this machine can do, in a line."""
-    if any(one.state is State.RUN for one in decisions):
+    if any(decision.state is State.RUN for decision in decisions):
         from rocwright.execution.requirements import outlook_here, outlook_line
 
         label = click.style("needs", bold=True)
-        found = outlook_here(decisions, expected(project, decisions), project.home, jobs, memory)
-        click.echo(f"{label}  {outlook_line(found)}", err=True)
+        outlook = outlook_here(decisions, expected(project, decisions), project.home, jobs, memory)
+        click.echo(f"{label}  {outlook_line(outlook)}", err=True)
 
 
 def show_remedies(lock: Lock) -> None:
@@ -79,12 +79,13 @@ def show_remedies(lock: Lock) -> None:
     if lock.in_force:
         from rocwright.remedies.words import does
 
-        told = "; ".join(
-            f"{does(one.action, one.component)} ({one.issue}{', on trial' if one.outcome == 'trial' else ''})"
-            for one in lock.in_force
+        effects = "; ".join(
+            f"{does(remedy.action, remedy.component)} "
+            f"({remedy.issue}{', on trial' if remedy.outcome == 'trial' else ''})"
+            for remedy in lock.in_force
         )
         count = f"{len(lock.in_force)} remed{'y' if len(lock.in_force) == 1 else 'ies'}"
-        click.echo(f"{click.style('heal', bold=True)}   {count}: {told}", err=True)
+        click.echo(f"{click.style('heal', bold=True)}   {count}: {effects}", err=True)
 
 
 def show_failures(failures: Sequence[tuple[str, ExplainedError]], new: NewLines = lambda step: None) -> int:
@@ -99,43 +100,48 @@ def show_failures(failures: Sequence[tuple[str, ExplainedError]], new: NewLines 
     return failures[0][1].failure.exit_code
 
 
-def _show_new(new: Novelty | None, told: str) -> None:
+def _show_new(new: Novelty | None, shown: str) -> None:
     """What the log of a step has that its last good one had not, but for what was told already."""
     if new is None or not new.count:
         return
     head = f"{count(new.count, 'line')} that its last good log did not have"
-    others = [one for one in new.lines if one.weight and one.text.strip() not in told]
-    click.echo(f"  {click.style('new', bold=True)}    {head}{', of which:' if others else ''}", err=True)
-    for one in others[:MOST_NEW]:
-        click.echo(f"         {one.line:,}: {one.text.strip()}", err=True)
+    lines = [line for line in new.lines if line.weight and line.text.strip() not in shown]
+    click.echo(f"  {click.style('new', bold=True)}    {head}{', of which:' if lines else ''}", err=True)
+    for line in lines[:MOST_NEW]:
+        click.echo(f"         {line.line:,}: {line.text.strip()}", err=True)
 
 
-def check_row(one: Finding) -> tuple[str, ...]:
+def check_row(finding: Finding) -> tuple[str, ...]:
     """What a check found, on what, as a row of the summary; what was not there to be tried did not pass."""
-    return f"{one.component}: {one.name}", outcome_word(one), one.device or "-", one.detail
+    return (
+        f"{finding.component}: {finding.name}",
+        outcome_word(finding),
+        finding.device or "-",
+        finding.detail,
+    )
 
 
 def show_summary(project: Project, built: Built) -> None:
     """The short tables at the end: times, artifacts, what was verified and on what, where things lie."""
     if built.run.steps:
         click.echo()
-        rows = [_step_row(one) for one in built.run.steps]
+        rows = [_step_row(step) for step in built.run.steps]
         print_table(("step", "outcome", "time", "sandbox", "jobs", "compiler cache"), rows, right=(2, 4))
     click.echo()
     print_table(
         ("artifact", "size", "sha256 as laid out"),
-        [(one.path.name, size(one.size), one.sha256) for one in built.artifacts],
+        [(artifact.path.name, size(artifact.size), artifact.sha256) for artifact in built.artifacts],
         right=(1,),
     )
     if built.findings:
         click.echo()
         print_table(
             ("check", "outcome", "on", "detail"),
-            [check_row(one) for one in built.findings],
+            [check_row(finding) for finding in built.findings],
         )
     click.echo()
     click.echo(f"artifacts    {project.output / project.request.stack}")
-    if any(one.path.suffix == ".whl" for one in built.artifacts):
+    if any(artifact.path.suffix == ".whl" for artifact in built.artifacts):
         click.echo(f"wheel index  {project.output / 'simple'}")
     if built.artifacts:
         click.echo(f"proof        {_proof(built)}")
@@ -148,27 +154,29 @@ def _proof(built: Built) -> str:
     """What lies beside the artifacts, and who signed it."""
     from rocwright.signing.keys import chosen
 
-    signers = {one.keyid for one in built.artifacts}
-    told = "an SBOM and a statement next to each artifact"
-    lacking = sorted({name for one in built.artifacts if not one.keyid for name in one.lacking})
+    signers = {artifact.keyid for artifact in built.artifacts}
+    summary = "an SBOM and a statement next to each artifact"
+    lacking = sorted(
+        {name for artifact in built.artifacts if not artifact.keyid for name in artifact.lacking}
+    )
     if lacking and chosen() is not None:
         verify = in_place("rocwright verify")
-        return f"{told}, not signed: checks have not passed: {', '.join(lacking)} ({verify})"
+        return f"{summary}, not signed: checks have not passed: {', '.join(lacking)} ({verify})"
     if signers == {""}:
-        return f"{told}, not signed: there is no key (rocwright attest key makes one)"
-    return f"{told}, signed with {', '.join(sorted(one[:16] for one in signers if one))}"
+        return f"{summary}, not signed: there is no key (rocwright attest key makes one)"
+    return f"{summary}, signed with {', '.join(sorted(keyid[:16] for keyid in signers if keyid))}"
 
 
-def _step_row(one: Any) -> tuple[str, ...]:
-    counts = one.compiler_cache
+def _step_row(step: Any) -> tuple[str, ...]:
+    counts = step.compiler_cache
     total = counts.get("hit", 0) + counts.get("miss", 0)
     cache = f"{counts.get('hit', 0)} of {total} hit" if total else ""
     return (
-        one.name,
-        f"{one.outcome}, resumed" if one.resumed else one.outcome,
-        duration(one.seconds),
-        one.engine,
-        str(one.jobs) if one.engine else "",
+        step.name,
+        f"{step.outcome}, resumed" if step.resumed else step.outcome,
+        duration(step.seconds),
+        step.engine,
+        str(step.jobs) if step.engine else "",
         cache,
     )
 
@@ -187,17 +195,17 @@ def as_data(project: Project, built: Built) -> dict[str, Any]:
         "run": built.run.model_dump(mode="json"),
         "artifacts": [
             {
-                "step": one.step.name,
-                "path": str(one.path),
-                **one.output.model_dump(mode="json"),
-                "laid_out": {"sha256": one.sha256, "size": one.size},
-                "beside": [str(path) for path in one.beside],
-                "signed_by": one.keyid,
+                "step": artifact.step.name,
+                "path": str(artifact.path),
+                **artifact.output.model_dump(mode="json"),
+                "laid_out": {"sha256": artifact.sha256, "size": artifact.size},
+                "beside": [str(path) for path in artifact.beside],
+                "signed_by": artifact.keyid,
             }
-            for one in built.artifacts
+            for artifact in built.artifacts
         ],
         "failures": [{"step": name, **error.as_dict()} for name, error in built.failures],
-        "findings": [one.model_dump(mode="json") for one in built.findings],
+        "findings": [finding.model_dump(mode="json") for finding in built.findings],
         "output": str(project.output),
         "logs": str(project.home.runs / built.run.id),
     }

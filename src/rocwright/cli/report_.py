@@ -40,9 +40,9 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
             try:
                 write_atomic(html, report(records, stack))
             except OSError as error:
-                known = as_known(error)
-                if isinstance(known, OutOfDiskError):
-                    raise known from error
+                failure = as_known(error)
+                if isinstance(failure, OutOfDiskError):
+                    raise failure from error
                 raise InputError(
                     f"{html} cannot be written",
                     cause=error.strerror or str(error),
@@ -50,18 +50,18 @@ def command(html: Path | None, stack: str, as_json: bool) -> None:
                 ) from error
             say(f"written to {html}")
     if as_json:
-        print_json([one._asdict() | {"said": one.said, "standing": standing(one)} for one in cells])
+        print_json([cell._asdict() | {"said": cell.said, "standing": standing(cell)} for cell in cells])
     elif html is None:
         rows = [
             (
-                one.stack,
-                one.gpu,
-                f"{one.base} {one.variant}".strip(),
-                standing(one),
-                one.said,
-                ", ".join(one.channels),
-                ago(one.at),
+                cell.stack,
+                cell.gpu,
+                f"{cell.base} {cell.variant}".strip(),
+                standing(cell),
+                cell.said,
+                ", ".join(cell.channels),
+                ago(cell.at),
             )
-            for one in cells
+            for cell in cells
         ]
         print_table(("stack", "gpu", "base", "newest", "shown", "channels", "ago"), rows)

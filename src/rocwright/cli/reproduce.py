@@ -67,19 +67,19 @@ def command(
         _wheel_of_another(asked, lock_file, jobs, engine, as_json)
     project, plan = _what(asked)
     with choose_progress() as progress:
-        found = reproduce(
+        comparison = reproduce(
             project, plan, How(jobs=jobs, engine=engine, roots=roots, keep=keep), progress, progress.say
         )
     if as_json:
-        print_json(found.model_dump(mode="json") | {"same": found.same})
+        print_json(comparison.model_dump(mode="json") | {"same": comparison.same})
     else:
-        for line in lines(found, Path(found.folders[1]).parent if keep else None):
+        for line in lines(comparison, Path(comparison.folders[1]).parent if keep else None):
             click.echo(line)
-    raise SystemExit(0 if found.same else 12)
+    raise SystemExit(0 if comparison.same else 12)
 
 
 def _wheel_of_another(
-    asked: Asked, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
+    selection: Asked, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
 ) -> NoReturn:
     """Compare the wheel that is named with what the lock gives here, print that, and exit."""
     from rocbase.cli.tell import print_json
@@ -89,32 +89,32 @@ def _wheel_of_another(
     from rocwright.execution.progress import choose_progress
     from rocwright.reproduce.text import wheel_lines
 
-    path = Path(asked.stack or "")
+    path = Path(selection.stack or "")
     if not path.is_file() or path.suffix != ".whl":
         raise InputError(
-            f"{asked.stack or 'nothing'} is not the file of a wheel",
+            f"{selection.stack or 'nothing'} is not the file of a wheel",
             cause="--lock compares a wheel that somebody else built with what the lock gives here",
             next_step=f"rocwright reproduce FILE.whl --lock {lock_file}",
         )
-    _alone(asked, path)
+    _alone(selection, path)
     options = BuildOptions.given({"jobs": jobs, "engine": engine})
-    found = api.reproduce_wheel(path, lock_file, options=options, progress=choose_progress())
+    comparison = api.reproduce_wheel(path, lock_file, options=options, progress=choose_progress())
     if as_json:
-        print_json(found.model_dump(mode="json") | {"same": found.same})
+        print_json(comparison.model_dump(mode="json") | {"same": comparison.same})
     else:
-        for line in wheel_lines(found):
+        for line in wheel_lines(comparison):
             click.echo(line)
-    raise SystemExit(0 if found.same else 12)
+    raise SystemExit(0 if comparison.same else 12)
 
 
-def _alone(asked: Asked, path: Path) -> None:
-    if asked.gpus or asked.base or asked.changes:
+def _alone(selection: Asked, path: Path) -> None:
+    if selection.gpus or selection.base or selection.changes:
         raise click.UsageError(
             f"{path} is a file that already says what it is for: leave out --gpu, --base and --set."
         )
 
 
-def _what(asked: Asked) -> tuple[Project, Plan]:
+def _what(selection: Asked) -> tuple[Project, Plan]:
     """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
     from rocbase.errors import InputError
     from rocbase.files.atomic import sha256_file
@@ -128,17 +128,17 @@ def _what(asked: Asked) -> tuple[Project, Plan]:
     from rocwright.reproduce.rebuild import plan_of, request_of
     from rocwright.resolve.files import read_lock
 
-    if asked.stack is None or asked.stack in the_catalog().stacks:
-        project = the_project(asked)
+    if selection.stack is None or selection.stack in the_catalog().stacks:
+        project = the_project(selection)
         return project, make_plan(current_lock(project, say), project.catalog)
-    path = Path(asked.stack)
+    path = Path(selection.stack)
     if not path.is_file():
         raise InputError(
             f"{path} is neither a stack nor a file",
             cause="the catalog has no such stack, and there is no file at that path",
             next_step="name a stack (rocwright stacks lists them), a lock, or a file that was built here",
         )
-    _alone(asked, path)
+    _alone(selection, path)
     if ".lock" in path.suffixes:
         lock = read_lock(path)
         project = project_of(lock.request, Path.cwd())

@@ -173,11 +173,11 @@ def command(
             )
         if dry and place != "host":
             raise click.UsageError("--dry-run prints the command that runs a program in host.")
-        made = had(chosen, require, engine, build=not dry)
+        environment = had(chosen, require, engine, build=not dry)
         if dry:
-            show_program(made, context.meta[PROGRAM], env)
+            show_program(environment, context.meta[PROGRAM], env)
             return
-        raise SystemExit(run_program(made, context.meta[PROGRAM], env, place))
+        raise SystemExit(run_program(environment, context.meta[PROGRAM], env, place))
     from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.cli.servers import as_data, show

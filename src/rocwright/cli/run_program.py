@@ -25,9 +25,9 @@ class WithProgram(click.Command):
     """A verb whose last words, behind `--`, are a program with its own options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[PROGRAM] = tuple(args[at + 1 :])
-        return super().parse_args(ctx, args[:at])
+        index = args.index("--") if "--" in args else len(args)
+        ctx.meta[PROGRAM] = tuple(args[index + 1 :])
+        return super().parse_args(ctx, args[:index])
 
 
 def variables(_: click.Context, __: click.Parameter, words: Sequence[str]) -> dict[str, str]:
@@ -52,13 +52,13 @@ def companions(_: click.Context, __: click.Parameter, words: Sequence[str]) -> W
 
 
 def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
-    found = {}
+    pairs = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name.isidentifier() or not equals:
             raise click.BadParameter(f"{word!r} is not {form}.")
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 _ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing"})
@@ -84,21 +84,21 @@ _TAKES = {
 """What has an effect on each of the things that run starts, by the names of its parameters."""
 
 
-def check_words(context: click.Context, what: str) -> None:
+def check_words(context: click.Context, mode: str) -> None:
     """Refuse what would be without effect. Raises click.UsageError."""
-    given = [
-        one
-        for one in context.command.params
-        if one.name is not None
-        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
-        and one.name not in _ANYTHING | _TAKES[what]
+    ignored = [
+        param
+        for param in context.command.params
+        if param.name is not None
+        and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+        and param.name not in _ANYTHING | _TAKES[mode]
     ]
-    if given:
-        told = ", ".join(one.opts[0] for one in given)
-        raise click.UsageError(f"{told} has no effect on {what}.")
+    if ignored:
+        flags = ", ".join(param.opts[0] for param in ignored)
+        raise click.UsageError(f"{flags} has no effect on {mode}.")
     with_: With = context.params["beside"]
-    if with_.files and what != "a server":
-        raise click.UsageError(f"--with NAME=FILE has no effect on {what}; --with NAME adds a component.")
+    if with_.files and mode != "a server":
+        raise click.UsageError(f"--with NAME=FILE has no effect on {mode}; --with NAME adds a component.")
     of_stack = with_.components or context.params["sets"] or context.params["accept_missing"]
     if of_stack and not context.params["stack"]:
         raise click.UsageError(
@@ -132,7 +132,7 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
 
     stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
     versions, optional, accept = chosen.versions, chosen.optional, chosen.accept_missing
-    found = environments.known_environment(
+    environment = environments.known_environment(
         stack,
         gpu=gpu,
         base=base,
@@ -141,8 +141,8 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
         accept_missing=accept,
         extra=require,
     )
-    if found is not None:
-        return found
+    if environment is not None:
+        return environment
     from rocwright.execution.progress import choose_progress
 
     return environments.environment(

@@ -21,15 +21,18 @@ def command(as_json: bool) -> None:
 
     probes = sandbox.probe_all(Home.default().probes)
     if as_json:
-        print_json([asdict(one) for one in probes])
+        print_json([asdict(probe) for probe in probes])
         return
     print_table(
         ("engine", "state", "version", "probe", "why not"),
-        [(one.engine, _state(one), one.version, f"{one.seconds:.2f} s", one.reason) for one in probes],
+        [
+            (probe.engine, _state(probe), probe.version, f"{probe.seconds:.2f} s", probe.reason)
+            for probe in probes
+        ],
         right=(3,),
     )
-    other = in_place("rocwright build --engine NAME")
-    click.echo(f"\nchosen: {sandbox.choose(None, probes).name}   (another: {other})")
+    alternative = in_place("rocwright build --engine NAME")
+    click.echo(f"\nchosen: {sandbox.choose(None, probes).name}   (another: {alternative})")
 
 
 def _state(probe: Probe) -> str:

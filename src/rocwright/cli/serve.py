@@ -95,18 +95,18 @@ def command(
 
         cycling = Cycling(site.folder, hours, queue.turn, say, engine) if hours else None
         index = Index(site.folder / "rocwright-out", home, say)
-        known = ("localhost", *names) if host in LOOPBACK else names
+        hosts = ("localhost", *names) if host in LOOPBACK else names
         health = Health(site, cycling)
         telling = Telling(home, records, health, say)
-        works = [one for one in (queue, cycling, index, telling) if one is not None]
-        for one in works:
-            one.start()
+        works = [worker for worker in (queue, cycling, index, telling) if worker is not None]
+        for worker in works:
+            worker.start()
         try:
-            made = app(site, known, queue, cycling, index, health)
-            serve(made, host, port, tell, most_clients=MOST_CLIENTS, names=known)
+            web_app = app(site, hosts, queue, cycling, index, health)
+            serve(web_app, host, port, tell, most_clients=MOST_CLIENTS, names=hosts)
         finally:
-            for one in works:
-                one.stop()
+            for worker in works:
+                worker.stop()
 
 
 @command.group("token")
@@ -126,8 +126,8 @@ def add(name: str, scopes: tuple[str, ...]) -> None:
     from rocwright.web.access import SCOPES as KNOWN
     from rocwright.web.access import Tokens
 
-    wanted = [one for one in KNOWN if one in scopes]
-    click.echo(Tokens(Home.default().tokens).add(name, wanted, now()))
+    granted = [scope for scope in KNOWN if scope in scopes]
+    click.echo(Tokens(Home.default().tokens).add(name, granted, now()))
 
 
 @token.command("list")
@@ -138,13 +138,13 @@ def list_(as_json: bool) -> None:
     from rocwright.home import Home
     from rocwright.web.access import Tokens
 
-    known = Tokens(Home.default().tokens).all()
+    tokens = Tokens(Home.default().tokens).all()
     if as_json:
-        print_json([one.model_dump(mode="json", exclude={"sha256"}) for one in known])
+        print_json([entry.model_dump(mode="json", exclude={"sha256"}) for entry in tokens])
         return
-    for one in known:
-        click.echo(f"{one.name}  {', '.join(one.scopes)}  since {one.made}")
-    if not known:
+    for entry in tokens:
+        click.echo(f"{entry.name}  {', '.join(entry.scopes)}  since {entry.made}")
+    if not tokens:
         click.echo("no tokens; a server prints its own token when it starts")
 
 

@@ -22,15 +22,15 @@ _MOST = 400
 
 def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
     """A server for --json."""
-    told = server.model_dump(mode="json", exclude={"mark", "boot", "health", "ending"})
-    return told | {"url": server.url, "running": runs}
+    fields = server.model_dump(mode="json", exclude={"mark", "boot", "health", "ending"})
+    return fields | {"url": server.url, "running": runs}
 
 
 def show(running: StartedServer, *, detached: bool, answer: str | None = None) -> None:
     """Where a server is, how to ask it something, and how to end it."""
     server = running.server
-    what = f"{server.component} {server.version} on {server.on}"
-    click.echo(f"{server.name} runs: {what}, after {running.seconds:.1f} s")
+    label = f"{server.component} {server.version} on {server.on}"
+    click.echo(f"{server.name} runs: {label}, after {running.seconds:.1f} s")
     wide = max(map(len, (*server.addresses, "keeps" if server.keeps else "")), default=0)
     for name, url in server.addresses.items():
         click.echo(f"  {name:<{wide}}  {url}")
@@ -57,7 +57,7 @@ def curl(server: ServerState, request: FirstRequest, folder: Path) -> str:
 
     fields = [f"{name}={value}" for name, value in request.form.items()]
     fields.append(f"{request.sound}=@{folder / SOUND}")
-    return f"{to}{key} " + " ".join(shlex.join(["-F", one]) for one in fields)
+    return f"{to}{key} " + " ".join(shlex.join(["-F", field]) for field in fields)
 
 
 def typed(words: tuple[str, ...]) -> str:

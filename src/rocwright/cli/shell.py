@@ -32,13 +32,13 @@ def command(
     not_a_stack(step, "shell")
     project = the_project(asked)
     plan, _ = planned(project, current_lock(project, say))
-    runnable = [one.name for one in plan.steps if one.kind == "run"]
-    if step in {one.name for one in plan.steps} - set(runnable):
+    runnable = [entry.name for entry in plan.steps if entry.kind == "run"]
+    if step in {entry.name for entry in plan.steps} - set(runnable):
         raise InputError(
             f"{step} does not run in a sandbox",
             cause="only steps that run a recipe's commands have one",
             next_step=f"rocwright shell {runnable[0]}",
         )
     chosen = find_step(step, runnable)
-    found = next(one for one in plan.steps if one.name == chosen)
-    raise SystemExit(open_shell(found, project.store, project.home, engine, script, say))
+    chosen_step = next(entry for entry in plan.steps if entry.name == chosen)
+    raise SystemExit(open_shell(chosen_step, project.store, project.home, engine, script, say))

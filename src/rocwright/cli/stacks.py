@@ -31,14 +31,14 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
     if name is not None:
         catalog.stack(name)
     plans = verbose or as_json or name is not None
-    found = standings(catalog, Home.default(), stack=name, plans=plans)
+    rows = standings(catalog, Home.default(), stack=name, plans=plans)
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([standing.model_dump(mode="json") for standing in rows])
         return
     if verbose:
-        print_table(HEADER, [cells(one) for one in found])
+        print_table(HEADER, [cells(standing) for standing in rows])
     else:
-        print_table(SHORT, brief(found))
+        print_table(SHORT, brief(rows))
     if name is None:
         click.echo(
             "\nrocwright stacks NAME tells more of one, -v more of all\n"
@@ -51,8 +51,8 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
         click.echo(f"{click.style('beware', bold=True)}  {stack.warning}")
     if stack.prefer:
         click.echo(f"{click.style('better', bold=True)}  {stack.prefer}, if it is available")
-    for one in found:
-        _tell(one)
+    for standing in rows:
+        _tell(standing)
 
 
 SHORT = ("stack", "gpu", "base", "seen")
@@ -63,74 +63,77 @@ HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "se
 so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in."""
 
 
-def brief(found: list[Standing]) -> list[tuple[str, ...]]:
+def brief(rows: list[Standing]) -> list[tuple[str, ...]]:
     """The rows of the short table: of each stack one for all of which the same was seen, the most first."""
     from rocwright.records.model import SAID
 
     shared: dict[tuple[str, str], list[Standing]] = {}
-    for one in found:
-        shared.setdefault((one.stack, _most(one)), []).append(one)
+    for standing in rows:
+        shared.setdefault((standing.stack, _most(standing)), []).append(standing)
     stacks = list(dict.fromkeys(stack for stack, _ in shared))
-    said = ["", *SAID]
-    ordered = sorted(shared, key=lambda key: (stacks.index(key[0]), -said.index(key[1])))
+    ranking = ["", *SAID]
+    ordered = sorted(shared, key=lambda key: (stacks.index(key[0]), -ranking.index(key[1])))
     return [
         (
             stack,
-            _several([one.gpu for one in shared[stack, most]], 2, "GPUs"),
-            _several([one.base for one in shared[stack, most]], 1, "bases"),
-            most or NOTHING,
+            _several([standing.gpu for standing in shared[stack, best]], 2, "GPUs"),
+            _several([standing.base for standing in shared[stack, best]], 1, "bases"),
+            best or NOTHING,
         )
-        for stack, most in ordered
+        for stack, best in ordered
     ]
 
 
-def _several(names: list[str], most: int, what: str) -> str:
-    """The names, or how many there are where these are more than `most`."""
+def _several(names: list[str], limit: int, noun: str) -> str:
+    """The names, or how many there are where these are more than `limit`."""
     different = list(dict.fromkeys(names))
-    return ", ".join(different) if len(different) <= most else f"{len(different)} {what}"
+    return ", ".join(different) if len(different) <= limit else f"{len(different)} {noun}"
 
 
-def cells(one: Standing) -> tuple[str, ...]:
+def cells(standing: Standing) -> tuple[str, ...]:
     """A row of the table."""
     from rocbase.units import count
 
-    open_ = f"yes, {len(one.pending)} open" if one.pending else "yes"
-    versions = " · ".join(f"{name} {version}" for name, version in one.versions.items())
+    open_ = f"yes, {len(standing.pending)} open" if standing.pending else "yes"
+    versions = " · ".join(f"{name} {version}" for name, version in standing.versions.items())
     return (
-        one.stack,
-        one.gpu,
-        one.base,
-        one.provider,
+        standing.stack,
+        standing.gpu,
+        standing.base,
+        standing.provider,
         versions,
-        open_ if one.locks else "no",
-        count(one.steps, "step") if one.steps else "no",
-        _most(one),
-        _rehearsed(one),
+        open_ if standing.locks else "no",
+        count(standing.steps, "step") if standing.steps else "no",
+        _most(standing),
+        _rehearsed(standing),
     )
 
 
-def _most(one: Standing) -> str:
+def _most(standing: Standing) -> str:
     from rocwright.records.model import SAID
 
-    seen = {evidence.said for evidence in one.evidence}
-    return next((word for word in reversed(SAID) if word in seen), "")
+    claims = {evidence.said for evidence in standing.evidence}
+    return next((word for word in reversed(SAID) if word in claims), "")
 
 
-def _rehearsed(one: Standing) -> str:
+def _rehearsed(standing: Standing) -> str:
     """How much of it the newest rehearsal could try, "n of m"."""
-    found = [evidence for evidence in one.evidence if evidence.said == "rehearsed"]
-    newest = max(found, key=lambda evidence: evidence.when, default=None)
+    rehearsals = [evidence for evidence in standing.evidence if evidence.said == "rehearsed"]
+    newest = max(rehearsals, key=lambda evidence: evidence.when, default=None)
     return newest.detail.partition(" tried")[0] if newest is not None else ""
 
 
-def _tell(one: Standing) -> None:
-    click.echo(f"\n{click.style(f'{one.gpu} on {one.base}', bold=True)} {one.provider}")
-    click.echo(f"  holds    {one.holds}")
-    click.echo(f"  from     {one.wish}")
-    if one.problem:
-        click.echo(f"  problem  {one.problem}")
-    for text in one.pending:
+def _tell(standing: Standing) -> None:
+    click.echo(f"\n{click.style(f'{standing.gpu} on {standing.base}', bold=True)} {standing.provider}")
+    click.echo(f"  holds    {standing.holds}")
+    click.echo(f"  from     {standing.wish}")
+    if standing.problem:
+        click.echo(f"  problem  {standing.problem}")
+    for text in standing.pending:
         click.echo(f"  open     {text}")
-    for seen in one.evidence:
-        on = f" on {seen.device}" if seen.device else ""
-        click.echo(f"  seen     {seen.when[:10]} {seen.said}{on}: {seen.detail}   [{seen.source}]")
+    for evidence in standing.evidence:
+        device = f" on {evidence.device}" if evidence.device else ""
+        click.echo(
+            f"  seen     {evidence.when[:10]} {evidence.said}{device}: {evidence.detail}   "
+            f"[{evidence.source}]"
+        )

@@ -11,7 +11,7 @@ def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> l
     """Shell completion with names of servers."""
     from rocwright import api
 
-    return [one.name for one, _ in api.servers() if one.name.startswith(incomplete)]
+    return [server.name for server, _ in api.servers() if server.name.startswith(incomplete)]
 
 
 @click.command("stop")
@@ -24,8 +24,8 @@ def command(names: tuple[str, ...], every: bool, quiet: bool, as_json: bool) -> 
     from rocbase.cli.tell import print_json
     from rocwright import api
 
-    known = [one.name for one, _ in api.servers()]
-    chosen = known if every else [name for name in names if not quiet or name in known]
+    existing = [server.name for server, _ in api.servers()]
+    chosen = existing if every else [name for name in names if not quiet or name in existing]
     if not names and not every:
         raise click.UsageError("name a server, or use --all; rocwright ps shows them.")
     stopped = [(name, api.stop_server(name)) for name in chosen]

@@ -30,23 +30,23 @@ def ls(as_json: bool) -> None:
     from rocbase.cli.tell import print_json, print_table
     from rocbase.units import duration, size
 
-    records = sorted(_store().records(), key=lambda one: one.started, reverse=True)
-    records = [one for one in records if one.key != one.content_key]
+    records = sorted(_store().records(), key=lambda record: record.started, reverse=True)
+    records = [record for record in records if record.key != record.content_key]
     if as_json:
-        print_json([one.model_dump(mode="json") for one in records])
+        print_json([record.model_dump(mode="json") for record in records])
         return
     print_table(
         ("when", "step", "key", "time", "outputs", "size"),
         [
             (
-                one.started,
-                one.step,
-                one.key[:12],
-                duration(one.seconds),
-                one.outputs[0].filename if len(one.outputs) == 1 else f"{len(one.outputs)} files",
-                size(sum(output.size for output in one.outputs)),
+                record.started,
+                record.step,
+                record.key[:12],
+                duration(record.seconds),
+                record.outputs[0].filename if len(record.outputs) == 1 else f"{len(record.outputs)} files",
+                size(sum(output.size for output in record.outputs)),
             )
-            for one in records
+            for record in records
         ],
         right=(3, 5),
     )
@@ -67,14 +67,14 @@ def usage(url: str, as_json: bool) -> None:
 
     rows = by_kind(_store())
     if as_json:
-        print_json([one.model_dump() for one in rows])
+        print_json([row.model_dump() for row in rows])
         return
     print_table(
         ("kind of step", "files", "size"),
-        [(one.kind, str(one.files), size(one.size)) for one in rows],
+        [(row.kind, str(row.files), size(row.size)) for row in rows],
         right=(1, 2),
     )
-    click.echo(f"\n{size(sum(one.size for one in rows))} in {Home.default().store}")
+    click.echo(f"\n{size(sum(row.size for row in rows))} in {Home.default().store}")
     click.echo(
         f"unpacked root file systems are in {Home.default().roots}, the compiler caches in "
         f"{Home.default().compiler_caches}"
@@ -106,7 +106,7 @@ def verify(url: str, quick: bool, as_json: bool) -> None:
 
     store = _store()
     verdict = check_whole(store)
-    roots = {path.name: why for path, why in changed_roots(store, Home.default().roots).items()}
+    roots = {path.name: reason for path, reason in changed_roots(store, Home.default().roots).items()}
     doubtful = untrusted(store, read_trust(trust_file()))
     if as_json:
         print_json(verdict.model_dump() | {"roots": roots, "untrusted": doubtful})
@@ -117,14 +117,16 @@ def verify(url: str, quick: bool, as_json: bool) -> None:
             click.echo(f"  {sha256} moved aside")
         for key in verdict.records:
             click.echo(f"  record {key} is damaged: moved aside, its step runs again when it is needed")
-        for name, why in roots.items():
-            click.echo(f"  unpacked root {name} is changed ({why}): moved aside, unpacked again when needed")
+        for name, reason in roots.items():
+            click.echo(
+                f"  unpacked root {name} is changed ({reason}): moved aside, unpacked again when needed"
+            )
         for name in verdict.incomplete:
             click.echo(f"  {name}: will be made again when it is needed")
         for key in verdict.unknown:
             click.echo(f"  record {key} is a newer rocwright's: left alone")
-        for key, why in doubtful.items():
-            click.echo(f"  {key[:12]} {why}")
+        for key, reason in doubtful.items():
+            click.echo(f"  {key[:12]} {reason}")
     if verdict.damaged or verdict.records or roots or doubtful:
         raise SystemExit(CheckError.failure.exit_code)
 
@@ -163,16 +165,16 @@ def gc(dry_run: bool, days: float, last: int | None, url: str, as_json: bool) ->
     from rocwright.store.gc import remove
 
     home, store = Home.default(), _store()
-    found = what_can_go(home, store, kept_keys(home), days)
+    garbage = what_can_go(home, store, kept_keys(home), days)
     if not dry_run:
-        remove(store, found, remove_tree)
+        remove(store, garbage, remove_tree)
     if as_json:
-        print_json(found.model_dump() | {"removed": not dry_run})
+        print_json(garbage.model_dump() | {"removed": not dry_run})
         return
     verb = "would be freed" if dry_run else "freed"
     click.echo(
-        f"{size(found.size)} {verb}: {count(len(found.records), 'record')}, "
-        f"{count(len(found.blobs), 'file')}, {count(len(found.folders), 'folder')}"
+        f"{size(garbage.size)} {verb}: {count(len(garbage.records), 'record')}, "
+        f"{count(len(garbage.blobs), 'file')}, {count(len(garbage.folders), 'folder')}"
     )
 
 

@@ -44,18 +44,18 @@ def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
     from rocwright import api
     from rocwright.store.bucket import plain_url
 
-    done = api.push(None if every else the_project(asked), url, name=name, say=say)
+    pushed = api.push(None if every else the_project(asked), url, name=name, say=say)
     if as_json:
         from dataclasses import asdict
 
-        print_json(asdict(done) | {"to": plain_url(url)})
+        print_json(asdict(pushed) | {"to": plain_url(url)})
         return
     click.echo(
-        f"{plain_url(url)}: {count(done.records, 'record')} signed, {done.there} there already, "
-        f"{count(done.files, 'file')} sent, {size(done.size)}{', and the lock' if done.locks else ''}"
+        f"{plain_url(url)}: {count(pushed.records, 'record')} signed, {pushed.there} there already, "
+        f"{count(pushed.files, 'file')} sent, {size(pushed.size)}{', and the lock' if pushed.locks else ''}"
     )
-    for left in done.left_out:
-        click.echo(f"  left out  {left}")
+    for omitted in pushed.left_out:
+        click.echo(f"  left out  {omitted}")
 
 
 @click.command("pull")
@@ -70,12 +70,12 @@ def pull(asked: Asked, as_json: bool) -> None:
     from rocbase.units import count
     from rocwright import api
 
-    found = api.pull(the_project(asked), say=say)
+    names = api.pull(the_project(asked), say=say)
     if as_json:
-        print_json({"steps": found})
+        print_json({"steps": names})
         return
     click.echo(
-        f"{count(len(found), 'step')} from shared stores" if found else "no trusted store has any of it"
+        f"{count(len(names), 'step')} from shared stores" if names else "no trusted store has any of it"
     )
 
 
@@ -100,17 +100,17 @@ def sync(source: str, target: str, name: str, as_json: bool) -> None:
     from rocwright import api
     from rocwright.store.bucket import plain_url
 
-    done = api.sync(source, target, name=name, say=say)
+    copied = api.sync(source, target, name=name, say=say)
     if as_json:
-        print_json(asdict(done) | {"from": plain_url(source), "to": plain_url(target)})
+        print_json(asdict(copied) | {"from": plain_url(source), "to": plain_url(target)})
     else:
         click.echo(
-            f"{plain_url(target)}: {count(done.records, 'record')} and {count(done.locks, 'lock')} copied, "
-            f"{done.there} there already, {count(done.files, 'file')}, {size(done.size)}"
+            f"{plain_url(target)}: {count(copied.records, 'record')} and {count(copied.locks, 'lock')} "
+            f"copied, {copied.there} there already, {count(copied.files, 'file')}, {size(copied.size)}"
         )
-        for left in done.left_out:
-            click.echo(f"  left out  {left}")
-    if done.left_out:
+        for omitted in copied.left_out:
+            click.echo(f"  left out  {omitted}")
+    if copied.left_out:
         raise SystemExit(CheckError.failure.exit_code)
 
 
@@ -155,32 +155,32 @@ def usage_of(url: str, *, as_json: bool) -> None:
     from rocwright.store.contents import by_signer, by_step
     from rocwright.store.trust import read_trust, trust_file
 
-    found = api.shared_usage(url)
-    steps, signers = by_step(found), by_signer(found)
-    total, nobodys = (sum(one.size for one in some) for some in (found.blobs.values(), found.nobodys))
+    contents = api.shared_usage(url)
+    steps, signers = by_step(contents), by_signer(contents)
+    total, nobodys = (sum(blob.size for blob in some) for some in (contents.blobs.values(), contents.nobodys))
     if as_json:
-        rows = {"steps": [asdict(one) for one in steps], "signers": [asdict(one) for one in signers]}
-        told = {"files": len(found.blobs), "size": total, "unnamed": len(found.nobodys)}
-        print_json(rows | told | {"unnamed_size": nobodys, "unreadable": found.unreadable})
+        rows = {"steps": [asdict(share) for share in steps], "signers": [asdict(share) for share in signers]}
+        totals = {"files": len(contents.blobs), "size": total, "unnamed": len(contents.nobodys)}
+        print_json(rows | totals | {"unnamed_size": nobodys, "unreadable": contents.unreadable})
         return
-    names = {one.keyid: one.name for one in read_trust(trust_file()).key}
+    names = {key.keyid: key.name for key in read_trust(trust_file()).key}
     for head, shares in (("step", steps), ("signed by", signers)):
         print_table(
             (head, "records", "files", "size"),
             [
-                (names.get(one.name, one.name), str(one.records), str(one.files), size(one.size))
-                for one in shares
+                (names.get(share.name, share.name), str(share.records), str(share.files), size(share.size))
+                for share in shares
             ],
             right=(1, 2, 3),
         )
         click.echo()
-    click.echo(f"{count(len(found.blobs), 'file')}, {size(total)} in {plain_url(url)}")
-    if found.nobodys:
+    click.echo(f"{count(len(contents.blobs), 'file')}, {size(total)} in {plain_url(url)}")
+    if contents.nobodys:
         click.echo(
-            f"no record names {count(len(found.nobodys), 'file')}, {size(nobodys)}: rocwright store gc --of "
-            f"{plain_url(url)} removes them after two days"
+            f"no record names {count(len(contents.nobodys), 'file')}, {size(nobodys)}: rocwright store gc "
+            f"--of {plain_url(url)} removes them after two days"
         )
-    for name in found.unreadable:
+    for name in contents.unreadable:
         click.echo(f"  {name} cannot be read")
 
 
@@ -193,13 +193,13 @@ def verify_of(url: str, *, read: bool, as_json: bool) -> None:
     from rocwright import api
     from rocwright.store.shared_check import told
 
-    found = api.check_shared(url, read=read, say=say)
+    checked = api.check_shared(url, read=read, say=say)
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(checked))
     else:
-        for line in told(found):
+        for line in told(checked):
             click.echo(line)
-    if found.wrong:
+    if checked.wrong:
         raise SystemExit(CheckError.failure.exit_code)
 
 

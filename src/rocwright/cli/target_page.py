@@ -37,8 +37,8 @@ def page_rows(target: Target, catalog: Catalog) -> Rows:
     yield from _rows("TheRock", _therock(target.therock) if target.therock else [])
     yield from _rows("features", [f"{name}: {value}" for name, value in target.features.items()])
     for scope in ("build", "run"):
-        quirks = [one for one in (*catalog.every, *target.quirk) if one.scope == scope]
-        yield from _rows(f"env {scope}", [line for one in quirks for line in _quirk(one, target)])
+        quirks = [quirk for quirk in (*catalog.every, *target.quirk) if quirk.scope == scope]
+        yield from _rows(f"env {scope}", [line for quirk in quirks for line in _quirk(quirk, target)])
     yield from _rows("override", _override(target))
     yield from _rows("kernel", _kernels(target))
     yield from _rows("host", target.host.notes)
@@ -54,12 +54,17 @@ def _rows(label: str, texts: Iterable[str]) -> Rows:
 
 def _providers(target: Target, catalog: Catalog) -> Iterator[str]:
     for provider in catalog.providers.values():
-        for one in provider.serves:
-            if target.name in one.targets:
-                where = f" on {', '.join(one.bases)}" if one.bases else ""
-                where += f" for {' and '.join(one.architectures)}" if one.architectures != EVERYWHERE else ""
-                rebuilt = f", with {', '.join(one.rebuilt)} built for it" if one.rebuilt else ""
-                yield f"{provider.name} {one.versions or 'any version'}{where}{rebuilt}  [{one.source}]"
+        for support in provider.serves:
+            if target.name in support.targets:
+                suffix = f" on {', '.join(support.bases)}" if support.bases else ""
+                suffix += (
+                    f" for {' and '.join(support.architectures)}"
+                    if support.architectures != EVERYWHERE
+                    else ""
+                )
+                rebuilt = f", with {', '.join(support.rebuilt)} built for it" if support.rebuilt else ""
+                versions = support.versions or "any version"
+                yield f"{provider.name} {versions}{suffix}{rebuilt}  [{support.source}]"
 
 
 def _therock(rock: TheRock) -> Iterator[str]:
@@ -82,8 +87,8 @@ def _override(target: Target) -> Iterator[str]:
         return
     yield f"{override.identity} is its own identity"
     if override.spoof:
-        seen = ", ".join(override.values) or "none"
-        yield f"made to pose as {', '.join(override.spoof)}; values seen: {seen}"
+        observed = ", ".join(override.values) or "none"
+        yield f"made to pose as {', '.join(override.spoof)}; values seen: {observed}"
     if override.warning:
         yield f"warning: {override.warning}"
 
@@ -97,9 +102,9 @@ def _kernels(target: Target) -> Iterator[str]:
 
 def _takes(target: Target) -> Iterator[str]:
     takes = target.takes
-    said = [f"{takes.memory / 1024**3:.0f} GiB of memory"] if takes.memory else []
-    said += [f"{takes.disk / 1024**3:.0f} GiB of disk"] if takes.disk else []
-    said += [f"{takes.hours} h"] if takes.hours else []
-    said += [f"at most {takes.jobs} jobs"] if takes.jobs else []
-    yield ", ".join(said)
+    needs = [f"{takes.memory / 1024**3:.0f} GiB of memory"] if takes.memory else []
+    needs += [f"{takes.disk / 1024**3:.0f} GiB of disk"] if takes.disk else []
+    needs += [f"{takes.hours} h"] if takes.hours else []
+    needs += [f"at most {takes.jobs} jobs"] if takes.jobs else []
+    yield ", ".join(needs)
     yield takes.note

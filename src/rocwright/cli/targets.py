@@ -29,14 +29,20 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
 
     catalog = the_catalog()
     chosen = list(catalog.targets.values()) if name is None else targets_named(name, catalog)
-    here, home = find_gpus(catalog), Home.default()
+    local_gpus, home = find_gpus(catalog), Home.default()
     if as_json:
         print_json(
             {
-                "here": [{"target": one.target, "pci_id": one.pci_id, "source": one.source} for one in here],
-                "targets": [one.model_dump(mode="json") for one in chosen],
+                "here": [
+                    {"target": gpu.target, "pci_id": gpu.pci_id, "source": gpu.source} for gpu in local_gpus
+                ],
+                "targets": [target.model_dump(mode="json") for target in chosen],
             }
-            | ({"verdicts": [verdict(one, catalog, home).model_dump() for one in chosen]} if name else {})
+            | (
+                {"verdicts": [verdict(target, catalog, home).model_dump() for target in chosen]}
+                if name
+                else {}
+            )
         )
         return
     if name is not None and len(chosen) == 1:
@@ -51,10 +57,12 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
         return
     print_table(
         ("target", "generation", "products"),
-        [(one.name, one.generation, _products(one.products, verbose)) for one in chosen],
+        [(target.name, target.generation, _products(target.products, verbose)) for target in chosen],
     )
-    found = ", ".join(f"{one.target or 'unknown target'} ({one.pci_id}, {one.source})" for one in here)
-    click.echo(f"\nin this machine: {found or 'no AMD GPU found'}")
+    summary = ", ".join(
+        f"{gpu.target or 'unknown target'} ({gpu.pci_id}, {gpu.source})" for gpu in local_gpus
+    )
+    click.echo(f"\nin this machine: {summary or 'no AMD GPU found'}")
 
 
 SHOWN = 3
@@ -62,5 +70,5 @@ SHOWN = 3
 
 
 def _products(products: Sequence[str], every: bool) -> str:
-    more = "" if every or len(products) <= SHOWN else f" and {len(products) - SHOWN} more"
-    return ", ".join(products if every else products[:SHOWN]) + more
+    suffix = "" if every or len(products) <= SHOWN else f" and {len(products) - SHOWN} more"
+    return ", ".join(products if every else products[:SHOWN]) + suffix

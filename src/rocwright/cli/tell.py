@@ -23,6 +23,6 @@ def _remedies(error: ExplainedError) -> tuple[tuple[str, str], ...]:
 
 def tell_any(error: Exception, *, as_json: bool = False) -> int:
     """Print any failure (also as JSON on standard output, if asked); gives the exit code of its class."""
-    told = as_known(error)
-    told.next_step = in_place(told.next_step)
-    return plainly.tell_any(told, _remedies(told), as_json=as_json)
+    failure = as_known(error)
+    failure.next_step = in_place(failure.next_step)
+    return plainly.tell_any(failure, _remedies(failure), as_json=as_json)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     trust = _trust()
-    names = [*(one.name for one in trust.key), *(one.name for one in trust.store)]
+    names = [*(key.name for key in trust.key), *(store.name for store in trust.store)]
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -33,21 +33,21 @@ def list_(as_json: bool) -> None:
 
     trust = _trust()
     if as_json:
-        keys = [one.model_dump() | {"keyid": one.keyid} for one in trust.key]
-        print_json({"keys": keys, "stores": [one.model_dump() for one in trust.store]})
+        keys = [key.model_dump() | {"keyid": key.keyid} for key in trust.key]
+        print_json({"keys": keys, "stores": [store.model_dump() for store in trust.store]})
         return
     if not trust.key and not trust.store:
         click.echo("nothing is trusted: everything is built here. rocwright trust add URL changes that")
         return
     print_table(
         ("key", "since", "revoked", "fingerprint"),
-        [(one.name, one.added[:10], one.revoked[:10], fingerprint(one.pem.encode())) for one in trust.key],
+        [(key.name, key.added[:10], key.revoked[:10], fingerprint(key.pem.encode())) for key in trust.key],
     )
     if trust.store:
         click.echo()
         print_table(
             ("store", "signers that must agree", "URL"),
-            [(one.name, str(one.agree), one.url) for one in trust.store],
+            [(store.name, str(store.agree), store.url) for store in trust.store],
             right=(1,),
         )
 
@@ -79,20 +79,20 @@ def add(what: str, name: str, agree: int, yes: bool) -> None:
     if is_bucket(what):
         bucket = Bucket(what)
         called = plain_name(name) if name else read_mark(bucket)
-        found = _named(called, [pem for pem, _ in listed_keys(bucket)], trust)
-        _confirm(f"{called} at {bucket}", found, yes=yes)
+        keys = _named(called, [pem for pem, _ in listed_keys(bucket)], trust)
+        _confirm(f"{called} at {bucket}", keys, yes=yes)
         trust = trust.with_store(TrustedStore(name=called, url=bucket.url, agree=agree))
     else:
         from rocwright.signing.keys import LARGEST_KEY
         from rocwright.signing.safe_json import read_bounded
 
         pem = read_bounded(Path(what), LARGEST_KEY, "key").decode(errors="replace")
-        found = _named(name or Path(what).stem, [pem], trust)
-        _confirm(what, found, yes=yes)
-    for one in found:
-        trust = trust.with_key(one)
+        keys = _named(name or Path(what).stem, [pem], trust)
+        _confirm(what, keys, yes=yes)
+    for key in keys:
+        trust = trust.with_key(key)
     _write(trust)
-    say(f"trusted: {', '.join(one.name for one in found) or 'its keys were trusted already'}")
+    say(f"trusted: {', '.join(key.name for key in keys) or 'its keys were trusted already'}")
 
 
 @command.command("remove")
@@ -150,29 +150,29 @@ def _named(called: str, pems: list[str], trust: Trust) -> list[TrustedKey]:
     from rocwright.store.signed import now
     from rocwright.store.trust import TrustedKey
 
-    known = {one.keyid: one for one in trust.key}
-    names = {one.name for one in trust.key}
-    found: list[TrustedKey] = []
+    existing = {key.keyid: key for key in trust.key}
+    names = {key.name for key in trust.key}
+    keys: list[TrustedKey] = []
     for pem in pems:
         number, name = 1, plain_name(called)
         while name in names:
             number += 1
             name = f"{plain_name(called)[:50]}-{number}"
-        one = TrustedKey(name=name, pem=pem, added=now())
-        found.append(known.get(one.keyid, one))
+        key = TrustedKey(name=name, pem=pem, added=now())
+        keys.append(existing.get(key.keyid, key))
         names.add(name)
-    return found
+    return keys
 
 
-def _confirm(what: str, keys: list[TrustedKey], *, yes: bool) -> None:
+def _confirm(subject: str, keys: list[TrustedKey], *, yes: bool) -> None:
     import sys
 
     from rocbase.errors import InputError
     from rocwright.signing.keys import fingerprint
 
-    say(f"{what} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")
-    for one in keys:
-        say(f"  {one.name}: {fingerprint(one.pem.encode())}")
+    say(f"{subject} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")
+    for key in keys:
+        say(f"  {key.name}: {fingerprint(key.pem.encode())}")
     if yes:
         return
     try:

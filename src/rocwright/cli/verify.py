@@ -122,16 +122,16 @@ def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
     from rocwright.verify.lines import table_rows
 
     if as_json:
-        print_json([one.model_dump(mode="json") for one in findings])
+        print_json([finding.model_dump(mode="json") for finding in findings])
     else:
         print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
         click.echo(f"\nevidence  rocwright history {run_id}")
-    failed = [one for one in findings if not one.ok]
+    failed = [finding for finding in findings if not finding.ok]
     if failed:
-        named = [f"{one.component}: {one.name}" for one in failed[:12]]
-        more = f" and {len(failed) - len(named)} more" if len(failed) > len(named) else ""
+        named = [f"{finding.component}: {finding.name}" for finding in failed[:12]]
+        suffix = f" and {len(failed) - len(named)} more" if len(failed) > len(named) else ""
         raise CheckError(
             f"{len(failed)} of {len(findings)} checks failed",
-            cause=", ".join(named) + more,
+            cause=", ".join(named) + suffix,
             next_step="rocwright logs verify shows what the checks printed",
         )

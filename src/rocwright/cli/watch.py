@@ -97,11 +97,11 @@ def _show_list(gpu: str, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocwright.catalog.watchlist import the_watchlist
 
-    rows = [one for one in the_watchlist() if not gpu or not one.targets or gpu in one.targets]
+    rows = [row for row in the_watchlist() if not gpu or not row.targets or gpu in row.targets]
     if as_json:
-        print_json([one.model_dump(mode="json") for one in rows])
+        print_json([row.model_dump(mode="json") for row in rows])
         return
-    for one in rows:
-        concerns = ", ".join((*one.components, *one.targets)) or "any"
-        click.echo(f"{click.style(one.name, bold=True)} ({concerns}): {one.about}")
-        click.echo(f"  {one.address}\n  {one.stands}")
+    for row in rows:
+        concerns = ", ".join((*row.components, *row.targets)) or "any"
+        click.echo(f"{click.style(row.name, bold=True)} ({concerns}): {row.about}")
+        click.echo(f"  {row.address}\n  {row.stands}")

@@ -26,12 +26,14 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
     locked = current_lock(project, say)
     show_remedies(locked)
     plan, decisions = planned(project, locked)
-    chosen = find_step(step, [one.step.name for one in decisions])
-    decision = next(one for one in decisions if one.step.name == chosen)
+    chosen = find_step(step, [decision.step.name for decision in decisions])
+    decision = next(entry for entry in decisions if entry.step.name == chosen)
     last = last_plan(project)
-    before = next((one for one in last.steps if one.name == chosen), None) if last else None
-    by_key = {one.key: one for one in plan.steps}
-    changed = differences(decision.step, before, by_key) if before else []
+    previous = (
+        next((candidate for candidate in last.steps if candidate.name == chosen), None) if last else None
+    )
+    by_key = {entry.key: entry for entry in plan.steps}
+    changed = differences(decision.step, previous, by_key) if previous else []
     material = decision.step.action.material()
     if as_json:
         print_json(
@@ -42,7 +44,7 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
                 "reasons": decision.reasons,
                 "action": material,
                 "inputs": [item.model_dump() for item in decision.step.inputs],
-                "last_key": before.key if before else None,
+                "last_key": previous.key if previous else None,
                 "changed": changed,
             }
         )
@@ -56,7 +58,7 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
     for item in decision.step.inputs:
         made_by = by_key[item.key].name if item.key in by_key else "?"
         click.echo(f"  input {item.name:<10} {item.key[:12]}  {made_by}")
-    if before is None:
+    if previous is None:
         click.echo("\nit has not been built before")
     elif changed:
         click.echo("\nchanged since the last time")
@@ -69,19 +71,19 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
 def _lines(name: str, value: object) -> list[str]:
     match value:
         case dict():
-            return [f"{name} {key} = {one}" for key, one in sorted(value.items())]
+            return [f"{name} {key} = {entry}" for key, entry in sorted(value.items())]
         case list() if len(value) > 6:
             return [f"{name}: {len(value)} entries"]
         case list() if value and isinstance(value[0], dict):
-            return [f"{name}: " + ", ".join(f"{key} {one}" for key, one in row.items()) for row in value]
+            return [f"{name}: " + ", ".join(f"{key} {field}" for key, field in row.items()) for row in value]
         case list():
-            return [f"{name}: {one}" for one in value]
+            return [f"{name}: {entry}" for entry in value]
         case _:
             return [f"{name}: {value}"]
 
 
-def find_step(name: str, known: list[str]) -> str:
+def find_step(name: str, names: list[str]) -> str:
     """The step of that name. Raises InputError with the nearest names."""
     from rocwright.catalog.load import lookup
 
-    return lookup("step", name, {one: one for one in known})
+    return lookup("step", name, {entry: entry for entry in names})

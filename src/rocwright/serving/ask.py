@@ -37,13 +37,13 @@ def ask(server: ServerState, request: FirstRequest, key: str = "") -> str:
     except (OSError, http.client.HTTPException) as error:
         raise _silent(server, f"{request.path}: {error or type(error).__name__}") from error
     if status != http.client.OK:
-        said = body[:200].decode(errors="replace")
-        raise _silent(server, f"{request.path} answered with status {status}: {said}")
+        excerpt = body[:200].decode(errors="replace")
+        raise _silent(server, f"{request.path} answered with status {status}: {excerpt}")
     try:
-        found = str(_at(json.loads(body), request.answer))
+        answer = str(_at(json.loads(body), request.answer))
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise _silent(server, f"{request.path} answered without {request.answer}") from error
-    return _picture(server, request, found) if request.picture else found
+    return _picture(server, request, answer) if request.picture else answer
 
 
 def exchange(
@@ -98,11 +98,11 @@ def _form(fields: Mapping[str, str], sound: str) -> bytes:
     """A form with a sound in it (RFC 7578)."""
     parts = [(f'name="{name}"', value.encode()) for name, value in fields.items()]
     parts.append((f'name="{sound}"; filename="sound.wav"\r\nContent-Type: audio/wav', tone()))
-    said = [
-        f"--{_EDGE}\r\nContent-Disposition: form-data; {about}\r\n\r\n".encode() + value + b"\r\n"
-        for about, value in parts
+    sections = [
+        f"--{_EDGE}\r\nContent-Disposition: form-data; {header}\r\n\r\n".encode() + value + b"\r\n"
+        for header, value in parts
     ]
-    return b"".join([*said, f"--{_EDGE}--\r\n".encode()])
+    return b"".join([*sections, f"--{_EDGE}--\r\n".encode()])
 
 
 def _picture(server: ServerState, request: FirstRequest, text: str) -> str:

@@ -19,19 +19,19 @@ def asked_for(words: Sequence[object], sysfs: Path = SYSFS) -> str:
     """A name for what was asked for, as this rocwright and its catalog understand it on a machine with these
     GPUs and device nodes until it is started again; of the catalog only the times of its files are read."""
     stamps = [stamp for folder in catalog_folders() for stamp in _stamps(folder)]
-    gpus = [(one.target, one.pci_id) for one in find_gpus({}, sysfs)]
+    gpus = [(gpu.target, gpu.pci_id) for gpu in find_gpus({}, sysfs)]
     nodes = [name for name in GPU_DEVICES if Path(name).exists()]
     return sha256_bytes(canonical_json([*words, boot_id(), __version__, gpus, nodes, stamps]))
 
 
 def _stamps(folder: Path) -> list[tuple[str, int, int]]:
-    found, todo = [], [str(folder)]
+    stamps, todo = [], [str(folder)]
     while todo:
         with os.scandir(todo.pop()) as entries:
-            for one in entries:
-                if one.is_dir():
-                    todo.append(one.path)
-                elif one.name.endswith(".toml"):
-                    stat = one.stat()
-                    found.append((one.path, stat.st_mtime_ns, stat.st_size))
-    return sorted(found)
+            for entry in entries:
+                if entry.is_dir():
+                    todo.append(entry.path)
+                elif entry.name.endswith(".toml"):
+                    stat = entry.stat()
+                    stamps.append((entry.path, stat.st_mtime_ns, stat.st_size))
+    return sorted(stamps)

@@ -31,5 +31,5 @@ def attend(home: Home, started: ServerState, process: Popen[bytes]) -> None:
 
 def _same(home: Home, started: ServerState) -> bool:
     """Whether the server of that name is the one that was started here, and nobody else is stopping it."""
-    found = state.read(home, started.name)
-    return found is not None and found.mark == started.mark and not found.ending
+    current = state.read(home, started.name)
+    return current is not None and current.mark == started.mark and not current.ending

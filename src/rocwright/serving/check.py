@@ -35,12 +35,12 @@ def check_machine(
     Of the devices only those count that its server opens: Vulkan needs no /dev/kfd.
     """
     facts, machine = host_facts(), _opened(only(machine, {target}), catalog, stack)
-    found = [*devices(machine, facts, (stack,)), *driver(machine, catalog, facts, (stack,))]
-    concerned = [one for one in found if stack in one.stacks]
-    for one in concerned:
-        if one.grade == "warning":
-            say(f"warning: {one.what}{f' ({one.remedy})' if one.remedy else ''}")
-    errors = [one for one in concerned if one.grade == "error"]
+    findings = [*devices(machine, facts, (stack,)), *driver(machine, catalog, facts, (stack,))]
+    concerned = [finding for finding in findings if stack in finding.stacks]
+    for finding in concerned:
+        if finding.grade == "warning":
+            say(f"warning: {finding.what}{f' ({finding.remedy})' if finding.remedy else ''}")
+    errors = [finding for finding in concerned if finding.grade == "error"]
     if errors:
         raise _impossible(stack, target, errors)
 
@@ -50,39 +50,43 @@ def _opened(machine: Machine, catalog: Catalog, stack: str) -> Machine:
     component = served_component(catalog, stack)
     opens = component.serve.devices if component is not None and component.serve is not None else ()
     rights = tuple(
-        one
-        if any(PurePath(one.path).is_relative_to(device) for device in opens)
-        else one.model_copy(update={"may": True})
-        for one in machine.rights
+        right
+        if any(PurePath(right.path).is_relative_to(device) for device in opens)
+        else right.model_copy(update={"may": True})
+        for right in machine.rights
     )
     return machine.model_copy(update={"rights": rights}) if opens else machine
 
 
 def unknown_cards(catalog: Catalog) -> str:
     """What is said where this machine has AMD GPUs, and none that the catalog knows; else ""."""
-    found = find_gpus(catalog)
-    if not found or any(one.target in catalog.targets for one in found):
+    gpus = find_gpus(catalog)
+    if not gpus or any(gpu.target in catalog.targets for gpu in gpus):
         return ""
-    named = ", ".join(f"{one.target or 'no known target'} ({one.pci_id})" for one in found)
+    named = ", ".join(f"{gpu.target or 'no known target'} ({gpu.pci_id})" for gpu in gpus)
     return f"warning: the AMD GPU of this machine is not in the catalog, and nothing is built for it: {named}"
 
 
 def room_here(machine: Machine, target: str) -> Room | None:
     """The memory of this machine's GPU that is a `target`, or the machine's own where that is empty."""
-    gpu = next((one for one in machine.gpus if one.target == target), None) if target else None
+    gpu = (
+        next((candidate for candidate in machine.gpus if candidate.target == target), None)
+        if target
+        else None
+    )
     return room_of(machine, gpu)
 
 
-def check_fit(model: Model, room: Room | None, said: ModelNeed | None, say: Callable[[str], None]) -> int:
-    """Hold a model against the memory before it is loaded, by what its server `said`, else by an estimate.
+def check_fit(model: Model, room: Room | None, reported: ModelNeed | None, say: Callable[[str], None]) -> int:
+    """Hold a model against the memory before it is loaded, by what its server `reported`, else an estimate.
     Raises OutOfMemoryError.
 
     Gives the bytes that it takes at most where they are there, else 0: what is said then is to be said again.
     """
-    told, need = fits(model, room, said=said)
-    if told:
-        say(f"warning: {told}")
-    return 0 if told or need is None else need.most
+    warning, need = fits(model, room, reported=reported)
+    if warning:
+        say(f"warning: {warning}")
+    return 0 if warning or need is None else need.most
 
 
 def _impossible(stack: str, target: str, errors: list[DoctorFinding]) -> CheckError:
@@ -91,5 +95,5 @@ def _impossible(stack: str, target: str, errors: list[DoctorFinding]) -> CheckEr
         f"{stack} cannot use the {target} of this machine: {first.what}",
         cause=first.why,
         next_step=first.remedy or "rocwright doctor",
-        detail="\n".join(one.what for one in errors[1:]),
+        detail="\n".join(error.what for error in errors[1:]),
     )

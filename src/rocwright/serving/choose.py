@@ -19,15 +19,15 @@ from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
 
 def served_component(catalog: Catalog, stack: str) -> Component | None:
     """The component of a stack that is run as a server."""
-    found = (catalog.component(name) for name in catalog.stack(stack).components)
-    return next((one for one in found if one.server is not None), None)
+    components = (catalog.component(name) for name in catalog.stack(stack).components)
+    return next((component for component in components if component.server is not None), None)
 
 
 def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
     """The stack with a server for `model` of which most was seen on `target`, here or by others; of equals
     that which asks less of the machine. One that likes the model's format best goes before others. Raises
     InputError where there is none."""
-    seen = [*shipped_evidence(catalog), *local_evidence(home)]
+    evidence = [*shipped_evidence(catalog), *local_evidence(home)]
     able = [stack for stack in catalog.stacks.values() if _serves(catalog, stack, target, model)]
     if not able:
         raise InputError(
@@ -36,7 +36,8 @@ def best_stack(catalog: Catalog, target: str, home: Home, model: str) -> str:
             next_step="rocwright stacks shows what there is",
         )
     return max(
-        able, key=lambda stack: (-_liking(catalog, stack, model), *_standing(catalog, stack, target, seen))
+        able,
+        key=lambda stack: (-_liking(catalog, stack, model), *_standing(catalog, stack, target, evidence)),
     ).name
 
 
@@ -44,7 +45,7 @@ def _serves(catalog: Catalog, stack: Stack, target: str, model: str) -> bool:
     component = served_component(catalog, stack.name)
     if component is None or component.server is None or (stack.targets and target not in stack.targets):
         return False
-    if component.kind != "archive" or all(target in one.without for one in component.release):
+    if component.kind != "archive" or all(target in release.without for release in component.release):
         return False
     kinds = component.server.models
     if not model or is_tiny(model):
@@ -61,34 +62,38 @@ def _liking(catalog: Catalog, stack: Stack, model: str) -> int:
     kinds, ending = component.server.models, PurePath(model).suffix
     if not ending or is_tiny(model):
         return 0
-    known = {one.name: one.names for one in model_facts().format}
-    return next((at for at, kind in enumerate(kinds) if ending in known.get(kind, ())), len(kinds))
+    endings = {kind.name: kind.names for kind in model_facts().format}
+    return next(
+        (position for position, kind in enumerate(kinds) if ending in endings.get(kind, ())), len(kinds)
+    )
 
 
-def _standing(catalog: Catalog, stack: Stack, target: str, seen: list[Evidence]) -> tuple[int, bool, bool]:
+def _standing(
+    catalog: Catalog, stack: Stack, target: str, evidence: list[Evidence]
+) -> tuple[int, bool, bool]:
     """How much was seen, whether it needs no ROCm, whether it has a row. What ran without a card says as much
     in software as on an emulated one."""
     needs_rocm = any(catalog.component(name).system.rocm for name in stack.components)
-    said = [
-        1 + SAID.index("ran in software" if one.said == "ran on an emulated GPU" else one.said)
-        for one in seen
-        if one.stack == stack.name and (not one.gpu or target in one.gpu)
+    ranks = [
+        1 + SAID.index("ran in software" if entry.said == "ran on an emulated GPU" else entry.said)
+        for entry in evidence
+        if entry.stack == stack.name and (not entry.gpu or target in entry.gpu)
     ]
-    return max(said, default=0), not needs_rocm, any(row.gpu == target for row in stack.row)
+    return max(ranks, default=0), not needs_rocm, any(row.gpu == target for row in stack.row)
 
 
-def compute_for(component: Component, card: str, asked: str, *, dry: bool = False) -> Compute:
+def compute_for(component: Component, card: str, requested: str, *, dry: bool = False) -> Compute:
     """What a server computes on: what is asked for, else the `card` that is in this machine, else the first
     that its recipe has beside a GPU. A `dry` run starts nothing, and needs no card. Raises InputError."""
     server = component.server
     assert server is not None, "it was looked for by that"
-    if asked and asked != GPU:
-        return compute_named(server, asked)
+    if requested and requested != GPU:
+        return compute_named(server, requested)
     devices = (component.serve or Serve()).devices
     missing = [name for name in devices if not Path(name).exists()]
-    if (card and not missing) or (dry and (asked == GPU or not server.compute)):
+    if (card and not missing) or (dry and (requested == GPU or not server.compute)):
         return compute_named(server, GPU)
-    if not asked and server.compute:
+    if not requested and server.compute:
         return server.compute[0]
     raise InputError(
         f"{component.name} has no GPU here",

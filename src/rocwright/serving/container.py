@@ -60,26 +60,26 @@ def check_works(place: str) -> None:
         ) from error
 
 
-def command(engine: str, what: Contained) -> tuple[str, ...]:
+def command(engine: str, contained: Contained) -> tuple[str, ...]:
     """The command that runs it in the foreground; the container is removed when it ends."""
-    words = [*client(engine), "run", "--rm", "--name", what.name, "--read-only", "--cap-drop", "all"]
+    words = [*client(engine), "run", "--rm", "--name", contained.name, "--read-only", "--cap-drop", "all"]
     words += ["--security-opt", "no-new-privileges", "--pull", "never"]
-    words += ["--log-driver", "none", "--entrypoint", what.entrypoint]  # its log is the server's own
+    words += ["--log-driver", "none", "--entrypoint", contained.entrypoint]  # its log is the server's own
     if engine == PODMAN:
         words += [*ulimits(), "--read-only-tmpfs=false"]
         words += [] if is_root() else [f"--userns=keep-id:uid={USER},gid={USER}"]
     words += ["--user", f"{USER}:{USER}"]
     words += ["--tmpfs", "/tmp:rw,nosuid,nodev,mode=1777"]  # noqa: S108 - the container's own
-    words += ["--publish", f"{_bracketed(what.host)}:{what.port}:{what.inside}"]
-    for device in what.devices:
+    words += ["--publish", f"{_bracketed(contained.host)}:{contained.port}:{contained.inside}"]
+    for device in contained.devices:
         words += ["--device", device]
-    if what.devices:
-        words += _groups(engine, what.devices)
-    for mount in what.mounts:
+    if contained.devices:
+        words += _groups(engine, contained.devices)
+    for mount in contained.mounts:
         words += ["--volume", f"{mount.source}:{mount.target}:{'rw' if mount.writable else 'ro'}"]
-    for name, value in what.env.items():
+    for name, value in contained.env.items():
         words += ["--env", f"{name}={value}"]
-    return (*words, what.image, *what.words)
+    return (*words, contained.image, *contained.words)
 
 
 def _groups(engine: str, devices: Sequence[str]) -> list[str]:
@@ -108,21 +108,21 @@ def load(engine: str, archive: Path, scratch: Path) -> str:
     the engine lies in `scratch` meanwhile. Raises SandboxError.
     """
     names = digests(archive)
-    if found := _known(engine, names):
-        return found
-    done = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
-    if found := _known(engine, names):
-        return found
+    if loaded := _known(engine, names):
+        return loaded
+    completed = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
+    if loaded := _known(engine, names):
+        return loaded
     if engine != PODMAN:
-        done = _load_as_dockers_own(archive, scratch)
-        if found := _known(engine, names):
-            return found
+        completed = _load_as_dockers_own(archive, scratch)
+        if loaded := _known(engine, names):
+            return loaded
     raise SandboxError(
         f"{engine} could not load the image {archive.name}",
-        cause=last_line(done.stderr)
-        or f"it ended with status {done.returncode}, and has no image {names[0]}",
+        cause=last_line(completed.stderr)
+        or f"it ended with status {completed.returncode}, and has no image {names[0]}",
         next_step=f"run `{engine} load --input {archive}` and read what it says, or use --in host",
-        detail=done.stderr.strip()[-2000:],
+        detail=completed.stderr.strip()[-2000:],
     )
 
 
@@ -163,8 +163,8 @@ def _lay_out_for_docker(archive: Path, folder: Path) -> None:
                 plain.writelines(Unpacked(packed, meter).pieces())
         with _member(layout, _blob(config)) as settings:
             (folder / "config.json").write_bytes(settings.read(_MOST_JSON))
-    told = [{"Config": "config.json", "RepoTags": None, "Layers": names}]
-    (folder / "manifest.json").write_text(json.dumps(told))
+    entries = [{"Config": "config.json", "RepoTags": None, "Layers": names}]
+    (folder / "manifest.json").write_text(json.dumps(entries))
 
 
 def _member(layout: tarfile.TarFile, name: str) -> IO[bytes]:
@@ -197,8 +197,8 @@ def digests(archive: Path) -> tuple[str, ...]:
 
 
 def _json(layout: tarfile.TarFile, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_member(layout, name).read(_MOST_JSON))
-    return found
+    parsed: dict[str, Any] = json.loads(_member(layout, name).read(_MOST_JSON))
+    return parsed
 
 
 def _known(engine: str, names: Sequence[str]) -> str:
@@ -211,10 +211,10 @@ def _known(engine: str, names: Sequence[str]) -> str:
 def runs(engine: str, name: str) -> bool:
     """Whether the container is there and runs."""
     form = "{{.State.Running}}"
-    done = process.run(
+    completed = process.run(
         [*client(engine), "container", "inspect", "--format", form, name], timeout=_ASK_SECONDS
     )
-    return done.ok and done.stdout.strip() == "true"
+    return completed.ok and completed.stdout.strip() == "true"
 
 
 def end(engine: str, name: str, seconds: int) -> None:

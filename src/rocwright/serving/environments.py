@@ -58,22 +58,22 @@ def read(home: Home, key: str) -> Environment | None:
     return None
 
 
-def remember(home: Home, asked: str, lock: Path, environment: Environment) -> None:
+def remember(home: Home, digest: str, lock: Path, environment: Environment) -> None:
     """Keep what was had, for as long as the lock is the same."""
-    told = {"lock": str(lock), "sha256": sha256_file(lock), "environment": environment.key}
-    write_atomic(_answer(home, asked), json.dumps(told) + "\n")
+    record = {"lock": str(lock), "sha256": sha256_file(lock), "environment": environment.key}
+    write_atomic(_answer(home, digest), json.dumps(record) + "\n")
 
 
-def remembered(home: Home, asked: str) -> Environment | None:
+def remembered(home: Home, digest: str) -> Environment | None:
     """What was had for the same; None where it was not, or the lock or the environment is another by now."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        told = json.loads(_answer(home, asked).read_bytes())
-        if sha256_file(Path(told["lock"])) == told["sha256"]:
-            found = read(home, str(told["environment"]))
-            if found is not None and (home.roots / found.root).is_dir():
-                return found
+        record = json.loads(_answer(home, digest).read_bytes())
+        if sha256_file(Path(record["lock"])) == record["sha256"]:
+            environment = read(home, str(record["environment"]))
+            if environment is not None and (home.roots / environment.root).is_dir():
+                return environment
     return None
 
 
-def _answer(home: Home, asked: str) -> Path:
-    return home.environments / "asked" / f"{asked}.json"
+def _answer(home: Home, digest: str) -> Path:
+    return home.environments / "asked" / f"{digest}.json"

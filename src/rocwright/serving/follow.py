@@ -13,13 +13,13 @@ _PAUSE = 0.2
 _PIECE = 64 * 1024
 
 
-def follow(path: Path, on: Callable[[], bool]) -> Iterator[str]:
-    """The text of a log and what is added, until `on` says that no more comes; where another file takes its
-    place, as that of a log that has grown too long, what is in that."""
+def follow(path: Path, is_running: Callable[[], bool]) -> Iterator[str]:
+    """The text of a log and what is added, until `is_running` says that no more comes; where another file
+    takes its place, as that of a log that has grown too long, what is in that."""
     file = _opened(path)
     try:
         while True:
-            more = on()
+            running = is_running()
             # what takes its place is looked for first: nothing is added to the old one any more then
             newer = _newer(path, file)
             # a step's log that has grown too long is cut in its middle
@@ -31,7 +31,7 @@ def follow(path: Path, on: Callable[[], bool]) -> Iterator[str]:
                 file.close()
                 file = newer
                 continue
-            if not more:
+            if not running:
                 return
             time.sleep(_PAUSE)
     finally:

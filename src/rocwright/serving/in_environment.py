@@ -31,11 +31,11 @@ INSTALLED = ("wheel", "wheels", APPLICATION)
 """Kinds of components that are served in an environment."""
 
 
-def check_place(stack: str, wanted: RunRequest) -> None:
+def check_place(stack: str, request: RunRequest) -> None:
     """Raise InputError for a container: an environment has no image here."""
-    if wanted.place != "host":
+    if request.place != "host":
         raise InputError(
-            f"{stack} is not served in {wanted.place}",
+            f"{stack} is not served in {request.place}",
             cause="its server runs in an environment of wheels, which has no image in a store",
             next_step=f"leave --in out, or rocwright run {stack} --image FOLDER, and start it in that image",
         )
@@ -44,9 +44,9 @@ def check_place(stack: str, wanted: RunRequest) -> None:
 def launch_of(
     project: Project,
     component: Component,
-    wanted: RunRequest,
+    request: RunRequest,
     model: Model | None,
-    on: Compute,
+    compute: Compute,
     progress: Progress,
     *,
     engine: str | None,
@@ -62,11 +62,11 @@ def launch_of(
     service = Service(
         stack=environment.stack,
         component=component.name,
-        version=next(one.version for one in lock.components if one.name == component.name),
+        version=next(entry.version for entry in lock.components if entry.name == component.name),
         gpu=environment.gpu,
         base=environment.base,
         server=server,
-        on=on,
+        on=compute,
         model=model,
     )
     shown = [*service.shown_of_catalog(project.catalog), *service.kept(project.home)]
@@ -74,14 +74,14 @@ def launch_of(
         plan = make_plan(lock, project.catalog)
         product = Product(project=project, lock=lock, plan=plan, component=component, version=service.version)
         shown.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
-    keyed, port = wanted.key and not is_loopback(wanted.host), wanted.port or server.port
-    return prepare(environment, project.home, wanted, service, port, keyed=keyed, shown=shown, stays=stays)
+    keyed, port = request.key and not is_loopback(request.host), request.port or server.port
+    return prepare(environment, project.home, request, service, port, keyed=keyed, shown=shown, stays=stays)
 
 
 def prepare(
     environment: Environment,
     home: Home,
-    wanted: RunRequest,
+    request: RunRequest,
     service: Service,
     port: int,
     *,
@@ -95,18 +95,18 @@ def prepare(
 
     Raises InputError for a name that is taken, and for a folder that cannot be shown.
     """
-    server, mark = service.server, new_mark(wanted.name)
-    with claimed(home, wanted.name):
+    server, mark = service.server, new_mark(request.name)
+    with claimed(home, request.name):
         token, shown = "", [*shown, *service.model_mounts]
         if keyed:
-            token, key_file = make_key(home, wanted.name)
+            token, key_file = make_key(home, request.name)
             shown.append(Mount(source=key_file, target=KEY))
-        places = service.places(wanted.host, port, ARTIFACT)
+        places = service.places(request.host, port, ARTIFACT)
         words, env = service.words(places, keyed=keyed), service.variables(places)
-        job = program_job(environment, home, words, env=env, folder=folder, more=shown)
-        ready = boxed(job, home, wanted.name, mark, stays=stays)
-    kept = service.state(home, wanted, port, keyed=keyed, mark=mark, command=ready.argv)
-    return Launch(state=kept, argv=ready.argv, env=ready.env, server=server, key=token)
+        job = program_job(environment, home, words, env=env, folder=folder, extra=shown)
+        ready = boxed(job, home, request.name, mark, stays=stays)
+    server_state = service.state(home, request, port, keyed=keyed, mark=mark, command=ready.argv)
+    return Launch(state=server_state, argv=ready.argv, env=ready.env, server=server, key=token)
 
 
 def on_what(devices: Sequence[str]) -> Compute:

@@ -73,94 +73,94 @@ class GoodStart(Frozen):
 
 def stamps(paths: Sequence[Path]) -> tuple[Stamp, ...] | None:
     """Files as they are now; None where one is a folder, in which files change without it. Raises OSError."""
-    if any(one.is_dir() for one in paths):
+    if any(path.is_dir() for path in paths):
         return None
-    return tuple(_stamp(one) for one in paths)
+    return tuple(_stamp(path) for path in paths)
 
 
 def _stamp(path: Path) -> Stamp:
-    told = path.stat()
+    stat = path.stat()
     return Stamp(
         path=str(path),
-        device=told.st_dev,
-        inode=told.st_ino,
-        size=told.st_size,
-        mtime=told.st_mtime_ns,
-        ctime=told.st_ctime_ns,
+        device=stat.st_dev,
+        inode=stat.st_ino,
+        size=stat.st_size,
+        mtime=stat.st_mtime_ns,
+        ctime=stat.st_ctime_ns,
     )
 
 
 def remember(
     home: Home,
-    asked: str,
+    digest: str,
     launch: Launch,
     lock: Path,
     model: Sequence[Stamp],
     *,
-    most: int,
+    memory: int,
     card: bool,
-    said: Sequence[str],
+    messages: Sequence[str],
 ) -> None:
     """Keep a start that went well, of a server without a key that runs in a sandbox."""
     job = launch.job
     if job is None or launch.key:
         return
-    files = {str(Path(one.path).resolve()) for one in model}
-    sources = [str(one.source) for one in job.mounts]
-    known = GoodStart(
+    files = {str(Path(stamp.path).resolve()) for stamp in model}
+    sources = [str(mount.source) for mount in job.mounts]
+    start = GoodStart(
         lock=str(lock),
         sha256=sha256_file(lock),
         root=str(job.root),
-        folders=tuple(one for one in sources if one not in files),
+        folders=tuple(source for source in sources if source not in files),
         model=tuple(model),
-        most=most,
+        most=memory,
         card=card,
-        said=tuple(said),
+        said=tuple(messages),
         argv=job.argv,
         env=dict(job.env),
         shown=tuple(
-            ServerMount(source=str(one.source), target=one.target, writable=one.writable)
-            for one in job.mounts
+            ServerMount(source=str(mount.source), target=mount.target, writable=mount.writable)
+            for mount in job.mounts
         ),
         devices=job.devices,
         server=launch.server,
         state=launch.state,
     )
-    write_atomic(_note(home, asked), known.model_dump_json() + "\n", mode=0o600)
+    write_atomic(_note(home, digest), start.model_dump_json() + "\n", mode=0o600)
 
 
-def recall(home: Home, asked: str) -> GoodStart | None:
+def recall(home: Home, digest: str) -> GoodStart | None:
     """What was started for the same; None where nothing was, or any of it is another by now."""
     with contextlib.suppress(OSError, ValidationError):
-        known = GoodStart.model_validate_json(_note(home, asked).read_bytes())
-        same = (
-            sha256_file(Path(known.lock)) == known.sha256
-            and all(Path(one).exists() for one in (*known.folders, *known.devices))
-            and all(_stamp(Path(one.path)) == one for one in known.model)
-            and is_as_it_was(Path(known.root))
+        start = GoodStart.model_validate_json(_note(home, digest).read_bytes())
+        unchanged = (
+            sha256_file(Path(start.lock)) == start.sha256
+            and all(Path(path).exists() for path in (*start.folders, *start.devices))
+            and all(_stamp(Path(stamp.path)) == stamp for stamp in start.model)
+            and is_as_it_was(Path(start.root))
         )
-        return known if same else None
+        return start if unchanged else None
     return None
 
 
-def relaunch(home: Home, asked: str, *, stays: bool, say: Callable[[str], None]) -> Launch | None:
+def relaunch(home: Home, digest: str, *, stays: bool, say: Callable[[str], None]) -> Launch | None:
     """What was started for the same, ready to be started again; what can change unseen is checked again.
 
     None where nothing stands, its name or port is taken, or the memory does not hold the model now: what
     finds that out in the long way says it. Raises CheckError for a card that cannot be used any more.
     """
-    known = recall(home, asked)
-    if known is None:
+    start = recall(home, digest)
+    if start is None:
         return None
-    left = state.read(home, known.state.name)
-    if (left is not None and state.runs(left)) or not is_free(known.state.host, known.state.port):
+    previous = state.read(home, start.state.name)
+    if (previous is not None and state.runs(previous)) or not is_free(start.state.host, start.state.port):
         return None
-    room = _checked_room(home, known, say) if known.card else _free()
-    if room < known.most:
+    room = _checked_room(home, start, say) if start.card else _free()
+    if room < start.most:
         return None
-    for line in known.said:
+    for line in start.said:
         say(line)
-    return _launch(home, known, stays=stays)
+    return _launch(home, start, stays=stays)
 
 
 def _free() -> int:
@@ -169,45 +169,46 @@ def _free() -> int:
     return free_memory(memory) if memory is not None else 0
 
 
-def _checked_room(home: Home, known: GoodStart, say: Callable[[str], None]) -> int:
+def _checked_room(home: Home, start: GoodStart, say: Callable[[str], None]) -> int:
     """The memory for the model where the card is in this machine, whose driver and rights are looked at."""
     from rocwright.catalog.load import the_catalog
     from rocwright.serving import check
 
-    catalog, target = the_catalog(), known.state.gpu[0]
+    catalog, target = the_catalog(), start.state.gpu[0]
     machine = check.machine_here(catalog, home)
-    check.check_machine(machine, catalog, known.state.stack, target, say)
-    room = check.room_here(machine, target if known.state.on == GPU else "")
+    check.check_machine(machine, catalog, start.state.stack, target, say)
+    room = check.room_here(machine, target if start.state.on == GPU else "")
     return room.bytes if room is not None else 0
 
 
-def _launch(home: Home, known: GoodStart, *, stays: bool) -> Launch:
-    name = known.state.name
+def _launch(home: Home, start: GoodStart, *, stays: bool) -> Launch:
+    name = start.state.name
     state.forget(home, name)
     state.claim(home, name)
     job = SandboxJob(
-        root=Path(known.root),
-        argv=known.argv,
-        env=known.env,
+        root=Path(start.root),
+        argv=start.argv,
+        env=start.env,
         mounts=tuple(
-            Mount(source=Path(one.source), target=one.target, writable=one.writable) for one in known.shown
+            Mount(source=Path(mount.source), target=mount.target, writable=mount.writable)
+            for mount in start.shown
         ),
         network=True,
-        devices=known.devices,
+        devices=start.devices,
     )
     mark = new_mark(name)
-    for one in known.folders:
-        if Path(one).parent == home.programs:
-            os.utime(one)  # its last use, for clean
+    for folder in start.folders:
+        if Path(folder).parent == home.programs:
+            os.utime(folder)  # its last use, for clean
     try:
         ready = boxed(job, home, name, mark, stays=stays)
     except BaseException:
         state.forget(home, name)
         raise
     fresh = {"mark": mark, "boot": state.boot_id(), "begun": now(), "command": ready.argv, "ending": False}
-    kept = known.state.model_copy(update={**fresh, "pid": 0, "start": 0})
-    return Launch(state=kept, argv=ready.argv, env=dict(ready.env), server=known.server, job=job)
+    server_state = start.state.model_copy(update={**fresh, "pid": 0, "start": 0})
+    return Launch(state=server_state, argv=ready.argv, env=dict(ready.env), server=start.server, job=job)
 
 
-def _note(home: Home, asked: str) -> Path:
-    return home.programs / "asked" / f"{asked}.json"
+def _note(home: Home, digest: str) -> Path:
+    return home.programs / "asked" / f"{digest}.json"

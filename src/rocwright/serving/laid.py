@@ -53,9 +53,9 @@ def product_of(
     *,
     contained: bool = False,
     build: bool = True,
-    before: Callable[[], None] = lambda: None,
+    before_build: Callable[[], None] = lambda: None,
 ) -> Product:
-    """The artifact of a project, built or fetched where it is not here, and `before` that is called; its
+    """The artifact of a project, built or fetched where it is not here, after `before_build` is called; its
     image only where it is to run `contained`. Raises what a build raises, InputError where there is no image,
     and without `build` where something would have to be built.
     """
@@ -66,16 +66,16 @@ def product_of(
     plan = make_plan(locked, project.catalog)
     needed = (_image_step(plan, component)[0] if contained else _step(plan, component)).name
     _, decisions = flow.planned(project, locked, (needed,))
-    if any(one.state is State.RUN for one in decisions):
-        before()
+    if any(decision.state is State.RUN for decision in decisions):
+        before_build()
         if not build:
             raise not_built(project.request)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
     with progress:
-        built = flow.build(project, locked, BuildOptions(engine=engine), progress, wanted=(needed,))
+        built = flow.build(project, locked, BuildOptions(engine=engine), progress, step_names=(needed,))
     if built.failures:
         raise built.failures[0][1]
-    version = next(one.version for one in locked.components if one.name == component.name)
+    version = next(entry.version for entry in locked.components if entry.name == component.name)
     return Product(project=project, lock=locked, plan=plan, component=component, version=version)
 
 
@@ -113,7 +113,7 @@ def root_of(product: Product, progress: Progress) -> Path:
         output = _output(product, _step(product.plan, product.component))
         return unpacked_root(product.project.store, output.sha256, product.project.home.roots, progress.say)
     steps = {step.name: step for step in product.plan.steps}
-    name = next((one for one in (RUN_ROOT, CHECK_ROOT) if one in steps), "")
+    name = next((root for root in (RUN_ROOT, CHECK_ROOT) if root in steps), "")
     project = product.project
     if not name:
         raise InputError(
@@ -123,7 +123,7 @@ def root_of(product: Product, progress: Progress) -> Path:
         )
     step = steps[name]
     record = project.store.record(step.key)
-    if record is None or not all(project.store.has(one.sha256, one.size) for one in record.outputs):
+    if record is None or not all(project.store.has(output.sha256, output.size) for output in record.outputs):
         under_way = UnderWay("run", project.request, project.home, progress.say, lock=product.lock)
         with under_way:
             record = made_steps((name,), project, product.plan, under_way, progress)[name]
@@ -150,8 +150,8 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
             archive = project.store.verified(output.sha256)
             unpack(archive, temporary, filename=output.filename, git=True)
             temporary.chmod(0o755)
-            about = {"stack": project.request.stack, "component": product.component.name}
-            write_atomic(target.with_name(f"{target.name}.json"), json.dumps(about) + "\n")
+            note = {"stack": project.request.stack, "component": product.component.name}
+            write_atomic(target.with_name(f"{target.name}.json"), json.dumps(note) + "\n")
             temporary.rename(target)
         except BaseException:
             remove_tree(temporary)
@@ -178,7 +178,7 @@ def _image_step(plan: Plan, component: Component) -> tuple[Step, ImageAction]:
 
 def _step(plan: Plan, component: Component) -> Step:
     name = f"{IMAGE}/{component.name}" if component.kind == IMAGE else component.name
-    return next(one for one in plan.steps if one.name == name)
+    return next(step for step in plan.steps if step.name == name)
 
 
 def _output(product: Product, step: Step) -> Output:

@@ -75,20 +75,20 @@ class Layer:
         """What the root brings. Raises CheckError if its Python does not run, or says something else."""
         from packaging.utils import canonicalize_name
 
-        said = self._run([self.python, "-I", "-c", _ABOUT], (), 120)
-        line = next((line for line in said if line.startswith(_BEGIN)), "")
+        lines = self._run([self.python, "-I", "-c", _ABOUT], (), 120)
+        line = next((line for line in lines if line.startswith(_BEGIN)), "")
         try:
-            about = About.model_validate_json(line.removeprefix(_BEGIN))
+            facts = About.model_validate_json(line.removeprefix(_BEGIN))
         except ValidationError as error:
             raise CheckError(
                 f"{self.python} of the root file system does not say what it has",
                 cause=error.errors()[0]["msg"],
-                detail="\n".join(said[-20:]),
+                detail="\n".join(lines[-20:]),
                 next_step="rocwright verify shows whether the wheels install and import",
             ) from error
-        there = {str(canonicalize_name(name)): version for name, version in about.there.items()}
-        markers = {**about.markers, "platform_machine": str(host_architecture())}
-        return About(there=there, markers=markers)
+        versions = {str(canonicalize_name(name)): version for name, version in facts.there.items()}
+        markers = {**facts.markers, "platform_machine": str(host_architecture())}
+        return About(there=versions, markers=markers)
 
     def install(self, wheels: Mapping[str, Path], target: Path) -> None:
         """Install wheels, by their file names, into the new folder `target`, which is seen at PLACE in a run.
@@ -108,18 +108,18 @@ class Layer:
             self._run(["/bin/sh", "-eu", "/install.sh"], mounts, SECONDS)
 
     def _run(self, argv: Sequence[str], mounts: Sequence[Mount], seconds: float) -> list[str]:
-        said: list[str] = []
+        lines: list[str] = []
         job = SandboxJob(
             root=self.root, argv=tuple(argv), env=_ENVIRONMENT, mounts=tuple(mounts), seconds=seconds
         )
-        outcome = sandbox.run(self.engine, job, said.append)
+        outcome = sandbox.run(self.engine, job, lines.append)
         if not outcome.ok:
             raise CheckError(
                 "the environment of the stack cannot be made",
                 cause=next(
-                    (one for one in reversed(said) if one.strip()), f"{outcome.ended}, {outcome.code}"
+                    (line for line in reversed(lines) if line.strip()), f"{outcome.ended}, {outcome.code}"
                 ),
-                detail="\n".join(said[-20:]),
+                detail="\n".join(lines[-20:]),
                 next_step="rocwright verify shows whether the wheels install and import",
             )
-        return said
+        return lines

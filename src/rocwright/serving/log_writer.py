@@ -16,15 +16,15 @@ import sys
 PIECE = 64 * 1024
 
 
-def write(source: int, log: str, target: int, most: int) -> None:
+def write(source: int, log: str, target: int, limit: int) -> None:
     """All of `source` into `log`, open as `target`; a full one becomes `log`.1, and that is gone. Lines stay
     whole."""
     size = os.fstat(target).st_size
     while piece := os.read(source, PIECE):
         with contextlib.suppress(OSError):
             # of a line that came in pieces the first are not left behind, unless it has no end
-            end = piece.rfind(b"\n") + 1 or len(piece) * (size > 2 * most)
-            if size + len(piece) > most and end:
+            end = piece.rfind(b"\n") + 1 or len(piece) * (size > 2 * limit)
+            if size + len(piece) > limit and end:
                 os.write(target, piece[:end])
                 os.rename(log, f"{log}.1")  # noqa: PTH104 - without pathlib it starts sooner
                 os.close(target)
@@ -38,17 +38,17 @@ def _opened(log: str) -> int:
 
 def main() -> None:
     """LOG LOCK BYTES; standard input is what is written."""
-    log, lock, most = sys.argv[1:]
+    log, lock, limit = sys.argv[1:]
     target = _opened(log)  # by the starter's time: its folder may be gone when this one's turn comes
-    held = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    fcntl.flock(held, fcntl.LOCK_SH)
+    lock_file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(lock_file, fcntl.LOCK_SH)
     if os.fork():
         os._exit(0)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for taken in (1, 2):
-        os.dup2(nowhere, taken)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
     os.chdir("/")  # the starter's folder may go
-    write(0, log, target, int(most))
+    write(0, log, target, int(limit))
 
 
 if __name__ == "__main__":

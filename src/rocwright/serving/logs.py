@@ -20,17 +20,17 @@ _WRITER = Path(__file__).with_name("log_writer.py")
 
 
 def start_logged(
-    home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], *, most: int = MOST
+    home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], *, limit: int = MOST
 ) -> Popen[bytes]:
     """Start a server whose output goes to its log. Raises InputError where its program is not installed."""
     log = state.log_of(home, name)
-    writer: list[str | Path] = [sys.executable, "-I", "-S", _WRITER, log, _lock(log), str(most)]
+    writer: list[str | Path] = [sys.executable, "-I", "-S", _WRITER, log, _lock(log), str(limit)]
     return detach_into(writer, argv, env=env)
 
 
 def files_of(log: Path) -> list[Path]:
     """The files of a log that are there, the older first."""
-    return [one for one in (_older(log), log) if one.is_file()]
+    return [path for path in (_older(log), log) if path.is_file()]
 
 
 def is_written(log: Path) -> bool:

@@ -61,8 +61,8 @@ class ServerState(Frozen):
 
 def address(host: str, port: int) -> str:
     """The address of a port as a browser on this machine takes it."""
-    here = LOOPBACK if host in ("0.0.0.0", "", "::") else host  # noqa: S104 - all interfaces are asked for
-    return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
+    hostname = LOOPBACK if host in ("0.0.0.0", "", "::") else host  # noqa: S104 - all interfaces are asked for
+    return f"http://[{hostname}]:{port}" if ":" in hostname else f"http://{hostname}:{port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

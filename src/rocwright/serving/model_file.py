@@ -17,43 +17,43 @@ from rocwright.serving.models.tiny import TINY
 
 
 def model_of(
-    asked: str,
+    address: str,
     server: Server,
     home: Home,
     *,
-    beside: Mapping[str, str],
+    companions: Mapping[str, str],
     trust: bool,
     say: Callable[[str], None],
     progress: Progress,
 ) -> Model | None:
-    """The model that is meant, brought and checked, with the files that are named to lie `beside` it; None
-    for a server that takes none.
+    """The model that is meant, brought and checked, with the files that `companions` names for it; None for
+    a server that takes none.
 
     Raises InputError, and what `find_model` raises.
     """
-    known = [one.name for one in server.companion]
-    for name in beside:
-        if name not in known:
+    names = [companion.name for companion in server.companion]
+    for name in companions:
+        if name not in names:
             raise InputError(
                 f"it takes no file that is called {name}",
-                cause=f"beside a model it takes: {', '.join(known)}" if known else "it takes one file alone",
-                next_step="--with NAME=FILE with one of those names" if known else "leave --with out",
+                cause=f"beside a model it takes: {', '.join(names)}" if names else "it takes one file alone",
+                next_step="--with NAME=FILE with one of those names" if names else "leave --with out",
             )
     if not server.models:
-        if asked:
+        if address:
             raise InputError(
-                f"it takes no model: {asked}",
+                f"it takes no model: {address}",
                 cause="this server has no option for one, and loads what its clients name",
                 next_step="leave --model out",
             )
         return None
-    if not asked and not server.needs_model:
+    if not address and not server.needs_model:
         return None
-    if not asked:
-        takes = ", ".join(model_facts().named(one).says for one in server.models)
+    if not address:
+        takes = ", ".join(model_facts().named(accepted).says for accepted in server.models)
         trial = f", or --model {TINY} for a trial without a download" if server.tiny else ""
-        whole = all(model_facts().named(one).marker for one in server.models)
-        kind = "FOLDER or hf:OWNER/NAME" if whole else "FILE or hf:OWNER/NAME/FILE"
+        only_folders = all(model_facts().named(accepted).marker for accepted in server.models)
+        kind = "FOLDER or hf:OWNER/NAME" if only_folders else "FILE or hf:OWNER/NAME/FILE"
         raise InputError(
             "no model named", cause=f"it serves one: {takes}", next_step=f"--model {kind}{trial}"
         )
@@ -63,12 +63,12 @@ def model_of(
             words, server.models, home=home, tiny=server.tiny, trust=trust, say=say, progress=progress
         )
 
-    model = find(asked)
-    named = {name: find(words).path for name, words in beside.items()}
+    model = find(address)
+    named = {name: find(words).path for name, words in companions.items()}
     return replace(model, companions={**model.companions, **named})
 
 
-def may_last(asked: str) -> bool:
+def may_last(address: str) -> bool:
     """Whether the words mean the same files as long as these are there: a whole repository of a hub is looked
     up each time."""
-    return not asked.startswith(SCHEME) or bool(parse_address(asked).file)
+    return not address.startswith(SCHEME) or bool(parse_address(address).file)

@@ -25,7 +25,7 @@ def server_named(component: str) -> Server | None:
 def prepare(
     environment: Environment,
     home: Home,
-    wanted: RunRequest,
+    request: RunRequest,
     folder: Path,
     *,
     stays: bool,
@@ -36,7 +36,7 @@ def prepare(
     Raises InputError for a name or port that is taken, and for a folder that cannot be shown.
     """
     notebook = the_notebook()
-    port = check_wanted(notebook.server, wanted, state.servers(home), say)
+    port = check_wanted(notebook.server, request, state.servers(home), say)
     service = Service(
         stack=environment.stack,
         gpu=environment.gpu,
@@ -44,10 +44,10 @@ def prepare(
         component=notebook.name,
         version=_version(environment, notebook),
         server=notebook.server,
-        on=in_environment.on_what([one for one in GPU_DEVICES if Path(one).exists()]),
+        on=in_environment.on_what([device for device in GPU_DEVICES if Path(device).exists()]),
     )
     return in_environment.prepare(
-        environment, home, wanted, service, port, keyed=True, folder=folder, stays=stays
+        environment, home, request, service, port, keyed=True, folder=folder, stays=stays
     )
 
 
@@ -56,5 +56,5 @@ def _version(environment: Environment, notebook: Notebook) -> str:
     from packaging.utils import canonicalize_name, parse_wheel_filename
 
     name = canonicalize_name(Requirement(notebook.requires[0]).name)
-    wheels = (parse_wheel_filename(one.filename) for one in environment.wheels)
+    wheels = (parse_wheel_filename(installed.filename) for installed in environment.wheels)
     return next((str(version) for wheel, version, _, _ in wheels if wheel == name), "of the base")

@@ -19,38 +19,38 @@ from rocwright.serving.start import devices_for
 from rocwright.serving.words import IMAGE, environment_for
 
 
-def own_need(product: Product, model: Model, on: Compute, progress: Progress) -> ModelNeed | None:
+def own_need(product: Product, model: Model, compute: Compute, progress: Progress) -> ModelNeed | None:
     """What a model takes on what the server computes on; None where there is no such program beside the
     server's, or it does not answer."""
     server, facts = product.component.server, model_facts()
     assert server is not None, "it was looked for by that"
     if product.component.kind == IMAGE:
         return None
-    beside = PurePosixPath(server.command[0].format_map({"artifact": "."})).parent
+    bin_folder = PurePosixPath(server.command[0].format_map({"artifact": "."})).parent
     folder = program_of(product, progress.say)
-    if not (folder / beside / facts.fit.program).is_file():
+    if not (folder / bin_folder / facts.fit.program).is_file():
         return None
-    flags = server.words_for(product.lock.request.gpu) if on.name == "gpu" else ()
+    flags = server.words_for(product.lock.request.gpu) if compute.name == "gpu" else ()
     path = f"{MODELS}/{model.path.name}"
     job = SandboxJob(
         root=root_of(product, progress),
         argv=(
-            str(PurePosixPath(ARTIFACT) / beside / facts.fit.program),
+            str(PurePosixPath(ARTIFACT) / bin_folder / facts.fit.program),
             *arguments(path, model, facts),
             *flags,
-            *on.words,
+            *compute.words,
         ),
-        env=environment_for(product.component, product.project.catalog, product.lock, on),
+        env=environment_for(product.component, product.project.catalog, product.lock, compute),
         mounts=(
             Mount(source=folder, target=ARTIFACT),
-            *(Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in model.paths),
+            *(Mount(source=file.resolve(), target=f"{MODELS}/{file.name}") for file in model.paths),
         ),
-        devices=devices_for(product.component, on),
+        devices=devices_for(product.component, compute),
         seconds=SECONDS,
     )
-    said: list[str] = []
+    lines: list[str] = []
     try:
-        ended = sandbox.run(sandbox.pick(ENGINE, product.project.home.probes), job, said.append)
+        ended = sandbox.run(sandbox.pick(ENGINE, product.project.home.probes), job, lines.append)
     except ExplainedError:
         return None  # the server itself will say what is wrong with its sandbox
-    return parse_answer("\n".join(said), facts) if ended.ok else None
+    return parse_answer("\n".join(lines), facts) if ended.ok else None

@@ -17,13 +17,13 @@ def png_size(data: bytes) -> tuple[int, int]:
     """Width and height. Raises ValueError for what is no PNG, is cut short, or has a chunk that changed."""
     if not data.startswith(_SIGNATURE):
         raise ValueError("it does not begin as a PNG")
-    at, size = len(_SIGNATURE), (0, 0)
+    offset, size = len(_SIGNATURE), (0, 0)
     for number in itertools.count():
-        if len(data) - at < _LEAST:
+        if len(data) - offset < _LEAST:
             raise ValueError("it is cut short")
-        length = int.from_bytes(data[at : at + 4])
-        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
-        if data[at + 8 + length : at + _LEAST + length] != struct.pack(">I", zlib.crc32(kind + body)):
+        length = int.from_bytes(data[offset : offset + 4])
+        kind, body = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
+        if data[offset + 8 + length : offset + _LEAST + length] != struct.pack(">I", zlib.crc32(kind + body)):
             raise ValueError(f"its chunk {number} is damaged")
         if number == 0:
             if kind != b"IHDR" or length < 8:
@@ -31,5 +31,5 @@ def png_size(data: bytes) -> tuple[int, int]:
             size = (int.from_bytes(body[:4]), int.from_bytes(body[4:8]))
         if kind == b"IEND":
             return size
-        at += _LEAST + length
+        offset += _LEAST + length
     raise AssertionError("it ends with its data")

@@ -30,8 +30,8 @@ def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
     if fault is None:
         return
     if fault.errno == errno.EADDRINUSE:
-        mine = next((one.name for one in running if one.port == port), "")
-        free = next((one for one in _near(port + 1) if _fault(host, one) is None), 0)
+        mine = next((server.name for server in running if server.port == port), "")
+        free = next((candidate for candidate in _near(port + 1) if _fault(host, candidate) is None), 0)
         raise InputError(
             f"port {port} is in use",
             cause=f"{mine} listens on it" if mine else "another program listens on it",
@@ -46,7 +46,7 @@ def check_free(host: str, port: int, running: Iterable[ServerState]) -> None:
 
 def free_port(host: str, port: int, running: Iterable[ServerState], say: Callable[[str], None]) -> int:
     """The port, or the next free one where it is in use, which is said. Raises InputError as `check_free`."""
-    free = next((one for one in _near(port) if _fault(host, one) is None), port)
+    free = next((candidate for candidate in _near(port) if _fault(host, candidate) is None), port)
     check_free(host, free, running)
     if free != port:
         say(f"port {port} is in use: {free} is taken instead")
@@ -59,10 +59,10 @@ def _near(port: int) -> range:
 
 def _fault(host: str, port: int) -> OSError | None:
     try:
-        family, kind, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, _, _, sockaddr = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(where)
+            probe.bind(sockaddr)
     except OSError as error:
         return error
     return None

@@ -59,20 +59,20 @@ def prepare(
     """
     plan = make_plan(lock, project.catalog)
     built = [*built_outputs(project, plan).values()]
-    built += [one for outputs in published_wheels(project, plan).values() for one in outputs]
-    made = _made(project, lock, plan, say, progress or PlainProgress())
-    if CHECK_ROOT not in made:
+    built += [output for outputs in published_wheels(project, plan).values() for output in outputs]
+    records = _made(project, lock, plan, say, progress or PlainProgress())
+    if CHECK_ROOT not in records:
         raise InputError(
             f"the lock of {project.request.stack} has no root file system to run in",
             cause="none of its recipes has a check that runs a script",
             next_step="add a [[check]] of the kind script to a recipe of it",
         )
-    root = made[CHECK_ROOT].output("root").sha256
+    root = records[CHECK_ROOT].output("root").sha256
     outputs = [
         *built,
-        *(one for name, record in made.items() if name != CHECK_ROOT for one in record.outputs),
+        *(output for name, record in records.items() if name != CHECK_ROOT for output in record.outputs),
     ]
-    outputs = [one for one in outputs if one.filename.endswith(".whl")]
+    outputs = [output for output in outputs if output.filename.endswith(".whl")]
     layer = Layer(
         root=unpacked_root(project.store, root, project.home.roots, say),
         python=base_of(lock, project.catalog)[1].interpreter or "python3",
@@ -80,21 +80,21 @@ def prepare(
     )
     required = [*_required(project, lock, layer, outputs, extra, say)]
     # of what only checks install, another version may be required
-    others = {_project(one.filename) for one in required}
+    required_projects = {_project(wheel.filename) for wheel in required}
     wheels = [
-        Installed(filename=one.filename, sha256=one.sha256)
-        for one in outputs
-        if one in built or _project(one.filename) not in others
+        Installed(filename=output.filename, sha256=output.sha256)
+        for output in outputs
+        if output in built or _project(output.filename) not in required_projects
     ]
-    wheels = sorted({*wheels, *required}, key=lambda one: one.filename)
-    told = {
+    wheels = sorted({*wheels, *required}, key=lambda wheel: wheel.filename)
+    identity = {
         "schema": SCHEMA,
         "root": root,
         "python": layer.python,
-        "wheels": [(one.filename, one.sha256) for one in wheels],
+        "wheels": [(wheel.filename, wheel.sha256) for wheel in wheels],
     }
-    found = Environment(
-        key=sha256_bytes(canonical_json(told)),
+    environment = Environment(
+        key=sha256_bytes(canonical_json(identity)),
         stack=project.request.stack,
         gpu=lock.request.gpu,
         base=lock.request.base,
@@ -103,8 +103,8 @@ def prepare(
         wheels=tuple(wheels),
         env=variables(lock, project.catalog),
     )
-    _make(project, found, layer, say)
-    return found
+    _make(project, environment, layer, say)
+    return environment
 
 
 def _project(filename: str) -> str:
@@ -113,14 +113,14 @@ def _project(filename: str) -> str:
 
 def variables(lock: Lock, catalog: Catalog) -> dict[str, str]:
     """What the GPUs of a lock want of the environment of a run, and what its recipes say of one."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for gpu in lock.request.gpu:
         quirks = wanted_by(catalog, catalog.target(gpu), "run")
-        found |= {one.variable: one.value for one in quirks if one.need != "optional"}
-    for one in lock.components:
-        serve = catalog.component(one.name).serve
-        found |= chosen_values(serve.env, present(lock)) if serve is not None else {}
-    return found
+        values |= {quirk.variable: quirk.value for quirk in quirks if quirk.need != "optional"}
+    for component in lock.components:
+        serve = catalog.component(component.name).serve
+        values |= chosen_values(serve.env, present(lock)) if serve is not None else {}
+    return values
 
 
 def _made(
@@ -129,18 +129,18 @@ def _made(
     """The root file system, and the wheels that run beside what was built, ROCm's among them."""
     names = [CHECK_ROOT, RUN_WHEELS]
     if lock.rocm is not None and project.catalog.provider(lock.rocm.name).kind == "wheels":
-        names += [ROCM, *(f"{ROCM}/{one.name}" for one in lock.rocm.sdists)]
-    steps = [one for one in plan.steps if one.name in names]
-    records = {one.name: project.store.record(one.key) for one in steps}
+        names += [ROCM, *(f"{ROCM}/{sdist.name}" for sdist in lock.rocm.sdists)]
+    steps = [step for step in plan.steps if step.name in names]
+    records = {step.name: project.store.record(step.key) for step in steps}
     if all(
-        record is not None and all(project.store.has(one.sha256, one.size) for one in record.outputs)
+        record is not None and all(project.store.has(output.sha256, output.size) for output in record.outputs)
         for record in records.values()
     ):
         return {name: record for name, record in records.items() if record is not None}
     with UnderWay("run", project.request, project.home, say, lock=lock) as under_way:
-        made = made_steps(names, project, plan, under_way, progress)
+        built = made_steps(names, project, plan, under_way, progress)
         under_way.ended("built")
-    return made
+    return built
 
 
 def _required(
@@ -162,17 +162,19 @@ def _required(
                 path.symlink_to(project.store.verified(sha256))
             return read_wheel(path)
 
-        had = [wheel(one.filename, one.sha256) for one in outputs]
-        about = layer.about()
-        there = dict(about.there) | {str(canonicalize_name(one.name)): one.version for one in had}
-        asked = [*(need for one in had for need in one.needs), *map(Requirement, extra)]
-        wanted = lacking(asked, there, about.markers)
-        if not wanted:
+        wheels = [wheel(output.filename, output.sha256) for output in outputs]
+        facts = layer.about()
+        installed = dict(facts.there) | {
+            str(canonicalize_name(metadata.name)): metadata.version for metadata in wheels
+        }
+        requirements = [*(need for metadata in wheels for need in metadata.needs), *map(Requirement, extra)]
+        missing = lacking(requirements, installed, facts.markers)
+        if not missing:
             return
         locked = locked_requirements(
             project.lock_path,
-            wanted,
-            about.markers["python_version"],
+            missing,
+            facts.markers["python_version"],
             lock.request.architecture,
             project.store,
             say,
@@ -182,25 +184,25 @@ def _required(
             fetch(pins, project.store, project.home.apt, Path(folder) / "fetch", say)
             return [wheel(pin.filename, pin.sha256).needs for pin in pins]
 
-        for pin in needed(wanted, locked.files, requires, there, about.markers):
+        for pin in needed(missing, locked.files, requires, installed, facts.markers):
             yield Installed(filename=pin.filename, sha256=pin.sha256)
 
 
-def _make(project: Project, wanted: Environment, layer: Layer, say: Callable[[str], None]) -> None:
-    folder = wanted.folder(project.home)
+def _make(project: Project, environment: Environment, layer: Layer, say: Callable[[str], None]) -> None:
+    folder = environment.folder(project.home)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{wanted.key}.lock")):
-        if read(project.home, wanted.key) == wanted:
+    with FileLock(folder.with_name(f"{environment.key}.lock")):
+        if read(project.home, environment.key) == environment:
             return
         if not folder.is_dir():
-            say(f"environment: {len(wanted.wheels)} wheels on {wanted.base}")
+            say(f"environment: {len(environment.wheels)} wheels on {environment.base}")
             temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".making-"))
             try:
-                paths = {one.filename: project.store.verified(one.sha256) for one in wanted.wheels}
+                paths = {wheel.filename: project.store.verified(wheel.sha256) for wheel in environment.wheels}
                 layer.install(paths, temporary / INSIDE)
                 (temporary / HOME).mkdir(mode=0o700)
                 temporary.rename(folder)
             except BaseException:
                 remove_tree(temporary)
                 raise
-        write_atomic(folder / ABOUT, wanted.model_dump_json(indent=2) + "\n")
+        write_atomic(folder / ABOUT, environment.model_dump_json(indent=2) + "\n")

@@ -69,15 +69,15 @@ def program_job(
     *,
     env: Mapping[str, str],
     folder: Path | None,
-    more: Sequence[Mount] = (),
+    extra: Sequence[Mount] = (),
 ) -> SandboxJob:
-    """What is run, with all that it sees, `more` among it; without a `folder` it sees none of the caller's.
+    """What is run, with all that it sees, `extra` among it; without a `folder` it sees none of the caller's.
     Raises InputError."""
     root, own = home.roots / environment.root, environment.folder(home)
     if folder is not None:
         check_homes(folder, home)
         check_folder(folder, root)
-        more = (Mount(source=folder, target=str(folder), writable=True), *more)
+        extra = (Mount(source=folder, target=str(folder), writable=True), *extra)
     os.utime(own)  # its last use, for clean
     return SandboxJob(
         root=root,
@@ -87,7 +87,7 @@ def program_job(
         mounts=(
             Mount(source=own / INSIDE, target=PLACE),
             Mount(source=own / HOME, target=AT_HOME, writable=True),
-            *more,
+            *extra,
         ),
         network=True,
         devices=tuple(name for name in GPU_DEVICES if Path(name).exists()),

@@ -42,18 +42,18 @@ def wait_until_ready(
 
     Raises CheckError (or what its log says) where it ends before, StepTimeoutError where it takes longer.
     """
-    begun = time.monotonic()
-    told = begun
-    while time.monotonic() - begun < seconds:
+    started = time.monotonic()
+    last_message = started
+    while time.monotonic() - started < seconds:
         living = alive()
         if living and answers(state.url, state.health):
-            return time.monotonic() - begun
+            return time.monotonic() - started
         if not living:
             raise died(state, log)
         # the longer it took, the less a moment more is noticed
-        waited = time.monotonic() - begun
-        if time.monotonic() - told > TELL_SECONDS:
-            told = time.monotonic()
+        waited = time.monotonic() - started
+        if time.monotonic() - last_message > TELL_SECONDS:
+            last_message = time.monotonic()
             say(f"{state.name} loads, for {duration(waited)} so far: rocwright logs {state.name} --follow")
         time.sleep(min(_MOST_PAUSE, max(_LEAST_PAUSE, waited / 20)))
     raise StepTimeoutError(
@@ -75,29 +75,29 @@ def died(
     from rocwright.doctor.for_log import with_this_machine
 
     wait_until_written(log)
-    where = FailurePlace(
+    place = FailurePlace(
         component=state.component, version=state.version, targets=state.gpu, base=state.base, phase=Phase.RUN
     )
     with ExitStack() as stack:
-        files = [stack.enter_context(open_log(one)) for one in files_of(log)]
-        found = diagnose(chain.from_iterable(map(pieces, files)), where, failed=True)
-    found = with_this_machine(found, state.gpu)
-    plain = found.last if status is None else f"its exit status is {status}; its log tells of no error"
-    known = found.cause.issue if found.cause else None
+        files = [stack.enter_context(open_log(path)) for path in files_of(log)]
+        diagnosis = diagnose(chain.from_iterable(map(pieces, files)), place, failed=True)
+    diagnosis = with_this_machine(diagnosis, state.gpu)
+    plain = diagnosis.last if status is None else f"its exit status is {status}; its log tells of no error"
+    issue = diagnosis.cause.issue if diagnosis.cause else None
     error = CheckError(
         f"{state.name} {when}",
-        cause=found.first.text if found.first else plain,
-        next_step=known.remedy if known else "read what it printed, above",
-        detail=excerpt(found, _last_lines(log).splitlines()),
+        cause=diagnosis.first.text if diagnosis.first else plain,
+        next_step=issue.remedy if issue else "read what it printed, above",
+        detail=excerpt(diagnosis, _last_lines(log).splitlines()),
     )
-    add_known(error, found)
+    add_known(error, diagnosis)
     return error
 
 
 def _last_lines(log: Path, count: int = 12) -> str:
     text = b""
-    for one in reversed(files_of(log)):
-        with one.open("rb") as file:
-            file.seek(max(0, one.stat().st_size - _TAIL))
+    for path in reversed(files_of(log)):
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
             text = file.read() + text
     return "\n".join(text.decode(errors="replace").splitlines()[-count:])

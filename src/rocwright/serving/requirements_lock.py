@@ -24,40 +24,40 @@ def path_of(lock: Path) -> Path:
 
 def locked_requirements(
     lock: Path,
-    wanted: Sequence[str],
+    requirements: Sequence[str],
     python: str,
     architecture: Architecture,
     store: Store,
     say: Callable[[str], None],
 ) -> LockedPython:
-    """The files for `wanted` and all that they require, for CPython `python`: as they were locked, or from
-    the index, and locked from then on.
+    """The files for `requirements` and all that they require, for CPython `python`: as they were locked, or
+    from the index, and locked from then on.
 
     Raises InputError for a file that cannot be read, ConflictError where something has no wheel,
     NetworkError.
     """
     path = path_of(lock)
-    known = _read(path)
-    asked = tuple(sorted(wanted))
-    found = next((one for one in known if (one.version, one.wanted) == (python, asked)), None)
-    if found is not None:
-        return found
+    entries = _read(path)
+    ordered = tuple(sorted(requirements))
+    locked = next((entry for entry in entries if (entry.version, entry.wanted) == (python, ordered)), None)
+    if locked is not None:
+        return locked
     from rocwright.sources import index  # here: it takes a while, and a lock that is there needs none of it
 
-    say(f"lock: Python packages for {', '.join(asked)}")
-    resolved = index.resolve(asked, python, architecture, store)
+    say(f"lock: Python packages for {', '.join(ordered)}")
+    resolved = index.resolve(ordered, python, architecture, store)
     if resolved.sdists:
         raise ConflictError(
-            f"there are no wheels of {', '.join(one.pin.filename for one in resolved.sdists)}",
+            f"there are no wheels of {', '.join(sdist.pin.filename for sdist in resolved.sdists)}",
             cause="only wheels are installed into an environment, and the index has source distributions",
             next_step="build a wheel of it as a component of the stack",
         )
-    made = LockedPython(version=python, wanted=asked, files=resolved.wheels)
-    kept = [*(one for one in known if one.wanted != asked), made]
-    text = json.dumps(_FILE.dump_python(tuple(kept), mode="json"), indent=2)
+    new_entry = LockedPython(version=python, wanted=ordered, files=resolved.wheels)
+    updated = [*(entry for entry in entries if entry.wanted != ordered), new_entry]
+    text = json.dumps(_FILE.dump_python(tuple(updated), mode="json"), indent=2)
     write_atomic(path, text + "\n")
     say(f"lock: written to {path}")
-    return made
+    return new_entry
 
 
 def _read(path: Path) -> tuple[LockedPython, ...]:

@@ -15,19 +15,21 @@ from rocwright.serving.notebook import server_named
 
 def again(home: Home, name: str) -> Launch:
     """End a server, and make it ready to be started with the same command. Raises InputError."""
-    found = stop.find(home, name)
-    server = server_named(found.component) or the_catalog().component(found.component).server
+    server_state = stop.find(home, name)
+    server = server_named(server_state.component) or the_catalog().component(server_state.component).server
     if server is None:
         raise InputError(
             f"{name} cannot be started again",
-            cause=f"the catalog says no more how {found.component} is run",
+            cause=f"the catalog says no more how {server_state.component} is run",
             next_step=f"rocwright stop {name}",
         )
-    state.keep(home, found.model_copy(update={"ending": True}))
-    stop.end(found)
+    state.keep(home, server_state.model_copy(update={"ending": True}))
+    stop.end(server_state)
     mark = new_mark(name)
-    command = tuple(mark if word == found.mark else word for word in lasting.staying(found.command))
-    fresh = found.model_copy(
+    command = tuple(
+        mark if word == server_state.mark else word for word in lasting.staying(server_state.command)
+    )
+    fresh = server_state.model_copy(
         update={
             "mark": mark,
             "command": command,
@@ -38,5 +40,5 @@ def again(home: Home, name: str) -> Launch:
             "begun": now(),
         }
     )
-    key = state.key_of(home, name).read_text().strip() if found.key else ""
+    key = state.key_of(home, name).read_text().strip() if server_state.key else ""
     return Launch(state=fresh, argv=command, env=host_environment(mark), server=server, key=key)

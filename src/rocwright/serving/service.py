@@ -46,18 +46,20 @@ class Service:
     @property
     def beside(self) -> dict[str, str]:
         """The files that belong to its model, by name, as it sees them."""
-        found = self.model.companions if self.model is not None else {}
-        return {name: f"{BESIDE}/{name}/{path.name}" for name, path in found.items()}
+        companions = self.model.companions if self.model is not None else {}
+        return {name: f"{BESIDE}/{name}/{path.name}" for name, path in companions.items()}
 
     @property
     def model_mounts(self) -> tuple[Mount, ...]:
         """The files of its model as it sees them: they are read, and not written."""
         if self.model is None:
             return ()
-        at = self.beside
-        own = [Mount(source=one.resolve(), target=f"{MODELS}/{one.name}") for one in self.model.paths]
-        more = [Mount(source=path.resolve(), target=at[name]) for name, path in self.model.companions.items()]
-        return (*own, *more)
+        targets = self.beside
+        own = [Mount(source=file.resolve(), target=f"{MODELS}/{file.name}") for file in self.model.paths]
+        companions = [
+            Mount(source=path.resolve(), target=targets[name]) for name, path in self.model.companions.items()
+        ]
+        return (*own, *companions)
 
     def places(self, host: str, port: int, artifact: str) -> dict[str, str]:
         """What is filled in in its words and variables."""
@@ -102,18 +104,18 @@ class Service:
 
     def variables(self, places: dict[str, str]) -> dict[str, str]:
         """What its recipe sets for every run, and what it computes on wants."""
-        return {name: one.format_map(places) for name, one in self.server.env.items()} | self.on.env
+        return {name: template.format_map(places) for name, template in self.server.env.items()} | self.on.env
 
     def words(self, places: dict[str, str], *, keyed: bool) -> tuple[str, ...]:
         """Its whole command line."""
-        return words_of(self.server, places, self.gpu, self.on, keyed=keyed, beside=self.beside)
+        return words_of(self.server, places, self.gpu, self.on, keyed=keyed, companion_paths=self.beside)
 
     def state(
-        self, home: Home, wanted: RunRequest, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
+        self, home: Home, request: RunRequest, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]
     ) -> ServerState:
         """What is kept of it before it is started."""
         return ServerState(
-            name=wanted.name,
+            name=request.name,
             stack=self.stack,
             component=self.component,
             version=self.version,
@@ -121,12 +123,15 @@ class Service:
             base=self.base,
             on=self.on.name,
             model=str(self.model.path) if self.model is not None else "",
-            place=wanted.place,
-            host=wanted.host,
+            place=request.place,
+            host=request.host,
             port=port,
             key=keyed,
             health=self.server.health,
-            addresses={one.name: f"{address(wanted.host, port)}{one.path}" for one in self.server.address},
+            addresses={
+                endpoint.name: f"{address(request.host, port)}{endpoint.path}"
+                for endpoint in self.server.address
+            },
             keeps=str(self.folder(home)) if self.server.keeps else "",
             mark=mark,
             boot=state.boot_id(),
@@ -139,8 +144,8 @@ class Service:
 def claimed(home: Home, name: str) -> Iterator[None]:
     """A folder of its own for what is laid out under that name: what an ended server has left there goes, and
     all of it where making ready fails. Raises InputError for a name that is taken."""
-    left = state.read(home, name)
-    if left is not None and state.runs(left):
+    previous = state.read(home, name)
+    if previous is not None and state.runs(previous):
         raise state.taken(name)
     state.forget(home, name)
     state.claim(home, name)

@@ -17,9 +17,9 @@ _LOUD = 8_000  # a quarter of what is possible
 def tone() -> bytes:
     """A WAV file with one tone: a wave of straight lines, of whole numbers alone."""
     steps = [*range(-_HALF, _HALF, 2), *range(_HALF, -_HALF, -2)]
-    samples = [_LOUD * steps[at % len(steps)] // _HALF for at in range(RATE * SECONDS)]
-    kept = io.BytesIO()
-    with wave.open(kept, "wb") as file:
+    samples = [_LOUD * steps[index % len(steps)] // _HALF for index in range(RATE * SECONDS)]
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, RATE, len(samples), "NONE", "not compressed"))
         file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
-    return kept.getvalue()
+    return buffer.getvalue()

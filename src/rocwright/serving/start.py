@@ -25,45 +25,51 @@ ANY = "0.0.0.0"  # noqa: S104 - within a container, of which one port is publish
 
 
 def check_wanted(
-    server: Server, wanted: RunRequest, home_servers: list[ServerState], say: Callable[[str], None]
+    server: Server, run_request: RunRequest, home_servers: list[ServerState], say: Callable[[str], None]
 ) -> int:
     """The port to listen on: the product's own, or the next free one, where none is named.
 
     Raises InputError for what cannot be, before anything is built: a name or a port that is taken, or an
     address for others without a key."""
-    running = [one for one in home_servers if state.runs(one)]
-    if any(one.name == wanted.name for one in running):
-        raise state.taken(wanted.name)
-    check_key(server, wanted)
-    if not wanted.port:
-        return free_port(wanted.host, server.port, running, say)
-    check_free(wanted.host, wanted.port, running)
-    return wanted.port
+    running = [entry for entry in home_servers if state.runs(entry)]
+    if any(entry.name == run_request.name for entry in running):
+        raise state.taken(run_request.name)
+    check_key(server, run_request)
+    if not run_request.port:
+        return free_port(run_request.host, server.port, running, say)
+    check_free(run_request.host, run_request.port, running)
+    return run_request.port
 
 
-def check_key(server: Server, wanted: RunRequest) -> None:
+def check_key(server: Server, run_request: RunRequest) -> None:
     """Raises InputError where others would reach a server that asks for no key, which nobody allowed."""
-    if wanted.key and not server.can_ask_for_key and not is_loopback(wanted.host):
+    if run_request.key and not server.can_ask_for_key and not is_loopback(run_request.host):
         raise InputError(
-            f"others could use {wanted.name} without a key",
-            cause=f"it cannot ask for one, and --host {wanted.host} lets others reach it",
+            f"others could use {run_request.name} without a key",
+            cause=f"it cannot ask for one, and --host {run_request.host} lets others reach it",
             next_step="leave --host out, or allow it with --no-auth",
         )
 
 
 def prepare(
-    product: Product, wanted: RunRequest, model: Model | None, on: Compute, progress: Progress, *, stays: bool
+    product: Product,
+    run_request: RunRequest,
+    model: Model | None,
+    compute: Compute,
+    progress: Progress,
+    *,
+    stays: bool,
 ) -> Launch:
     """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
-    with claimed(product.project.home, wanted.name):
-        return _launch(product, wanted, model, on, progress, stays=stays)
+    with claimed(product.project.home, run_request.name):
+        return _launch(product, run_request, model, compute, progress, stays=stays)
 
 
 def _launch(
     product: Product,
-    wanted: RunRequest,
+    run_request: RunRequest,
     model: Model | None,
-    on: Compute,
+    compute: Compute,
     progress: Progress,
     *,
     stays: bool,
@@ -77,31 +83,31 @@ def _launch(
         gpu=request.gpu,
         base=request.base,
         server=server,
-        on=on,
+        on=compute,
         model=model,
     )
-    port = wanted.port or server.port
-    mark = new_mark(wanted.name)
-    contained = wanted.place != "host"
+    port = run_request.port or server.port
+    mark = new_mark(run_request.name)
+    contained = run_request.place != "host"
     mounts = [Mount(source=_cache(product), target=CACHE, writable=True), *service.model_mounts]
     key = ""
-    if wanted.key and not is_loopback(wanted.host):
-        key, key_file = make_key(home, wanted.name)
+    if run_request.key and not is_loopback(run_request.host):
+        key, key_file = make_key(home, run_request.name)
         sandbox.make_writable(key_file)
         mounts.append(Mount(source=key_file, target=KEY))
     mounts += service.shown_of_catalog(product.project.catalog)
-    for one in service.kept(home):
-        sandbox.make_writable(one.source)
-        mounts.append(one)
-    devices = devices_for(product.component, on)
-    env = environment_for(product.component, product.project.catalog, product.lock, on)
+    for mount in service.kept(home):
+        sandbox.make_writable(mount.source)
+        mounts.append(mount)
+    devices = devices_for(product.component, compute)
+    env = environment_for(product.component, product.project.catalog, product.lock, compute)
     job = None
     if contained:
         archive, image = image_of(product)
-        loaded = container.load(wanted.place, archive, home.work)
+        loaded = container.load(run_request.place, archive, home.work)
         places = service.places(ANY, server.port, image.prefix)
         words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
-        what = container.Contained(
+        spec = container.Contained(
             name=mark,
             image=loaded,
             entrypoint=words[0],
@@ -109,13 +115,13 @@ def _launch(
             env=env,
             mounts=mounts,
             devices=devices,
-            host=wanted.host,
+            host=run_request.host,
             port=port,
             inside=server.port,
         )
-        argv, around = container.command(wanted.place, what), container.environment(mark)
+        argv, around = container.command(run_request.place, spec), container.environment(mark)
     else:
-        places = service.places(wanted.host, port, ARTIFACT)
+        places = service.places(run_request.host, port, ARTIFACT)
         words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
         if product.component.kind != IMAGE:
             mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
@@ -127,15 +133,15 @@ def _launch(
             network=True,
             devices=devices,
         )
-        ready = boxed(job, home, wanted.name, mark, stays=stays)
+        ready = boxed(job, home, run_request.name, mark, stays=stays)
         argv, around = ready.argv, dict(ready.env)
-    kept = service.state(home, wanted, port, keyed=bool(key), mark=mark, command=argv)
-    return Launch(state=kept, argv=argv, env=around, server=server, key=key, job=job)
+    server_state = service.state(home, run_request, port, keyed=bool(key), mark=mark, command=argv)
+    return Launch(state=server_state, argv=argv, env=around, server=server, key=key, job=job)
 
 
-def devices_for(component: Component, on: Compute) -> tuple[str, ...]:
+def devices_for(component: Component, compute: Compute) -> tuple[str, ...]:
     """The device nodes that a product opens to compute there."""
-    if on.name != GPU:
+    if compute.name != GPU:
         return ()
     serve = component.serve or Serve()
     return tuple(name for name in serve.devices if Path(name).exists())

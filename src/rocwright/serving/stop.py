@@ -26,19 +26,19 @@ def stop(home: Home, name: str, seconds: int = SECONDS) -> bool:
     if state.prepared(home, name):
         state.forget(home, name)
         return False
-    found = find(home, name)
-    ran = state.runs(found)
-    state.keep(home, found.model_copy(update={"ending": True}))
-    end(found, seconds)
+    server = find(home, name)
+    ran = state.runs(server)
+    state.keep(home, server.model_copy(update={"ending": True}))
+    end(server, seconds)
     state.forget(home, name)
     return ran
 
 
 def find(home: Home, name: str) -> ServerState:
     """What is kept of a server. Raises InputError where there is none of that name."""
-    found = state.read(home, name)
-    if found is None:
-        names = [one.name for one in state.servers(home)]
+    server = state.read(home, name)
+    if server is None:
+        names = [entry.name for entry in state.servers(home)]
         raise InputError(
             f"there is no server {name}",
             cause=f"these were started: {', '.join(names)}"
@@ -46,31 +46,31 @@ def find(home: Home, name: str) -> ServerState:
             else "none was started, or all were stopped",
             next_step="rocwright ps shows them",
         )
-    return found
+    return server
 
 
-def end(found: ServerState, seconds: int = SECONDS) -> None:
+def end(server: ServerState, seconds: int = SECONDS) -> None:
     """Ask it to end, and after so many seconds make it. Others that have its number are left alone."""
-    if found.boot != state.boot_id():
+    if server.boot != state.boot_id():
         return
-    if found.place != "host":
-        container.end(found.place, found.mark, seconds)
-    _ask(found)
+    if server.place != "host":
+        container.end(server.place, server.mark, seconds)
+    _ask(server)
     until = time.monotonic() + seconds
-    while time.monotonic() < until and lasting.processes(found.mark):
+    while time.monotonic() < until and lasting.processes(server.mark):
         time.sleep(0.02)
-    lasting.kill(found.mark)
-    if lasting.processes(found.mark):
+    lasting.kill(server.mark)
+    if lasting.processes(server.mark):
         raise SandboxError(
-            f"{found.name} does not end",
+            f"{server.name} does not end",
             cause="its processes are held by the kernel, as by a GPU that does not answer",
             next_step="rocwright doctor shows what the driver says",
         )
 
 
-def _ask(found: ServerState) -> None:
+def _ask(server: ServerState) -> None:
     """SIGTERM to the session that was started for it, if its first process is still that one."""
-    if not found.pid or not Owner(pid=found.pid, start=found.start).alive():
+    if not server.pid or not Owner(pid=server.pid, start=server.start).alive():
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(found.pid, signal.SIGTERM)
+        os.killpg(server.pid, signal.SIGTERM)

@@ -28,12 +28,12 @@ def check_makes_wheels(project: Project) -> None:
         )
 
 
-def not_built(asked: Request) -> InputError:
+def not_built(request: Request) -> InputError:
     """The refusal of a dry run: which files the command names is known once they are there."""
     return InputError(
-        f"{asked.stack} is not built here yet, and --dry-run builds and fetches nothing",
+        f"{request.stack} is not built here yet, and --dry-run builds and fetches nothing",
         cause="the command names files by their content, which a build makes, or a trusted store has",
-        next_step=shlex.join(["rocwright", "build", *asked.words]),
+        next_step=shlex.join(["rocwright", "build", *request.words]),
     )
 
 
@@ -57,7 +57,7 @@ def built_lock(
     """
     locked = flow.current_lock(project, say)
     _, decisions = flow.planned(project, locked)
-    if any(one.state is State.RUN for one in decisions):
+    if any(decision.state is State.RUN for decision in decisions):
         if not build:
             raise not_built(project.request)
         say(f"{project.request.stack} is not built here yet: building it first")

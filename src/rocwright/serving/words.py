@@ -35,56 +35,65 @@ def _usable(env: Mapping[str, str]) -> dict[str, str]:
 
 def compute_named(server: Server, name: str) -> Compute:
     """What a server is to compute on. Raises InputError for a name that it does not know."""
-    known = {GPU: Compute(name=GPU, summary="the GPU"), **{one.name: one for one in server.compute}}
-    if name not in known:
+    choices = {
+        GPU: Compute(name=GPU, summary="the GPU"),
+        **{compute.name: compute for compute in server.compute},
+    }
+    if name not in choices:
         raise InputError(
             f"there is no {name!r} to compute on",
-            cause=f"this server knows: {', '.join(known)}",
+            cause=f"this server knows: {', '.join(choices)}",
             next_step="name one of them with --on",
         )
-    return known[name]
+    return choices[name]
 
 
 def words_of(
     server: Server,
     places: Mapping[str, str],
     gpus: tuple[str, ...],
-    on: Compute,
+    compute: Compute,
     *,
     keyed: bool,
-    beside: Mapping[str, str] = _NOTHING,
+    companion_paths: Mapping[str, str] = _NOTHING,
 ) -> tuple[str, ...]:
-    """The server's whole command line, with `places` filled in; `beside` are the model's companions by name,
-    as the server sees them."""
-    flags = server.words_for(gpus) if on.name == GPU else ()
-    model = server.parted if beside else server.alone
-    words = (*server.command, *model, *flags, *on.words, *(server.key if keyed else ()))
-    companions = [one for one in server.companion if one.name in beside]
-    found = (
+    """The server's whole command line, with `places` filled in; `companion_paths` are the model's companions
+    by name, as the server sees them."""
+    flags = server.words_for(gpus) if compute.name == GPU else ()
+    model = server.parted if companion_paths else server.alone
+    words = (*server.command, *model, *flags, *compute.words, *(server.key if keyed else ()))
+    companions = [companion for companion in server.companion if companion.name in companion_paths]
+    filled = (
         *(word.format_map(places) for word in words),
-        *(word.format(file=beside[one.name]) for one in companions for word in one.words),
+        *(
+            word.format(file=companion_paths[companion.name])
+            for companion in companions
+            for word in companion.words
+        ),
     )
     if keyed and server.key_variable:
-        return ("/bin/sh", "-euc", _WITH_KEY, "sh", server.key_variable, places["key_file"], *found)
-    return found
+        return ("/bin/sh", "-euc", _WITH_KEY, "sh", server.key_variable, places["key_file"], *filled)
+    return filled
 
 
-def environment_for(component: Component, catalog: Catalog, lock: Lock, on: Compute) -> dict[str, str]:
+def environment_for(component: Component, catalog: Catalog, lock: Lock, compute: Compute) -> dict[str, str]:
     """The environment of a server's programs, without its own variables: what an image of others says of
     itself, what the card wants, what the recipe says of each run, a place for caches."""
     assert component.server is not None
-    image = next((one.env for one in lock.components if one.name == component.name and one.env), {})
-    found = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"} | _usable(image)
-    found |= {
+    image = next(
+        (locked.env for locked in lock.components if locked.name == component.name and locked.env), {}
+    )
+    values = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"} | _usable(image)
+    values |= {
         # the sandbox's own; what others made keeps what it compiles in its home, each program its own way
         "HOME": CACHE if component.kind == IMAGE else "/tmp",  # noqa: S108
         "TMPDIR": "/tmp",  # noqa: S108
         "XDG_CACHE_HOME": CACHE,
     }
-    if on.name == GPU:
+    if compute.name == GPU:
         for gpu in lock.request.gpu:
             quirks = environment(catalog, catalog.target(gpu), "run")
-            found |= {one.variable: one.value for one in quirks if one.need != "optional"}
+            values |= {quirk.variable: quirk.value for quirk in quirks if quirk.need != "optional"}
     if component.serve is not None:
-        found |= chosen_values(component.serve.env, present(lock))
-    return found | on.env
+        values |= chosen_values(component.serve.env, present(lock))
+    return values | compute.env

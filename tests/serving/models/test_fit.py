@@ -156,7 +156,7 @@ def test_what_llama_cpp_says_counts_before_the_estimate() -> None:
     assert told == "" and need is not None and need.said_by.startswith("an estimate")
     said = parse_answer("Vulkan0 20000 10 10 ", FACTS)
     with pytest.raises(OutOfMemoryError, match="does not fit") as refused:
-        fits(model(), room, said=said)
+        fits(model(), room, reported=said)
     assert "llama-fit-params" in refused.value.cause
 
 

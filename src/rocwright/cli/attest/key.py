@@ -30,10 +30,10 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
         passphrase = os.environ.get(PASSPHRASE) or click.prompt(
             "passphrase", hide_input=True, confirmation_prompt=True, err=True
         )
-    made = make_key(path, passphrase)
+    key = make_key(path, passphrase)
     if as_json:
-        print_json({"keyid": made.keyid, "private": str(made.private), "public": str(made.public)})
+        print_json({"keyid": key.keyid, "private": str(key.private), "public": str(key.public)})
         return
-    click.echo(f"key      {made.keyid}")
-    click.echo(f"private  {made.private}   (keep it secret; there is no other copy)")
-    click.echo(f"public   {made.public}   (give it to those who verify your builds)")
+    click.echo(f"key      {key.keyid}")
+    click.echo(f"private  {key.private}   (keep it secret; there is no other copy)")
+    click.echo(f"public   {key.public}   (give it to those who verify your builds)")

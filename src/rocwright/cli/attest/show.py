@@ -28,13 +28,13 @@ def command(file: Path, as_json: bool) -> None:
     from rocwright.signing.envelope import SUFFIX, read_envelopes
 
     path = file if file.name.endswith((SUFFIX, ".json", ".jsonl")) else statements_of(file)
-    found = read_envelopes(path)
+    envelopes = read_envelopes(path)
     if as_json:
-        print_json([read_statement(one) for one in found])
+        print_json([read_statement(envelope) for envelope in envelopes])
         return
-    for one in found:
-        tell(told(read_statement(one)))
-        named = ", ".join(keyid[:16] or "(no id)" for keyid, _ in one.signatures)
+    for envelope in envelopes:
+        tell(told(read_statement(envelope)))
+        named = ", ".join(keyid[:16] or "(no id)" for keyid, _ in envelope.signatures)
         click.echo(f"signed    {f'it names {named}; not checked' if named else 'not signed'}")
 
 
@@ -47,38 +47,40 @@ _CACHES = {
 }
 
 
-def tell(told: Attestation) -> None:
+def tell(attestation: Attestation) -> None:
     """What a statement says, a line each."""
-    for subject in told.subjects:
-        click.echo(
-            f"file      {_line(subject.name)}  sha256{_form(told, subject.sha256)} {_line(subject.sha256)}"
-        )
-    request = ", ".join(f"{name} {_short(value)}" for name, value in told.request.items())
+    for subject in attestation.subjects:
+        form = _form(attestation, subject.sha256)
+        click.echo(f"file      {_line(subject.name)}  sha256{form} {_line(subject.sha256)}")
+    request = ", ".join(f"{name} {_short(value)}" for name, value in attestation.request.items())
     for label, text in (
-        ("asked", f"{told.component}: {request}" if told.component else request),
-        ("builder", f"{told.builder}{f', rocwright {told.version}' if told.version else ''}"),
-        ("built", " to ".join(one for one in (told.started, told.finished) if one)),
-        ("run", told.invocation),
+        ("asked", f"{attestation.component}: {request}" if attestation.component else request),
+        (
+            "builder",
+            f"{attestation.builder}{f', rocwright {attestation.version}' if attestation.version else ''}",
+        ),
+        ("built", " to ".join(moment for moment in (attestation.started, attestation.finished) if moment)),
+        ("run", attestation.invocation),
     ):
         if text:
             click.echo(f"{label:<9} {_line(text)}")
-    for uri, sha256 in told.sources:
+    for uri, sha256 in attestation.sources:
         click.echo(f"source    {_line(uri)}  sha256 {_line(sha256)}")
-    click.echo(f"from      {told.packages:,} packages and other files, in {told.steps:,} steps")
-    for step, state, domain, others in told.caches:
+    click.echo(f"from      {attestation.packages:,} packages and other files, in {attestation.steps:,} steps")
+    for step, state, domain, keyids in attestation.caches:
         text = _CACHES.get(state, "no record of whether there was a compiler cache")
         click.echo(f"cache     {_line(step)}: {text.format(_line(domain)[:16])}")
-        for keyid in others[:MOST_OTHERS]:
+        for keyid in keyids[:MOST_OTHERS]:
             click.echo(f"compiled  {_line(step)}: in part by the owner of the key {_line(keyid)[:16]}")
-    for one in told.byproducts:
-        click.echo(f"left      {_line(one.name)}  sha256 {_line(one.sha256)}")
+    for byproduct in attestation.byproducts:
+        click.echo(f"left      {_line(byproduct.name)}  sha256 {_line(byproduct.sha256)}")
 
 
-def _form(told: Attestation, sha256: str) -> str:
+def _form(attestation: Attestation, sha256: str) -> str:
     """Which form of the file a sha256 is of, where the statement tells."""
-    if not told.as_built:
+    if not attestation.as_built:
         return ""
-    return " as built" if told.as_built == sha256 else " as laid out"
+    return " as built" if attestation.as_built == sha256 else " as laid out"
 
 
 def _short(value: object) -> str:

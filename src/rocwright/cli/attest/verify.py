@@ -44,20 +44,20 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
             cause="none was named, and you have no key of your own",
             next_step="name the public key of whoever built the file: --key FILE.pub",
         )
-    found = verify(file, statement or statements_of(file), [public_key(one) for one in trusted])
+    verified = verify(file, statement or statements_of(file), [public_key(key) for key in trusted])
     if as_json:
         print_json(
             {
                 "file": str(file),
-                "sha256": found.sha256,
-                "keyid": found.keyid,
-                "says": asdict(found.told),
+                "sha256": verified.sha256,
+                "keyid": verified.keyid,
+                "says": asdict(verified.told),
                 "says_not": list(SAYS_NOT),
             }
         )
         return
-    click.echo(click.style(f"verified: {file.name} is what the key {found.keyid[:16]} signed", fg="green"))
-    tell(found.told)
+    click.echo(click.style(f"verified: {file.name} is what the key {verified.keyid[:16]} signed", fg="green"))
+    tell(verified.told)
     click.echo("it does not say")
     for text in SAYS_NOT:
         click.echo(f"  {text}")

@@ -34,46 +34,55 @@ def command(before: Path, after: Path, every: bool, as_json: bool) -> None:
     from rocwright.provenance.compare import compare
     from rocwright.provenance.sbom_of import read_document
 
-    found = compare(read_document(before), read_document(after))
+    comparison = compare(read_document(before), read_document(after))
     if as_json:
-        print_json({"same": found.same, **asdict(found)})
+        print_json({"same": comparison.same, **asdict(comparison)})
     else:
-        _tell(found, every)
-    raise SystemExit(0 if found.same else 1)
+        _tell(comparison, every)
+    raise SystemExit(0 if comparison.same else 1)
 
 
-def _tell(found: SbomComparison, every: bool) -> None:
-    if found.same:
+def _tell(comparison: SbomComparison, every: bool) -> None:
+    if comparison.same:
         click.echo("the same components, versions and licences")
         return
-    counts = f"{len(found.changed):,} changed, {len(found.added):,} added, {len(found.removed):,} removed"
+    added, removed = len(comparison.added), len(comparison.removed)
+    counts = f"{len(comparison.changed):,} changed, {added:,} added, {removed:,} removed"
     click.echo(click.style(counts, bold=True))
-    for line in lines(found, every):
+    for line in lines(comparison, every):
         click.echo(line)
 
 
-def lines(found: SbomComparison, every: bool) -> list[str]:
+def lines(comparison: SbomComparison, every: bool) -> list[str]:
     """What differs, a line each; the first of them, and how many more there are, unless `every` is wanted."""
     from rocwright.cli.sbom.table import plain
 
-    told = [f"{what}: {plain(one) or 'none'} -> {plain(two) or 'none'}" for what, one, two in found.whole]
-    for one in found.changed:
-        how = ", ".join(f"{what} {plain(a) or 'none'} -> {plain(b) or 'none'}" for what, a, b in one.changes)
-        told.append(f"changed  {_named(one.name, one.role)}: {how}")
-    told += [f"added    {_part(one)}" for one in found.added]
-    told += [f"removed  {_part(one)}" for one in found.removed]
-    told += [f"edit added    {plain(what)}: {plain(why)}" for what, why in found.edits_added]
-    told += [f"edit removed  {plain(what)}: {plain(why)}" for what, why in found.edits_removed]
-    if every or len(told) <= _TOLD:
-        return told
-    return [*told[:_TOLD], f"and {len(told) - _TOLD:,} more (--all)"]
+    texts = [
+        f"{label}: {plain(old) or 'none'} -> {plain(new) or 'none'}" for label, old, new in comparison.whole
+    ]
+    for component in comparison.changed:
+        how = ", ".join(
+            f"{label} {plain(a) or 'none'} -> {plain(b) or 'none'}" for label, a, b in component.changes
+        )
+        texts.append(f"changed  {_named(component.name, component.role)}: {how}")
+    texts += [f"added    {_part(component)}" for component in comparison.added]
+    texts += [f"removed  {_part(component)}" for component in comparison.removed]
+    texts += [
+        f"edit added    {plain(subject)}: {plain(reason)}" for subject, reason in comparison.edits_added
+    ]
+    texts += [
+        f"edit removed  {plain(subject)}: {plain(reason)}" for subject, reason in comparison.edits_removed
+    ]
+    if every or len(texts) <= _TOLD:
+        return texts
+    return [*texts[:_TOLD], f"and {len(texts) - _TOLD:,} more (--all)"]
 
 
-def _part(one: SbomComponent) -> str:
+def _part(component: SbomComponent) -> str:
     from rocwright.cli.sbom.table import plain
 
-    licence = f" ({plain(', '.join(one.licenses))})" if one.licenses else ""
-    return f"{_named(one.name, one.role)} {plain(one.version)}{licence}"
+    licence = f" ({plain(', '.join(component.licenses))})" if component.licenses else ""
+    return f"{_named(component.name, component.role)} {plain(component.version)}{licence}"
 
 
 def _named(name: str, role: str) -> str:

@@ -32,28 +32,28 @@ def command(asked: Asked, form: str, every: bool, as_json: bool) -> None:
 
     named = Path(asked.stack) if asked.stack else None
     if named is not None and (named.is_file() or named.suffix or "/" in str(named)):
-        where, data = read_bytes(named)
+        location, data = read_bytes(named)
     else:
-        where, data = _of_stack(asked)
+        location, data = _of_stack(asked)
     if as_json or form == "cyclonedx":
         # read first: what is handed on is an SBOM
-        parse_document(data, where)
+        parse_document(data, location)
         click.echo(data.decode(), nl=False)
         return
     from rocwright.cli.sbom.table import show
 
-    show(parse_document(data, where), every=every)
+    show(parse_document(data, location), every=every)
 
 
-def _of_stack(asked: Asked) -> tuple[str, bytes]:
+def _of_stack(selection: Asked) -> tuple[str, bytes]:
     from rocwright.flow import known_lock
     from rocwright.plan.make import make_plan
     from rocwright.provenance.materials import whole
     from rocwright.provenance.sbom import SbomSubject, sbom
 
-    project = the_project(asked)
+    project = the_project(selection)
     lock = known_lock(project, say)
-    made = whole(lock, make_plan(lock, project.catalog))
+    materials = whole(lock, make_plan(lock, project.catalog))
     if lock.pending:
         say(f"missing, because the lock leaves it open: {'; '.join(lock.pending)}")
-    return f"the lock of {lock.request.stack}", sbom(made, lock, project.catalog, SbomSubject())
+    return f"the lock of {lock.request.stack}", sbom(materials, lock, project.catalog, SbomSubject())

@@ -18,16 +18,18 @@ def show(document: Document, *, every: bool) -> None:
     from rocbase.cli.tell import print_rows, print_table
 
     click.echo(click.style(f"{document.subject} {document.version}".strip(), bold=True))
-    told = ((name.removeprefix("rocwright:")[:LABEL], value) for name, value in document.properties.items())
-    print_rows([(plain(name), plain(value)) for name, value in told], indent="  ")
+    properties = (
+        (name.removeprefix("rocwright:")[:LABEL], value) for name, value in document.properties.items()
+    )
+    print_rows([(plain(name), plain(value)) for name, value in properties], indent="  ")
     if document.edits:
         click.echo()
-        print_table(("edit", "why"), [(plain(what), plain(why)) for what, why in document.edits])
-    shown = [one for one in document.parts if every or one.scope != EXCLUDED or one.role == "toolchain"]
+        print_table(("edit", "why"), [(plain(subject), plain(reason)) for subject, reason in document.edits])
+    shown = [part for part in document.parts if every or part.scope != EXCLUDED or part.role == "toolchain"]
     click.echo()
-    print_table(("component", "version", "for", "licence", "package URL"), [_row(one) for one in shown])
-    if left := len(document.parts) - len(shown):
-        click.echo(f"and {left:,} that were only needed to build it (--all)")
+    print_table(("component", "version", "for", "licence", "package URL"), [_row(part) for part in shown])
+    if omitted := len(document.parts) - len(shown):
+        click.echo(f"and {omitted:,} that were only needed to build it (--all)")
 
 
 def plain(text: str) -> str:
@@ -35,7 +37,13 @@ def plain(text: str) -> str:
     return printable(text[:300])
 
 
-def _row(one: SbomComponent) -> tuple[str, ...]:
-    optional = f"{OPTIONAL} " if one.role == "requirement" and one.scope == OPTIONAL else ""
-    role = f"{optional}{one.role or one.scope}"
-    return plain(one.name), plain(one.version), plain(role), plain(", ".join(one.licenses)), plain(one.purl)
+def _row(component: SbomComponent) -> tuple[str, ...]:
+    optional = f"{OPTIONAL} " if component.role == "requirement" and component.scope == OPTIONAL else ""
+    role = f"{optional}{component.role or component.scope}"
+    return (
+        plain(component.name),
+        plain(component.version),
+        plain(role),
+        plain(", ".join(component.licenses)),
+        plain(component.purl),
+    )

@@ -24,7 +24,7 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
     except ExplainedError:
         # no whole wheel: what is wrong with it is told by who judges it
         return []
-    found = []
+    rows = []
     for path, data in inside.items():
         row: dict[str, Any] = {"path": path, "of": "", "components": 0, "edits": 0, "wrong": ""}
         try:
@@ -34,8 +34,8 @@ def sboms(wheel: Path) -> list[dict[str, Any]]:
         else:
             row["of"] = f"{document.subject} {document.version}".strip()
             row |= {"components": len(document.parts), "edits": len(document.edits)}
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def line(sbom: dict[str, Any]) -> str:
@@ -48,16 +48,16 @@ def line(sbom: dict[str, Any]) -> str:
     )
 
 
-def compared(before: Path, after: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
+def compared(old: Path, new: Path, every: bool) -> tuple[dict[str, Any], Sequence[str]]:
     """What the SBOMs of two wheels differ in, as data and as lines; nothing where one has none to be read."""
-    if not (sboms(before) and sboms(after)):
+    if not (sboms(old) and sboms(new)):
         return {}, ()
     from rocwright.cli.sbom.diff import lines
     from rocwright.provenance.compare import compare
     from rocwright.provenance.sbom_of import read_document
 
     try:
-        found = compare(read_document(before), read_document(after))
+        comparison = compare(read_document(old), read_document(new))
     except ExplainedError:
         return {}, ()
-    return asdict(found), list(lines(found, every))
+    return asdict(comparison), list(lines(comparison, every))

@@ -35,18 +35,18 @@ class ModelAddress:
 
 def parse_address(words: str) -> ModelAddress:
     """Raises InputError for what names no repository, or a file that cannot be in one."""
-    repository, _, rest = words.removeprefix(SCHEME).strip("/").partition("/")
-    name, _, file = rest.partition("/")
+    repository, _, remainder = words.removeprefix(SCHEME).strip("/").partition("/")
+    name, _, file = remainder.partition("/")
     name, _, revision = name.partition("@")
-    found = ModelAddress(f"{repository}/{name}", file, revision or DEFAULT_REVISION)
-    words_fit = all(re.fullmatch(_WORD, one) for one in (repository, name, found.revision))
+    address = ModelAddress(f"{repository}/{name}", file, revision or DEFAULT_REVISION)
+    words_fit = all(re.fullmatch(_WORD, part) for part in (repository, name, address.revision))
     if not words_fit or ".." in name or (file and not is_safe(file)):
         raise InputError(
             f"{shown(words)} names no model of a hub",
             cause="it is not OWNER/NAME, with a file behind it or not",
             next_step="write hf:OWNER/NAME/FILE, or hf:OWNER/NAME@REVISION/FILE",
         )
-    return found
+    return address
 
 
 def is_safe(file: str) -> bool:

@@ -18,9 +18,9 @@ EVERY = 0.25
 def bar_for(progress: Progress, name: str) -> Iterator[type[Any]]:
     """A class of bars that tell `progress` of one download."""
     running = RunningStep(name, jobs=1)
-    begun = time.monotonic()
+    started = time.monotonic()
     progress.started(running)
-    came = [0]
+    received = [0]
 
     class Bar:
         def __init__(self, *_: object, total: int | None = None, initial: int = 0, **__: object) -> None:
@@ -33,10 +33,10 @@ def bar_for(progress: Progress, name: str) -> Iterator[type[Any]]:
 
         def update(self, count: float | None = 1) -> None:
             self.n += int(count or 0)
-            came[0] += int(count or 0)
-            now = time.monotonic()
-            if self.total and now - self._told >= EVERY:
-                self._told = now
+            received[0] += int(count or 0)
+            timestamp = time.monotonic()
+            if self.total and timestamp - self._told >= EVERY:
+                self._told = timestamp
                 share = min(100, 100 * self.n // self.total)
                 progress.line(running, f"[{share:3d}%] {size(self.n)} of {size(self.total)}")
 
@@ -46,7 +46,7 @@ def bar_for(progress: Progress, name: str) -> Iterator[type[Any]]:
     ended = "broken off"
     try:
         yield Bar
-        seconds = time.monotonic() - begun
-        ended = f"{size(came[0])} in {duration(seconds)}"
+        seconds = time.monotonic() - started
+        ended = f"{size(received[0])} in {duration(seconds)}"
     finally:
         progress.ended(running, ended)

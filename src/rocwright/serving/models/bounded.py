@@ -85,14 +85,14 @@ def bound_answers() -> None:
         response.stream = Bounded(response, watch, is_file)
 
     def client() -> httpx2.Client:
-        made = default_client_factory()
-        watch = _Watch(made.close)
-        made.headers["accept-encoding"] = "identity"  # a bound on bytes of the wire is one on memory
-        hooks = made.event_hooks
+        http_client = default_client_factory()
+        watch = _Watch(http_client.close)
+        http_client.headers["accept-encoding"] = "identity"  # a bound on bytes of the wire is one on memory
+        hooks = http_client.event_hooks
         hooks["request"].append(watch.wait)
         hooks["response"].append(lambda response: bound(response, watch))
-        made.event_hooks = hooks
-        return made
+        http_client.event_hooks = hooks
+        return http_client
 
     set_client_factory(client)
 

@@ -36,7 +36,7 @@ class Format(Frozen):
 
     def is_begun_by(self, data: bytes) -> bool:
         """Whether a file with these first bytes is of this format."""
-        return any(data.startswith(bytes.fromhex(one)) for one in self.begins)
+        return any(data.startswith(bytes.fromhex(prefix)) for prefix in self.begins)
 
 
 class Mistaken(Frozen):
@@ -49,7 +49,7 @@ class Mistaken(Frozen):
 
     def is_begun_by(self, data: bytes) -> bool:
         """Whether a file with these first bytes is that, however its letters are written."""
-        return data.lower().startswith(tuple(one.lower().encode() for one in self.begins))
+        return data.lower().startswith(tuple(prefix.lower().encode() for prefix in self.begins))
 
 
 class Margin(Frozen):
@@ -118,31 +118,31 @@ class ModelsFile(Frozen):
 
     def named(self, name: str) -> Format:
         """The format of a name that the catalog has."""
-        return next(one for one in self.format if one.name == name)
+        return next(kind for kind in self.format if kind.name == name)
 
     def of_begin(self, data: bytes) -> Format | None:
         """The format that a file's first bytes tell."""
-        return next((one for one in self.format if one.is_begun_by(data)), None)
+        return next((kind for kind in self.format if kind.is_begun_by(data)), None)
 
     def of_name(self, filename: str) -> Format | None:
         """The format that a file's name tells; pickled weights where it may be those, too."""
-        return max(self.all_of_name(filename), key=lambda one: one.pickled, default=None)
+        return max(self.all_of_name(filename), key=lambda kind: kind.pickled, default=None)
 
     def all_of_name(self, filename: str) -> list[Format]:
         """Every format that a file of this name may have."""
-        return [one for one in self.format if filename.lower().endswith(one.names)]
+        return [kind for kind in self.format if filename.lower().endswith(kind.names)]
 
     def is_pickled(self, filename: str) -> bool:
         """Whether files of such a name may be pickled weights."""
-        return any(one.pickled for one in self.all_of_name(filename))
+        return any(kind.pickled for kind in self.all_of_name(filename))
 
     def tensor_type(self, number: int) -> TensorType | None:
         """The type of a number in GGUF; None where the catalog does not know it."""
-        return next((one for one in self.tensor_types.types if one.id == number), None)
+        return next((kind for kind in self.tensor_types.types if kind.id == number), None)
 
     def quantisation(self, file_type: int) -> Quantisation | None:
         """The quantisation of a number in GGUF."""
-        return next((one for one in self.quantisations.types if one.file_type == file_type), None)
+        return next((kind for kind in self.quantisations.types if kind.file_type == file_type), None)
 
 
 def model_facts() -> ModelsFile:

@@ -67,13 +67,13 @@ def _of_hub(
     try:
         commit, names = hub.files(address)
     except NetworkError as error:
-        here = hub.place(address, commit, ".") if commit else None
-        if address.file or here is None or not here.is_dir():
+        local = hub.place(address, commit, ".") if commit else None
+        if address.file or local is None or not local.is_dir():
             raise
         say(f"{error.message}: what was brought of {address.at(commit)} is served")
-        return local_model(here, kinds, facts, trust, address.at(commit))
+        return local_model(local, kinds, facts, trust, address.at(commit))
     if not address.file:
-        folder = next((one for one in facts.format if one.marker in names and one.name in kinds), None)
+        folder = next((kind for kind in facts.format if kind.marker in names and kind.name in kinds), None)
         if folder is not None and folder.takes:
             return _all(hub, address, commit, names, folder.takes, kinds, facts, trust)
         address = replace(address, file=_only(address, names, kinds, facts))
@@ -111,13 +111,13 @@ def _all(
     trust: bool,
 ) -> Model:
     """A whole repository that is a folder of a model; pickled weights of it only where nothing else is."""
-    wanted = [one for one in names if any(fnmatchcase(one, glob) for glob in takes)]
-    if not any(one.endswith(SAFE) for one in wanted):
-        pickled = [one for one in names if facts.is_pickled(one)]
+    chosen = [name for name in names if any(fnmatchcase(name, glob) for glob in takes)]
+    if not any(name.endswith(SAFE) for name in chosen):
+        pickled = [name for name in names if facts.is_pickled(name)]
         if pickled:
             check_trust(pickled[0], trust, [], address.repository)
-        wanted += pickled
-    for file in wanted:
+        chosen += pickled
+    for file in chosen:
         hub.bring(address, commit, file)
     hub.remember(address, commit)
     return local_model(hub.place(address, commit, "."), kinds, facts, trust, address.at(commit))
@@ -126,19 +126,19 @@ def _all(
 def _only(address: ModelAddress, names: list[str], kinds: Collection[str], facts: ModelsFile) -> str:
     """The one file of a repository that can be served. Raises InputError where there are none or several."""
     served = [
-        one
-        for one in names
-        if any(kind.name in kinds and not kind.pickled for kind in facts.all_of_name(one))
-        and (not (split := SPLIT.match(one.rpartition("/")[2])) or int(split[2]) == 1)
+        name
+        for name in names
+        if any(kind.name in kinds and not kind.pickled for kind in facts.all_of_name(name))
+        and (not (split := SPLIT.match(name.rpartition("/")[2])) or int(split[2]) == 1)
     ]
     if len(served) == 1:
         return served[0]
-    taken = ", ".join(facts.named(one).says for one in kinds)
+    accepted = ", ".join(facts.named(kind).says for kind in kinds)
     raise InputError(
         f"{address.repository} has {'several models' if served else 'no model that can be served here'}",
         cause=", ".join(map(shown, served[:MOST_NAMED])) + (" ..." if served[MOST_NAMED:] else "")
         if served
-        else f"this stack takes {taken}",
+        else f"this stack takes {accepted}",
         next_step=f"name one: {SCHEME}{address.repository}/{shown(served[0])}"
         if served
         else "name another repository",
@@ -149,9 +149,9 @@ def _check_name(
     file: str, names: list[str], kinds: Collection[str], facts: ModelsFile, trust: bool, repository: str
 ) -> None:
     """Refuse pickled weights before they are brought, as far as the name tells."""
-    told = facts.all_of_name(file)
-    if told and all(one.pickled or one.name not in kinds for one in told) and facts.is_pickled(file):
-        check_kind(file, next(one for one in told if one.pickled), kinds, facts)
-        safe = [one for one in names if one.endswith(SAFE)]
+    formats = facts.all_of_name(file)
+    if formats and all(kind.pickled or kind.name not in kinds for kind in formats) and facts.is_pickled(file):
+        check_kind(file, next(kind for kind in formats if kind.pickled), kinds, facts)
+        safe = [name for name in names if name.endswith(SAFE)]
         stem = file.rpartition(".")[0] + SAFE
-        check_trust(file, trust, sorted(safe, key=lambda one: one != stem), repository)
+        check_trust(file, trust, sorted(safe, key=lambda name: name != stem), repository)

@@ -67,8 +67,8 @@ def room_of(machine: Machine, gpu: Gpu | None) -> Room | None:
         return None
     if not gpu.shared:
         return Room("the GPU's memory (VRAM)", gpu.vram)
-    taken = min(gpu.gtt or 0, free_memory(memory)) if memory else gpu.gtt or 0
-    return Room("the memory that the GPU can reach (VRAM and GTT)", gpu.vram + taken)
+    gtt = min(gpu.gtt or 0, free_memory(memory)) if memory else gpu.gtt or 0
+    return Room("the memory that the GPU can reach (VRAM and GTT)", gpu.vram + gtt)
 
 
 def free_memory(memory: Memory) -> int:
@@ -85,17 +85,17 @@ def estimate(head: Head, facts: ModelsFile, *, context: int = 0, slots: int = 1)
     tokens = context or _tokens(head)
     a_token = (head.key + head.value) * facts.cache.bytes_per_value
     cache = sum(head.kv_heads) * a_token * tokens
-    least = cache
+    min_cache = cache
     if head.window:
-        least = sum(head.kv_heads) * a_token * min(tokens, head.window * slots)
+        min_cache = sum(head.kv_heads) * a_token * min(tokens, head.window * slots)
     if not head.attends:
-        least = 0
+        min_cache = 0
     margin = facts.margin.bytes
     return ModelNeed(
         weights=head.weights,
         cache=cache,
         margin=margin,
-        least=head.weights + least,
+        least=head.weights + min_cache,
         said_by="an estimate from the head of the file",
     )
 
@@ -105,7 +105,7 @@ def arguments(
 ) -> tuple[str, ...]:
     """What llama.cpp's own program is asked with, of the model that it sees at `path`."""
     filled = {"model": path, "context": str(context or _tokens(model.head)), "slots": str(slots)}
-    return tuple(one.format(**filled) for one in facts.fit.arguments)
+    return tuple(argument.format(**filled) for argument in facts.fit.arguments)
 
 
 def _tokens(head: Head | None) -> int:
@@ -115,11 +115,11 @@ def _tokens(head: Head | None) -> int:
 
 def parse_answer(text: str, facts: ModelsFile) -> ModelNeed | None:
     """Lines of `device model context compute`, in MiB: of the devices together, or of the machine alone."""
-    told = [(name, *(int(one) * MIB for one in rest)) for name, *rest in _LINE.findall(text)]
-    taken = [one[1:] for one in told if one[0] != HOST] or [one[1:] for one in told]
-    if not taken:
+    rows = [(name, *(int(number) * MIB for number in numbers)) for name, *numbers in _LINE.findall(text)]
+    device_rows = [row[1:] for row in rows if row[0] != HOST] or [row[1:] for row in rows]
+    if not device_rows:
         return None
-    weights, cache, compute = (sum(column) for column in zip(*taken, strict=True))
+    weights, cache, compute = (sum(column) for column in zip(*device_rows, strict=True))
     return ModelNeed(
         weights=weights,
         cache=cache,
@@ -134,11 +134,11 @@ def smaller(head: Head, need: ModelNeed, room: int, facts: ModelsFile) -> str:
     if not head.parameters:
         return ""
     bits = 8 * head.weights / head.parameters
-    for one in sorted(facts.quantisations.types, key=lambda one: -(one.bits or 0)):
-        if one.bits and one.bits < bits:
-            weights = int(head.weights * one.bits / bits)
+    for quantisation in sorted(facts.quantisations.types, key=lambda quantisation: -(quantisation.bits or 0)):
+        if quantisation.bits and quantisation.bits < bits:
+            weights = int(head.weights * quantisation.bits / bits)
             if weights + need.cache + need.margin <= room:
-                return f"{one.name} (about {size(weights)})"
+                return f"{quantisation.name} (about {size(weights)})"
     return ""
 
 
@@ -161,9 +161,9 @@ def check_fit(model: Model, need: ModelNeed, room: Room, facts: ModelsFile) -> s
 
 
 def fits(
-    model: Model, room: Room | None, *, context: int = 0, slots: int = 1, said: ModelNeed | None = None
+    model: Model, room: Room | None, *, context: int = 0, slots: int = 1, reported: ModelNeed | None = None
 ) -> tuple[str, ModelNeed | None]:
-    """Hold a model against the memory that there is: what it needs, as the server `said`, or an estimate.
+    """Hold a model against the memory that there is: what it needs, as the server `reported`, or an estimate.
 
     With it comes a sentence where it is tight or nothing tells, else nothing. Raises OutOfMemoryError.
     """
@@ -172,14 +172,14 @@ def fits(
         return f"nothing tells how much memory {model.path.name} takes", None
     if room is None:
         return "nothing tells how much memory the GPU has", None
-    need = said or estimate(model.head, facts, context=context, slots=slots)
+    need = reported or estimate(model.head, facts, context=context, slots=slots)
     return check_fit(model, need, room, facts), need
 
 
 def _instead(head: Head | None, need: ModelNeed, room: Room, facts: ModelsFile) -> str:
     """What would fit, in words."""
-    other = smaller(head, need, room.bytes, facts) if head else ""
-    if not other:
+    alternative = smaller(head, need, room.bytes, facts) if head else ""
+    if not alternative:
         return "use a smaller model: no quantisation of this one would fit"
     own = f"its quantisation is {head.quantisation}; " if head and head.quantisation else ""
-    return f"{own}use one that is smaller: {other} would fit"
+    return f"{own}use one that is smaller: {alternative} would fit"

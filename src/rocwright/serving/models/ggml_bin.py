@@ -44,7 +44,7 @@ def read_ggml_bin(path: Path, facts: ModelsFile) -> Head:
             raise damaged(path, "it does not begin as a model of whisper.cpp")
         vocabulary, *sizes, kind = (cursor.number("i", "its head") for _ in range(11))
         _, width, heads, audio_layers, text_context, _, _, text_layers, _ = sizes
-        if any(not 0 < one <= MOST_NUMBER for one in (vocabulary, *sizes)) or width % heads:
+        if any(not 0 < number <= MOST_NUMBER for number in (vocabulary, *sizes)) or width % heads:
             raise damaged(path, "the sizes in its head cannot be")
         if max(audio_layers, text_layers) > MOST_LAYERS:
             raise damaged(path, "its head says that it has more layers than any model")
@@ -72,32 +72,36 @@ def read_ggml_bin(path: Path, facts: ModelsFile) -> Head:
     )
 
 
-def _tensors(path: Path, length: int, at: int, facts: ModelsFile) -> tuple[int, int]:
+def _tensors(path: Path, length: int, offset: int, facts: ModelsFile) -> tuple[int, int]:
     """The bytes and the numbers of all tensors; they lie one behind another to the end of the file."""
     weights = parameters = count = 0
-    types = {one.id: one for one in facts.tensor_types.types}
+    types = {entry.id: entry for entry in facts.tensor_types.types}
     with path.open("rb") as file:
-        while at < length:
-            file.seek(at)
-            said = file.read(3 * 4 + MOST_DIMENSIONS * 4 + MOST_NAME)
-            if len(said) < 12:
-                raise cut_short(path, 12 - len(said), "the words before a tensor")
-            dimensions, name_length, kind = struct.unpack_from("<3i", said)
+        while offset < length:
+            file.seek(offset)
+            header = file.read(3 * 4 + MOST_DIMENSIONS * 4 + MOST_NAME)
+            if len(header) < 12:
+                raise cut_short(path, 12 - len(header), "the words before a tensor")
+            dimensions, name_length, kind = struct.unpack_from("<3i", header)
             if not 0 <= dimensions <= MOST_DIMENSIONS or not 0 < name_length <= MOST_NAME:
-                raise damaged(path, f"what stands at byte {at:,} is no tensor")
+                raise damaged(path, f"what stands at byte {offset:,} is no tensor")
             begins = 12 + 4 * dimensions + name_length
-            if len(said) < begins:
-                raise cut_short(path, begins - len(said), "the words before a tensor")
-            shape = struct.unpack_from(f"<{dimensions}i", said, 12)
-            name = shown(said[begins - name_length : begins].decode("utf-8", "replace"))
-            known = types.get(kind)
-            if known is None or any(one <= 0 for one in shape) or (shape and shape[0] % known.values):
+            if len(header) < begins:
+                raise cut_short(path, begins - len(header), "the words before a tensor")
+            shape = struct.unpack_from(f"<{dimensions}i", header, 12)
+            name = shown(header[begins - name_length : begins].decode("utf-8", "replace"))
+            tensor_type = types.get(kind)
+            if (
+                tensor_type is None
+                or any(extent <= 0 for extent in shape)
+                or (shape and shape[0] % tensor_type.values)
+            ):
                 raise damaged(path, f"the tensor {name} has a type or a shape that cannot be")
             values = math.prod(shape)
-            size = values // known.values * known.bytes
-            if at + begins + size > length:
-                raise cut_short(path, at + begins + size - length, f"the tensor {name}")
-            at += begins + size
+            size = values // tensor_type.values * tensor_type.bytes
+            if offset + begins + size > length:
+                raise cut_short(path, offset + begins + size - length, f"the tensor {name}")
+            offset += begins + size
             weights, parameters, count = weights + size, parameters + values, count + 1
             if count > MOST_TENSORS:
                 raise damaged(path, f"it has more than {MOST_TENSORS:,} tensors")

@@ -96,9 +96,9 @@ def _begin(cursor: Cursor) -> tuple[int, int]:
             "convert the model anew with llama.cpp's convert_hf_to_gguf.py",
         )
     tensors, keys = cursor.number("Q", "the head"), cursor.number("Q", "the head")
-    for count, most, what in ((tensors, MOST_TENSORS, "tensors"), (keys, MOST_KEYS, "keys")):
-        if count > most:
-            raise damaged(cursor.path, f"it says that it has {count:,} {what}")
+    for count, limit, label in ((tensors, MOST_TENSORS, "tensors"), (keys, MOST_KEYS, "keys")):
+        if count > limit:
+            raise damaged(cursor.path, f"it says that it has {count:,} {label}")
     return tensors, keys
 
 
@@ -116,19 +116,19 @@ def _value(cursor: Cursor, kind: int, key: str) -> Any:
         return _text(cursor, key)
     if kind != ARRAY:
         raise damaged(cursor.path, f"{key} has a value of the unknown type {kind}")
-    of, count = cursor.number("I", key), cursor.number("Q", key)
-    if of == TEXT:
+    element, count = cursor.number("I", key), cursor.number("Q", key)
+    if element == TEXT:
         if count > cursor.left // 8:
             raise cut_short(cursor.path, count * 8 - cursor.left, key)
         cursor.skip_texts(count, key)
         return None
-    if of not in FORMS:
-        raise damaged(cursor.path, f"{key} is an array of the type {of}, which no program reads")
-    size = count * SIZES[FORMS[of]]
+    if element not in FORMS:
+        raise damaged(cursor.path, f"{key} is an array of the type {element}, which no program reads")
+    size = count * SIZES[FORMS[element]]
     if count > MOST_ITEMS or not key.endswith(BY_LAYER):
         cursor.skip(size, key)
         return None
-    return struct.unpack(f"<{count}{FORMS[of]}", cursor.bytes(size, key))
+    return struct.unpack(f"<{count}{FORMS[element]}", cursor.bytes(size, key))
 
 
 def _text(cursor: Cursor, key: str) -> str | None:
@@ -140,10 +140,10 @@ def _text(cursor: Cursor, key: str) -> str | None:
 
 
 def _tensors(cursor: Cursor, count: int, facts: ModelsFile) -> Iterator[Tensor]:
-    types = {one.id: one for one in facts.tensor_types.types}
+    types = {entry.id: entry for entry in facts.tensor_types.types}
     for _ in range(count):
-        told = cursor.text(cursor.number("Q", "a tensor"), MOST_NAME, "a tensor's name")
-        name = shown(told)
+        raw_name = cursor.text(cursor.number("Q", "a tensor"), MOST_NAME, "a tensor's name")
+        name = shown(raw_name)
         dimensions = cursor.number("I", name)
         if dimensions > MOST_DIMENSIONS:
             raise damaged(cursor.path, f"the tensor {name} has {dimensions:,} dimensions")
@@ -152,15 +152,15 @@ def _tensors(cursor: Cursor, count: int, facts: ModelsFile) -> Iterator[Tensor]:
         values = math.prod(shape)
         if values.bit_length() > 63:
             raise damaged(cursor.path, f"the tensor {name} has more numbers than any machine can hold")
-        known = types.get(kind)
-        if known and shape and shape[0] % known.values:
+        tensor_type = types.get(kind)
+        if tensor_type and shape and shape[0] % tensor_type.values:
             raise damaged(
                 cursor.path,
                 f"rows of the tensor {name} have {shape[0]:,} numbers, which is no multiple of the "
-                f"{known.values} of a block of {known.name}",
+                f"{tensor_type.values} of a block of {tensor_type.name}",
             )
-        size = values // known.values * known.bytes if known else None
-        yield Tensor(told, kind, values, offset, size)
+        size = values // tensor_type.values * tensor_type.bytes if tensor_type else None
+        yield Tensor(raw_name, kind, values, offset, size)
 
 
 def _alignment(path: Path, values: Values) -> int:
@@ -172,17 +172,17 @@ def _alignment(path: Path, values: Values) -> int:
 
 def _check_places(path: Path, length: int, start: int, alignment: int, tensors: Sequence[Tensor]) -> None:
     """Each tensor behind the one before it, without a gap, and the last one inside of the file."""
-    names = {one.name for one in tensors}
+    names = {tensor.name for tensor in tensors}
     if len(names) < len(tensors):
         raise damaged(path, "two of its tensors have one name")
     expected: int | None = 0
-    for one in tensors:
-        if one.offset % alignment or (expected is not None and one.offset != expected):
-            raise damaged(path, f"the tensor {shown(one.name)} does not lie where it should")
-        if one.offset > length - start and one.size is None:
-            raise cut_short(path, start + one.offset - length)
-        expected = None if one.size is None else one.offset + -(-one.size // alignment) * alignment
-    ends = [start + one.offset + (one.size or 0) for one in tensors]
+    for tensor in tensors:
+        if tensor.offset % alignment or (expected is not None and tensor.offset != expected):
+            raise damaged(path, f"the tensor {shown(tensor.name)} does not lie where it should")
+        if tensor.offset > length - start and tensor.size is None:
+            raise cut_short(path, start + tensor.offset - length)
+        expected = None if tensor.size is None else tensor.offset + -(-tensor.size // alignment) * alignment
+    ends = [start + tensor.offset + (tensor.size or 0) for tensor in tensors]
     if ends and max(ends) > length:
         raise cut_short(path, max(ends) - length)
 
@@ -192,20 +192,20 @@ def _head(values: Values, tensors: Sequence[Tensor], facts: ModelsFile) -> Head:
     layers = _count(values, f"{architecture}.block_count")
     heads = _by_layer(values, f"{architecture}.attention.head_count", layers)
     width = _count(values, f"{architecture}.embedding_length")
-    each = width // heads[0] if heads and heads[0] else 0
+    head_width = width // heads[0] if heads and heads[0] else 0
     kv_heads = _by_layer(values, f"{architecture}.attention.head_count_kv", layers) or heads
     kind = facts.quantisation(_count(values, "general.file_type", -1))
     return Head(
-        weights=sum(one.size or 0 for one in tensors),
-        parameters=sum(one.values for one in tensors),
+        weights=sum(tensor.size or 0 for tensor in tensors),
+        parameters=sum(tensor.values for tensor in tensors),
         architecture=architecture,
         name=_word(values, "general.name"),
         quantisation=kind.name if kind else _most_used(tensors, facts),
         context=_count(values, f"{architecture}.context_length"),
         layers=layers,
         kv_heads=kv_heads,
-        key=_count(values, f"{architecture}.attention.key_length") or each,
-        value=_count(values, f"{architecture}.attention.value_length") or each,
+        key=_count(values, f"{architecture}.attention.key_length") or head_width,
+        value=_count(values, f"{architecture}.attention.value_length") or head_width,
         window=_count(values, f"{architecture}.attention.sliding_window"),
         attends=not any(key.startswith((f"{architecture}.ssm.", f"{architecture}.wkv.")) for key in values),
     )
@@ -214,10 +214,10 @@ def _head(values: Values, tensors: Sequence[Tensor], facts: ModelsFile) -> Head:
 def _most_used(tensors: Sequence[Tensor], facts: ModelsFile) -> str:
     """The type of most of the numbers."""
     by_kind: dict[int, int] = {}
-    for one in tensors:
-        by_kind[one.kind] = by_kind.get(one.kind, 0) + one.values
-    known = facts.tensor_type(max(by_kind, key=by_kind.__getitem__)) if by_kind else None
-    return known.name if known else ""
+    for tensor in tensors:
+        by_kind[tensor.kind] = by_kind.get(tensor.kind, 0) + tensor.values
+    tensor_type = facts.tensor_type(max(by_kind, key=by_kind.__getitem__)) if by_kind else None
+    return tensor_type.name if tensor_type else ""
 
 
 MOST_COUNT = 2**40
@@ -227,19 +227,19 @@ MOST_LAYERS = MOST_ITEMS
 
 
 def _count(values: Values, key: str, without: int = 0) -> int:
-    found = values.get(key)
-    return found if isinstance(found, int) and 0 <= found <= MOST_COUNT else without
+    number = values.get(key)
+    return number if isinstance(number, int) and 0 <= number <= MOST_COUNT else without
 
 
 def _word(values: Values, key: str) -> str:
-    found = values.get(key)
-    return shown(found) if isinstance(found, str) else ""
+    word = values.get(key)
+    return shown(word) if isinstance(word, str) else ""
 
 
 def _by_layer(values: Values, key: str, layers: int) -> tuple[int, ...]:
     """A number that is the same for all layers, or told for each."""
-    found = values.get(key)
-    if isinstance(found, tuple):
-        return tuple(one for one in found if isinstance(one, int) and 0 <= one <= MOST_COUNT)
+    counts = values.get(key)
+    if isinstance(counts, tuple):
+        return tuple(count for count in counts if isinstance(count, int) and 0 <= count <= MOST_COUNT)
     count = _count(values, key)
     return (count,) * min(layers, MOST_LAYERS) if count else ()

@@ -77,10 +77,10 @@ class Hub:
         if address.is_commit:
             return address.revision
         try:
-            found = self._reference(address).read_text()
+            commit = self._reference(address).read_text()
         except OSError:
             return ""
-        return found if _SHA1.fullmatch(found) else ""
+        return commit if _SHA1.fullmatch(commit) else ""
 
     def place(self, address: ModelAddress, commit: str, file: str = "") -> Path:
         """Where a file of a repository lies here."""
@@ -89,15 +89,15 @@ class Hub:
     def files(self, address: ModelAddress) -> tuple[str, list[str]]:
         """The commit that a revision names now, and the names of its files. Raises what `told` tells."""
         with self._asking(address) as api:
-            found = api.model_info(address.repository, revision=address.revision)
-        commit, names = found.sha or "", [one.rfilename for one in found.siblings or ()]
+            info = api.model_info(address.repository, revision=address.revision)
+        commit, names = info.sha or "", [sibling.rfilename for sibling in info.siblings or ()]
         if not _SHA1.fullmatch(commit) or len(names) > MOST_FILES:
             raise FetchError(
                 f"what the hub says of {address.repository} cannot be",
                 cause="it has no commit, or more files than any model",
                 next_step="check HF_ENDPOINT: it must name a hub",
             )
-        return commit, [one for one in names if is_safe(one)]
+        return commit, [name for name in names if is_safe(name)]
 
     def remember(self, address: ModelAddress, commit: str) -> None:
         """Keep which commit a revision was, so that the same is served tomorrow, without asking."""
@@ -126,8 +126,8 @@ class Hub:
         name = file.rpartition("/")[2]
         with self._asking(address, file) as api:
             url = hf_hub_url(address.repository, file, revision=commit, endpoint=api.endpoint)
-            said = get_hf_file_metadata(url, endpoint=api.endpoint)
-            mark, length = said.etag or "", said.size
+            metadata = get_hf_file_metadata(url, endpoint=api.endpoint)
+            mark, length = metadata.etag or "", metadata.size
             if not (_SHA256.fullmatch(mark) or _SHA1.fullmatch(mark)) or length is None:
                 raise FetchError(
                     f"the hub does not say what {name} is",
@@ -144,13 +144,13 @@ class Hub:
                 f"bringing {name} ({size(length)})" + (f", {size(have)} of it are here" if have else "")
             )
             headers = build_hf_headers() | dict([OF_A_FILE])
-            if not is_same_server(said.location, url):
+            if not is_same_server(metadata.location, url):
                 headers.pop("authorization", None)  # signed addresses of other hosts need no token
             with Bounded(part, length) as out:
                 out.seek(have)
                 with bar_for(self._progress, name) as bar:
                     http_get(
-                        said.location,
+                        metadata.location,
                         out,
                         resume_size=have,
                         headers=headers,
@@ -163,10 +163,10 @@ class Hub:
     def _sha256(self, path: Path) -> str | None:
         mark = path.with_name(f".{path.name}.sha256")
         try:
-            found = mark.read_text()
+            digest = mark.read_text()
         except OSError:
             return sha256_file(path) if path.stat().st_size <= 64 * CHUNK else None
-        return found if _SHA256.fullmatch(found) else None
+        return digest if _SHA256.fullmatch(digest) else None
 
     def _repository(self, address: ModelAddress) -> Path:
         return self.folder / address.repository.replace("/", "--")
@@ -193,13 +193,13 @@ class Hub:
         except (ExplainedError, KeyboardInterrupt):
             raise
         except Exception as error:
-            where = HubPlace(host, address.repository, file, address.revision)
-            raise told(error, where, self._names(api, address)) from error
+            place = HubPlace(host, address.repository, file, address.revision)
+            raise told(error, place, self._names(api, address)) from error
 
     def _names(self, api: HfApi, address: ModelAddress) -> Callable[[], list[str]]:
         def names() -> list[str]:
-            found: Any = api.model_info(address.repository, revision=address.revision)
-            return [one.rfilename for one in found.siblings or ()]
+            info: Any = api.model_info(address.repository, revision=address.revision)
+            return [sibling.rfilename for sibling in info.siblings or ()]
 
         return names
 
@@ -212,12 +212,12 @@ def write_mark(path: Path, part: Path, mark: str) -> None:
     part.replace(path)
 
 
-def _check_room(part: Path, wanted: int, name: str) -> None:
+def _check_room(part: Path, needed: int, name: str) -> None:
     free = shutil.disk_usage(part.parent).free
-    if wanted + SPARE > free:
+    if needed + SPARE > free:
         raise OutOfDiskError(
             f"there is no room for {name}",
-            cause=f"{size(wanted)} are still to come, {size(free)} are free in {part.parent}",
+            cause=f"{size(needed)} are still to come, {size(free)} are free in {part.parent}",
             next_step="free some disk space (rocwright clean), or set ROCWRIGHT_HOME to a larger disk",
         )
 
@@ -226,17 +226,17 @@ def _check(part: Path, mark: str, name: str) -> None:
     """Raises FetchError, and removes what came, where it is not what the hub says."""
     with part.open("rb") as file:
         if _SHA256.fullmatch(mark):
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
         else:  # a file of the repository itself: git's own name of its bytes
             digest = hashlib.sha1(b"blob %d\0" % part.stat().st_size, usedforsecurity=False)
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 digest.update(chunk)
-            found = digest.hexdigest()
-    if found != mark:
+            actual = digest.hexdigest()
+    if actual != mark:
         part.unlink()
         raise FetchError(
             f"{name} is not what the hub says",
-            cause=f"its hash is {found[:16]}..., the hub says {mark[:16]}...",
+            cause=f"its hash is {actual[:16]}..., the hub says {mark[:16]}...",
             next_step="try again; if it happens again, the hub or a mirror (HF_ENDPOINT) gives other bytes: "
             "do not use them",
         )

@@ -64,8 +64,8 @@ def _not_there(path: Path, error: OSError) -> InputError:
             cause=error.strerror or type(error).__name__,
             next_step="check its permissions and those of the folders above it",
         )
-    beside = _names(path.parent)
-    near = difflib.get_close_matches(path.name, beside, 3)
+    siblings = _names(path.parent)
+    near = difflib.get_close_matches(path.name, siblings, 3)
     return InputError(
         f"there is no model at {path}",
         cause=f"beside it are {', '.join(map(shown, near))}" if near else "no such file or folder",
@@ -80,39 +80,39 @@ def format_of(path: Path, facts: ModelsFile) -> Format:
         begin = file.read(BEGIN)
     if not begin:
         raise damaged(path, "it is empty")
-    if mistaken := next((one for one in facts.mistaken if one.is_begun_by(begin)), None):
+    if mistaken := next((mistake for mistake in facts.mistaken if mistake.is_begun_by(begin)), None):
         raise unsuited(path, f"it is {mistaken.says}, and no model", mistaken.remedy)
     safe = looks_like_safetensors(begin)
-    found = facts.of_begin(begin) or (facts.of_name(SAFE) if safe else facts.of_name(path.name))
-    if found is None:
+    kind = facts.of_begin(begin) or (facts.of_name(SAFE) if safe else facts.of_name(path.name))
+    if kind is None:
         raise InputError(
             f"{path.name} is of no format that rocwright knows",
             cause="neither its first bytes nor its name tell one",
-            next_step=f"use one of: {', '.join(one.says for one in facts.format if not one.pickled)}",
+            next_step=f"use one of: {', '.join(entry.says for entry in facts.format if not entry.pickled)}",
         )
-    return found
+    return kind
 
 
 def _file(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
-    found = format_of(path, facts)
-    check_kind(path.name, found, kinds, facts)
-    if found.pickled:
+    kind = format_of(path, facts)
+    check_kind(path.name, kind, kinds, facts)
+    if kind.pickled:
         check_trust(path.name, trust, _safe_beside(path), str(path.parent))
     paths = split_files(path) if SPLIT.match(path.name) else (path,)
-    heads = [head_of(one, found, facts) for one in paths]
+    heads = [head_of(part, kind, facts) for part in paths]
     return Model(
         paths=paths,
-        format=found.name,
-        size=sum(one.stat().st_size for one in paths),
+        format=kind.name,
+        size=sum(part.stat().st_size for part in paths),
         sha256=None,
         origin=origin,
         head=_together(heads),
     )
 
 
-def head_of(path: Path, found: Format, facts: ModelsFile) -> Head | None:
+def head_of(path: Path, kind: Format, facts: ModelsFile) -> Head | None:
     """What the head of a file says; None for formats that have none. Raises CheckError."""
-    match found.name:
+    match kind.name:
         case "gguf":
             return read_gguf(path, facts)[0]
         case "ggml":
@@ -124,28 +124,30 @@ def head_of(path: Path, found: Format, facts: ModelsFile) -> Head | None:
 
 def _together(heads: Sequence[Head | None]) -> Head | None:
     """Of several files of one model: the first says what it is, all of them what it takes."""
-    told = [one for one in heads if one is not None]
-    if not told:
+    parts = [head for head in heads if head is not None]
+    if not parts:
         return None
-    weights, parameters = sum(one.weights for one in told), sum(one.parameters for one in told)
-    quantisation = told[0].quantisation or next((one.quantisation for one in told if one.quantisation), "")
-    return replace(told[0], weights=weights, parameters=parameters, quantisation=quantisation)
+    weights, parameters = sum(part.weights for part in parts), sum(part.parameters for part in parts)
+    quantisation = parts[0].quantisation or next(
+        (part.quantisation for part in parts if part.quantisation), ""
+    )
+    return replace(parts[0], weights=weights, parameters=parameters, quantisation=quantisation)
 
 
 def split_files(path: Path) -> tuple[Path, ...]:
     """All files of a model in several, in order. Raises CheckError where one is missing."""
-    found = SPLIT.match(path.name)
-    assert found is not None
-    count = int(found[3])
+    match = SPLIT.match(path.name)
+    assert match is not None
+    count = int(match[3])
     if not 0 < count <= MOST_PARTS:
         raise damaged(path, f"its name says that it is one of {count:,} files")
-    paths = [path.with_name(f"{found[1]}-{number:05d}-of-{count:05d}.gguf") for number in range(1, count + 1)]
+    paths = [path.with_name(f"{match[1]}-{number:05d}-of-{count:05d}.gguf") for number in range(1, count + 1)]
     _check_all_there(path.name, paths)
     return tuple(paths)
 
 
 def _check_all_there(name: str, paths: Iterable[Path]) -> None:
-    missing = [one.name for one in paths if not one.is_file()]
+    missing = [path.name for path in paths if not path.is_file()]
     if missing:
         raise CheckError(
             f"{name} is not whole: {len(missing)} of its files are missing",
@@ -157,27 +159,27 @@ def _check_all_there(name: str, paths: Iterable[Path]) -> None:
         )
 
 
-def check_kind(name: str, found: Format, kinds: Collection[str], facts: ModelsFile) -> None:
+def check_kind(name: str, kind: Format, kinds: Collection[str], facts: ModelsFile) -> None:
     """Raises InputError where a program does not take a format."""
-    if found.name not in kinds:
-        taken = [facts.named(one).says for one in kinds]
+    if kind.name not in kinds:
+        accepted = [facts.named(entry).says for entry in kinds]
         raise InputError(
             f"{shown(name)} cannot be served here",
-            cause=f"it is {found.says}; this stack takes {', '.join(taken)}",
+            cause=f"it is {kind.says}; this stack takes {', '.join(accepted)}",
             next_step="use a file of such a format: many models are published in several",
         )
 
 
-def check_trust(name: str, trust: bool, safe: Sequence[str], where: str) -> None:
+def check_trust(name: str, trust: bool, safe: Sequence[str], place: str) -> None:
     """Raises InputError for pickled weights that nobody has said to trust."""
     if trust:
         return
     instead = f"use {shown(safe[0])} instead, which cannot; or " if safe else ""
     raise InputError(
         f"{shown(name)} has pickled weights, which can run any program when they are loaded",
-        cause=f"there is safetensors in {where}: {', '.join(map(shown, safe[:MOST_NAMED]))}"
+        cause=f"there is safetensors in {place}: {', '.join(map(shown, safe[:MOST_NAMED]))}"
         if safe
-        else f"there is no safetensors file in {where}",
+        else f"there is no safetensors file in {place}",
         next_step=f"{instead}--trust-model, if you trust whoever made it with your machine",
         subject=name,
     )
@@ -185,50 +187,52 @@ def check_trust(name: str, trust: bool, safe: Sequence[str], where: str) -> None
 
 def _safe_beside(path: Path) -> list[str]:
     """Names of safetensors files in the same folder, that of the same name first."""
-    found = [one for one in _names(path.parent) if one.endswith(SAFE)]
-    return sorted(found, key=lambda one: one != path.stem + SAFE)
+    names = [name for name in _names(path.parent) if name.endswith(SAFE)]
+    return sorted(names, key=lambda name: name != path.stem + SAFE)
 
 
 def _names(folder: Path) -> list[str]:
     """Names in a folder, in order; none where it cannot be read."""
     try:
-        return sorted(one.name for one in islice(folder.iterdir(), MOST_FILES))
+        return sorted(path.name for path in islice(folder.iterdir(), MOST_FILES))
     except OSError:
         return []
 
 
 def _folder(path: Path, kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str) -> Model:
     files = list(_walk(path))
-    names = {one.relative_to(path).as_posix() for one in files}
-    found = next((one for one in facts.format if one.marker and one.marker in names), None)
-    if found is None:
+    names = {file.relative_to(path).as_posix() for file in files}
+    kind = next(
+        (candidate for candidate in facts.format if candidate.marker and candidate.marker in names), None
+    )
+    if kind is None:
         return _only_one(path, files, kinds, facts, trust, origin)
-    check_kind(path.name, found, kinds, facts)
-    safe = [one for one in files if one.name.endswith(SAFE)]
-    apart = {one.parent for one in safe}
-    pickled = sorted(one for one in files if facts.is_pickled(one.name) and one.parent not in apart)
+    check_kind(path.name, kind, kinds, facts)
+    safe = [file for file in files if file.name.endswith(SAFE)]
+    apart = {file.parent for file in safe}
+    pickled = sorted(file for file in files if facts.is_pickled(file.name) and file.parent not in apart)
     if pickled:
         check_trust(pickled[0].relative_to(path).as_posix(), trust, [], path.name)
     if not safe and not pickled:
         raise CheckError(
             f"{path.name} has no weights",
-            cause=f"it has {found.marker}, and no safetensors file",
+            cause=f"it has {kind.marker}, and no safetensors file",
             next_step="bring the whole repository",
             subject=str(path),
         )
-    for one in files:
-        if one.name.endswith(SAFE + INDEX):
-            _check_all_there(path.name, (one.parent / name for name in _indexed(one)))
-    head = _together([read_safetensors(one) for one in safe])
-    size = sum(one.stat().st_size for one in files)
-    return Model(paths=(path,), format=found.name, size=size, sha256=None, origin=origin, head=head)
+    for file in files:
+        if file.name.endswith(SAFE + INDEX):
+            _check_all_there(path.name, (file.parent / name for name in _indexed(file)))
+    head = _together([read_safetensors(file) for file in safe])
+    size = sum(file.stat().st_size for file in files)
+    return Model(paths=(path,), format=kind.name, size=size, sha256=None, origin=origin, head=head)
 
 
 def _walk(folder: Path) -> Iterable[Path]:
     """Files of a folder and of those in it; folders that are links are not entered."""
     count = 0
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(entry for entry in folders if not entry.startswith("."))
         for name in sorted(names):
             count += 1
             if count > MOST_FILES:
@@ -237,36 +241,36 @@ def _walk(folder: Path) -> Iterable[Path]:
                     cause="it is no folder of one model",
                     next_step="name the folder of the model itself",
                 )
-            if (Path(where) / name).is_file():
-                yield Path(where) / name
+            if (Path(parent) / name).is_file():
+                yield Path(parent) / name
 
 
 def _only_one(
     path: Path, files: Sequence[Path], kinds: Collection[str], facts: ModelsFile, trust: bool, origin: str
 ) -> Model:
     """The one file of a folder that can be served."""
-    taken = [one for one in files if _is_first(one) and _is_taken(one, kinds, facts)]
-    if len(taken) == 1:
-        return _file(taken[0], kinds, facts, trust, origin)
+    served = [file for file in files if _is_first(file) and _is_taken(file, kinds, facts)]
+    if len(served) == 1:
+        return _file(served[0], kinds, facts, trust, origin)
     raise InputError(
-        f"{path} has {'several models' if taken else 'no model that can be served here'}",
-        cause=", ".join(one.name for one in taken[:MOST_NAMED])
-        or f"this stack takes {', '.join(facts.named(one).says for one in kinds)}",
-        next_step="name one file of it" if taken else "name another folder, or a file",
+        f"{path} has {'several models' if served else 'no model that can be served here'}",
+        cause=", ".join(file.name for file in served[:MOST_NAMED])
+        or f"this stack takes {', '.join(facts.named(kind).says for kind in kinds)}",
+        next_step="name one file of it" if served else "name another folder, or a file",
     )
 
 
 def _is_taken(path: Path, kinds: Collection[str], facts: ModelsFile) -> bool:
     try:
-        found = format_of(path, facts)
+        kind = format_of(path, facts)
     except InputError:
         return False
-    return found.name in kinds and not found.pickled
+    return kind.name in kinds and not kind.pickled
 
 
 def _is_first(path: Path) -> bool:
-    found = SPLIT.match(path.name)
-    return found is None or int(found[2]) == 1
+    match = SPLIT.match(path.name)
+    return match is None or int(match[2]) == 1
 
 
 def _indexed(path: Path) -> set[str]:

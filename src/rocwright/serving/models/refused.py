@@ -19,27 +19,27 @@ def shown(text: str) -> str:
     return printable(text[:MOST_SHOWN])
 
 
-def damaged(path: Path, what: str) -> CheckError:
+def damaged(path: Path, reason: str) -> CheckError:
     """The error for a file that says something which cannot be."""
     return CheckError(
         f"{path.name} is damaged",
-        cause=what,
+        cause=reason,
         next_step="bring the file again, and compare its sha256 with that of the place it is from",
         subject=str(path),
     )
 
 
-def cut_short(path: Path, missing: int, what: str = "its tensors") -> CheckError:
+def cut_short(path: Path, missing: int, part: str = "its tensors") -> CheckError:
     """The error for a file that ends too early: at least so many bytes are missing."""
-    told = count(missing, "byte") + (f" ({size(missing)})" if missing >= BYTES else "")
+    amount = count(missing, "byte") + (f" ({size(missing)})" if missing >= BYTES else "")
     return CheckError(
-        f"{path.name} is cut short: at least {told} {'is' if missing == 1 else 'are'} missing",
-        cause=f"it ends within {what}; the download was probably interrupted",
+        f"{path.name} is cut short: at least {amount} {'is' if missing == 1 else 'are'} missing",
+        cause=f"it ends within {part}; the download was probably interrupted",
         next_step="bring the file again: hf: addresses are taken up where they stopped",
         subject=str(path),
     )
 
 
-def unsuited(path: Path, what: str, next_step: str) -> CheckError:
+def unsuited(path: Path, reason: str, next_step: str) -> CheckError:
     """The error for a whole file that programs here cannot load."""
-    return CheckError(f"{path.name} cannot be loaded", cause=what, next_step=next_step, subject=str(path))
+    return CheckError(f"{path.name} cannot be loaded", cause=reason, next_step=next_step, subject=str(path))

@@ -57,15 +57,15 @@ def read_safetensors(path: Path) -> Head:
     if not tensors:
         return Head(weights=0, parameters=0)
     end = 0
-    for name, (begins, ends, _, _) in sorted(tensors.items(), key=lambda one: one[1][:2]):
+    for name, (begins, ends, _, _) in sorted(tensors.items(), key=lambda entry: entry[1][:2]):
         if begins != end:
             raise damaged(path, f"the tensor {shown(name)} does not lie where the one before it ends")
         end = ends
-    whole = LENGTH + head + end
-    if whole > length:
-        raise cut_short(path, whole - length)
-    if whole < length:
-        raise damaged(path, f"{length - whole:,} bytes behind its last tensor belong to nothing")
+    total = LENGTH + head + end
+    if total > length:
+        raise cut_short(path, total - length)
+    if total < length:
+        raise damaged(path, f"{length - total:,} bytes behind its last tensor belong to nothing")
     kinds: dict[str, int] = {}
     for _, _, values, kind in tensors.values():
         kinds[kind] = kinds.get(kind, 0) + values
@@ -87,26 +87,26 @@ def _tensors(path: Path, data: bytes) -> dict[str, tuple[int, int, int, str]]:
     return tensors
 
 
-def json_pairs(data: bytes, at: int = 0) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs of a flat JSON object at `at`, as they are written: parsed, all take 30 times that.
+def json_pairs(data: bytes, offset: int = 0) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the pairs of a flat JSON object at `offset`, as they are written: parsed, all take 30 times that.
 
     Raises ValueError where it is none, and where something follows an object that is the whole.
     """
-    whole = not at
-    match = _OPEN.match(data, at)
+    complete = not offset
+    match = _OPEN.match(data, offset)
     while match and match[match.re.groups] != b"}":
-        at = match.end()
-        match = _PAIRS.match(data, at)
+        offset = match.end()
+        match = _PAIRS.match(data, offset)
         if match:
             yield match[1], match[2]
-    if match is None or (whole and not _END.match(data, match.end())):
+    if match is None or (complete and not _END.match(data, match.end())):
         raise ValueError("it is no JSON object of such pairs")
 
 
-def _tensor(path: Path, name: str, said: Any) -> tuple[int, int, int, str]:
-    match said:
+def _tensor(path: Path, name: str, description: Any) -> tuple[int, int, int, str]:
+    match description:
         case {"dtype": str(kind), "shape": list(shape), "data_offsets": [int(begins), int(ends)]}:
-            if all(type(one) is int and 0 <= one < 2**63 for one in (*shape, begins, ends)):
+            if all(type(number) is int and 0 <= number < 2**63 for number in (*shape, begins, ends)):
                 values = math.prod(shape) if len(shape) <= 64 else 2**64
                 bits = _bits(kind)
                 right = bits is None or (values < 2**63 and values * bits == 8 * (ends - begins))

@@ -37,14 +37,14 @@ def tiny_model(words: str, kinds: Collection[str], folder: Path, facts: ModelsFi
     if maker is None:
         raise InputError(
             f"there is no small model {words}",
-            cause=f"rocwright makes {', '.join(f'{TINY}:{one}' for one in MAKERS)}",
+            cause=f"rocwright makes {', '.join(f'{TINY}:{option}' for option in MAKERS)}",
             next_step="name one of them, or a file of a format that this stack takes",
         )
     if maker.format not in kinds:
         raise InputError(
             f"there is no small model that this stack takes: {words}",
             cause=f"{TINY}:{name} is {facts.named(maker.format).says}; "
-            f"it takes {', '.join(facts.named(one).says for one in kinds)}",
+            f"it takes {', '.join(facts.named(kind).says for kind in kinds)}",
             next_step="name a model of your own: --model FILE, --model FOLDER or --model hf:OWNER/NAME",
         )
     path, companions = maker.make(folder / TINY / str(MADE))

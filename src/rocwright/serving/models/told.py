@@ -79,14 +79,14 @@ def _why(error: BaseException) -> str:
     return f"it does not answer ({type(error).__name__})"
 
 
-def _no_file(where: HubPlace, names: Callable[[], list[str]]) -> ExplainedError:
+def _no_file(place: HubPlace, names: Callable[[], list[str]]) -> ExplainedError:
     try:
-        there = names()
+        files = names()
     except Exception:  # they are only for the next step: the failure that is told is the file's
-        there = []
-    near = difflib.get_close_matches(where.file, there, 5, cutoff=0.4)
+        files = []
+    near = difflib.get_close_matches(place.file, files, 5, cutoff=0.4)
     return InputError(
-        f"{where.repository} has no file {shown(where.file)}",
-        cause=f"it has {', '.join(map(shown, near))}" if near else f"it has {len(there)} other files",
-        next_step=f"name one of them, or hf:{where.repository} to see what can be served",
+        f"{place.repository} has no file {shown(place.file)}",
+        cause=f"it has {', '.join(map(shown, near))}" if near else f"it has {len(files)} other files",
+        next_step=f"name one of them, or hf:{place.repository} to see what can be served",
     )
