@@ -41,11 +41,11 @@ class History:
             url,
             str(folder.absolute()),
         ]
-        done = process.run(words, env=environment(), timeout=CLONE_SECONDS)
-        if not done.ok:
+        completed = process.run(words, env=environment(), timeout=CLONE_SECONDS)
+        if not completed.ok:
             raise NetworkError(
                 f"the history of {url} cannot be fetched",
-                cause="no answer in time" if done.timed_out else _last(done.stderr),
+                cause="no answer in time" if completed.timed_out else _last(completed.stderr),
                 next_step="check the network; the same command continues from there",
             )
 
@@ -65,13 +65,13 @@ class History:
                     next_step="look for the commit in the project's other repositories, and correct the lock",
                 )
         self._git("bisect", "reset")
-        said = self._do("bisect", "start", "--no-checkout", bad, good)
-        while not (found := _suspects(said)):
+        output = self._do("bisect", "start", "--no-checkout", bad, good)
+        while not (suspects := _suspects(output)):
             commit = self._git("rev-parse", "--verify", "--quiet", _TESTING).stdout.strip()
             if not commit:
                 break
-            said = self._do("bisect", _WORDS[ask(commit)], commit)
-        return tuple(map(self.about, found))
+            output = self._do("bisect", _WORDS[ask(commit)], commit)
+        return tuple(map(self.about, suspects))
 
     def about(self, commit: str) -> Suspect:
         """A commit's title and date."""
@@ -80,27 +80,27 @@ class History:
         return Suspect(commit=name or commit, title=title, date=date)
 
     def _do(self, *words: str) -> str:
-        done = self._git(*words)
+        completed = self._git(*words)
         # git ends with 2 where only skipped commits are left, and says which
-        if not done.ok and not _suspects(done.stdout):
+        if not completed.ok and not _suspects(completed.stdout):
             raise FetchError(
                 f"git cannot bisect {self.url}",
-                cause=_last(done.stderr or done.stdout),
+                cause=_last(completed.stderr or completed.stdout),
                 next_step="run it again; if it fails again, report it with the log of this run",
             )
-        return done.stdout
+        return completed.stdout
 
     def _git(self, *words: str) -> process.Finished:
         return process.run(["git", "-C", self.folder, *words], env=environment(), timeout=CLONE_SECONDS)
 
 
-def _suspects(said: str) -> tuple[str, ...]:
+def _suspects(output: str) -> tuple[str, ...]:
     """The commits that git names at the end of a bisection; none while it goes on."""
-    first = re.search(r"^([0-9a-f]{40,64}) is the first (?:bad|'bad') commit", said, re.MULTILINE)
+    first = re.search(r"^([0-9a-f]{40,64}) is the first (?:bad|'bad') commit", output, re.MULTILINE)
     if first:
         return (first[1],)
-    _, found, rest = said.partition("The first bad commit could be any of:")
-    return tuple(re.findall(r"^([0-9a-f]{40,64})$", rest, re.MULTILINE)) if found else ()
+    _, heading, commits = output.partition("The first bad commit could be any of:")
+    return tuple(re.findall(r"^([0-9a-f]{40,64})$", commits, re.MULTILINE)) if heading else ()
 
 
 def _last(text: str) -> str:

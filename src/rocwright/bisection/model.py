@@ -45,9 +45,9 @@ class Failure(Frozen):
             detail=error.detail,
         )
 
-    def same(self, other: Failure) -> bool:
+    def same(self, failure: Failure) -> bool:
         """Whether two failures are one, as far as their words tell: numbers and folders may differ."""
-        return self._signature == other._signature
+        return self._signature == failure._signature
 
     @property
     def _signature(self) -> tuple[str, ...]:

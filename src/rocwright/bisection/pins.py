@@ -24,11 +24,11 @@ class Pin(Frozen):
     @property
     def label(self) -> str:
         """The change in a few words."""
-        moves = {(one.before, one.after) for one in self.changes if one.part == self.part}
+        moves = {(change.before, change.after) for change in self.changes if change.part == self.part}
         if len(moves) > 1:
             return f"{self.name} ({len(self.changes)} changes)"
-        ((before, after),) = moves
-        return f"{self.name} {before or '(none)'} -> {after or '(none)'}"
+        ((old, new),) = moves
+        return f"{self.name} {old or '(none)'} -> {new or '(none)'}"
 
 
 def pins(good: Lock, bad: Lock) -> tuple[Pin, ...]:
@@ -38,46 +38,56 @@ def pins(good: Lock, bad: Lock) -> tuple[Pin, ...]:
     Raises InputError where the locks are of different stacks, GPUs or bases.
     """
     _same_request(good, bad)
-    found = difference(good, bad)
+    differences = difference(good, bad)
     # what comes last in a stack is built of the rest: it is the likelier culprit
-    alone = (*reversed(found.of("component")), *found.of("remedy"))
+    alone = (*reversed(differences.of("component")), *differences.of("remedy"))
     # a version that the catalog does not know is asked for in the request: that goes with its component
-    asked = {one.name: one for one in found.of("request")}
-    pinned = {one.name: asked.pop(f"{VERSIONS}{one.name}", None) for one in found.of("component")}
-    components = [
-        Pin(name=one.name, changes=tuple(filter(None, (pinned.get(one.name), one)))) for one in alone
-    ]
-    whole = {
-        "ROCm": found.of("rocm"),
-        "the base": found.of("provided") + found.of("package"),
-        "Python packages": found.of("python"),
-        "what is asked for": tuple(asked.values()),
+    requested = {change.name: change for change in differences.of("request")}
+    pinned = {
+        change.name: requested.pop(f"{VERSIONS}{change.name}", None) for change in differences.of("component")
     }
-    return (*components, *(Pin(name=name, changes=changes) for name, changes in whole.items() if changes))
+    components = [
+        Pin(name=change.name, changes=tuple(filter(None, (pinned.get(change.name), change))))
+        for change in alone
+    ]
+    groups = {
+        "ROCm": differences.of("rocm"),
+        "the base": differences.of("provided") + differences.of("package"),
+        "Python packages": differences.of("python"),
+        "what is asked for": tuple(requested.values()),
+    }
+    return (*components, *(Pin(name=name, changes=changes) for name, changes in groups.items() if changes))
 
 
 def parts(pin: Pin) -> tuple[Pin, ...]:
     """The pieces of a piece: packages that moved from one version to another together, as those of one source
     do, with what the base brings along in them."""
     packages: dict[tuple[str, str], list[PinChange]] = {}
-    for one in pin.changes:
-        if one.part != "provided":
-            packages.setdefault((one.before, one.after), []).append(one)
-    for one in pin.changes:
-        if one.part == "provided":
-            packages.setdefault(_home_of(one, packages), []).insert(0, one)
+    for change in pin.changes:
+        if change.part != "provided":
+            packages.setdefault((change.before, change.after), []).append(change)
+    for change in pin.changes:
+        if change.part == "provided":
+            packages.setdefault(_home_of(change, packages), []).insert(0, change)
     return tuple(Pin(name=_name(changes), changes=tuple(changes)) for changes in packages.values())
 
 
 def _home_of(provided: PinChange, packages: Iterable[tuple[str, str]]) -> tuple[str, str]:
     """The move of packages that a version brought along belongs to: 2.6.0 came with 2.6.0+dfsg-7."""
     move = (provided.before, provided.after)
-    return next((one for one in packages if one[0].startswith(move[0]) and one[1].startswith(move[1])), move)
+    return next(
+        (
+            versions
+            for versions in packages
+            if versions[0].startswith(move[0]) and versions[1].startswith(move[1])
+        ),
+        move,
+    )
 
 
 def _name(changes: Iterable[PinChange]) -> str:
-    first, *rest = sorted({one.name for one in changes}, key=lambda name: (len(name), name))
-    return f"{first} and {len(rest)} more" if rest else first
+    first, *remaining = sorted({change.name for change in changes}, key=lambda name: (len(name), name))
+    return f"{first} and {len(remaining)} more" if remaining else first
 
 
 def mix(good: Lock, bad: Lock, chosen: Iterable[Pin]) -> Lock:

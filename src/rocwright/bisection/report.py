@@ -16,7 +16,7 @@ GOOD_LOCK, BAD_LOCK, PAGE = "good.lock", "bad.lock", "report.md"
 
 def tell(report: BisectionReport) -> Iterator[str]:
     """The answer in lines."""
-    built, changes = sum(one.built for one in report.tries), len(report.changes)
+    built, changes = sum(trial.built for trial in report.tries), len(report.changes)
     yield f"{report.failure.step} fails: {report.failure.what}"
     if report.failure.first:
         yield f"  {report.failure.first}"
@@ -30,12 +30,12 @@ def tell(report: BisectionReport) -> Iterator[str]:
         yield f"  {_block(block)}"
     for block in report.parts:
         yield f"  among: {_block(block)}"
-    for one in report.commits:
-        yield from (f"  {line}" for line in _narrowed(one))
+    for commit in report.commits:
+        yield from (f"  {line}" for line in _narrowed(commit))
 
 
 def _labels(changes: Sequence[Pin]) -> str:
-    return ", ".join(one.label for one in changes)
+    return ", ".join(change.label for change in changes)
 
 
 def _block(block: Sequence[Pin]) -> str:
@@ -44,25 +44,25 @@ def _block(block: Sequence[Pin]) -> str:
     return f"one of these, which cannot be tried separately: {_labels(block)}"
 
 
-def _narrowed(one: Narrowed) -> Iterator[str]:
-    if one.why_not:
-        yield f"{one.component}: not searched for a commit: {one.why_not}"
+def _narrowed(narrowed: Narrowed) -> Iterator[str]:
+    if narrowed.why_not:
+        yield f"{narrowed.component}: not searched for a commit: {narrowed.why_not}"
         return
-    if len(one.suspects) == 1:
-        yield f"{one.component}: the first bad commit"
+    if len(narrowed.suspects) == 1:
+        yield f"{narrowed.component}: the first bad commit"
     else:
-        yield f"{one.component}: one of these commits; those before the last cannot be built"
-    for suspect in one.suspects:
+        yield f"{narrowed.component}: one of these commits; those before the last cannot be built"
+    for suspect in narrowed.suspects:
         yield f"  {suspect.commit[:12]} {suspect.date[:10]} {suspect.title}"
 
 
 def write_report(report: BisectionReport, good: Lock, bad: Lock, folder: Path) -> Path:
     """The page, and the two nearest locks: the good one, and it with the culprits. Gives the page's path."""
-    taken = [one for block in report.culprits for one in block]
+    culprits = [pin for block in report.culprits for pin in block]
     folder.mkdir(parents=True, exist_ok=True)
     write_request(folder / PROJECT, good.request)
     write_lock(folder / GOOD_LOCK, good)
-    write_lock(folder / BAD_LOCK, mix(good, bad, taken))
+    write_lock(folder / BAD_LOCK, mix(good, bad, culprits))
     write_atomic(folder / PAGE, page(report, good))
     return folder / PAGE
 
@@ -71,7 +71,7 @@ def page(report: BisectionReport, good: Lock) -> str:
     """The report as Markdown."""
     request = good.request
     lines = [
-        f"# {report.failure.step} fails since {_labels([one for block in report.culprits for one in block])}",
+        f"# {report.failure.step} fails since {_labels([pin for block in report.culprits for pin in block])}",
         "",
         f"Stack {request.stack}, {', '.join(request.gpu)}, on {request.base}. With the good lock it builds.",
         "",
@@ -102,8 +102,8 @@ def page(report: BisectionReport, good: Lock) -> str:
     return "\n".join(lines)
 
 
-def _row(one: Try) -> str:
-    cells = ("; ".join(one.changes), one.answer.value, f"{one.seconds:.0f}", one.says)
+def _row(trial: Try) -> str:
+    cells = ("; ".join(trial.changes), trial.answer.value, f"{trial.seconds:.0f}", trial.says)
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 

@@ -50,12 +50,12 @@ class _Search:
                 next_step="name the lock that failed, and an earlier one",
             )
         failure = self._failure()
-        relevant = tuple(one for one in changes if self._matters(one, changes, failure))
+        relevant = tuple(change for change in changes if self._matters(change, changes, failure))
         culprits = self._smallest(relevant, failure)
         report = BisectionReport(
             failure=failure,
             changes=changes,
-            irrelevant=tuple(one for one in changes if one not in relevant),
+            irrelevant=tuple(change for change in changes if change not in relevant),
             culprits=culprits,
             parts=self._parts(culprits, failure) if narrow else (),
             commits=self._commits(culprits, failure) if narrow else (),
@@ -66,16 +66,16 @@ class _Search:
     def _failure(self) -> Failure:
         """What the bad lock fails with, and that the good one does not."""
         self.trials.say("bisect: the bad lock")
-        told = self.trials.run(self.bad).failure
-        if told is None:
+        failure = self.trials.run(self.bad).failure
+        if failure is None:
             raise InputError(
                 "the bad lock does not fail",
                 cause="it was built and checked here without a failure",
                 next_step="name another lock, or compare rocwright doctor here and on the machine "
                 "where it failed",
             )
-        self.trials.say(f"bisect: the bad lock fails at {told.step}: {told.what}")
-        first = self._try(GOOD, self.good, told)
+        self.trials.say(f"bisect: the bad lock fails at {failure.step}: {failure.what}")
+        first = self._try(GOOD, self.good, failure)
         if first.answer is not TrialAnswer.GOOD:
             raise InputError(
                 "the good lock fails too"
@@ -85,17 +85,17 @@ class _Search:
                 next_step="name an earlier good lock, or check the machine (rocwright doctor) and "
                 "the catalog",
             )
-        return told
+        return failure
 
     def _matters(self, change: Pin, changes: Sequence[Pin], failure: Failure) -> bool:
         """Whether a change reaches the failing step at all: its key tells without a build."""
         if failure.step.startswith(VERIFY):
             return True
-        rest = [one for one in changes if one != change]
+        remaining = [pin for pin in changes if pin != change]
         alone = mix(self.good, self.bad, [change])
-        without = mix(self.good, self.bad, rest)
-        for one, end in ((alone, self.good), (without, self.bad)):
-            key = self.trials.key(one, failure.step)
+        without = mix(self.good, self.bad, remaining)
+        for lock, end in ((alone, self.good), (without, self.bad)):
+            key = self.trials.key(lock, failure.step)
             if not key or key != self.trials.key(end, failure.step):
                 return True
         return False
@@ -106,80 +106,82 @@ class _Search:
         """The smallest set of changes that fails, where those of `also` are made too."""
 
         def ask(chosen: frozenset[int]) -> TrialAnswer:
-            made = [*also, *(changes[number] for number in sorted(chosen))]
-            labels = tuple(one.label for one in made)
-            return self._try(labels, mix(self.good, self.bad, made), failure).answer
+            chosen_pins = [*also, *(changes[number] for number in sorted(chosen))]
+            labels = tuple(pin.label for pin in chosen_pins)
+            return self._try(labels, mix(self.good, self.bad, chosen_pins), failure).answer
 
-        found = smallest(len(changes), ask)
-        return tuple(tuple(changes[number] for number in sorted(block)) for block in found.blocks)
+        search = smallest(len(changes), ask)
+        return tuple(tuple(changes[number] for number in sorted(block)) for block in search.blocks)
 
     def _try(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
         """The answer for a lock: from an earlier try of the same key, the trail, or by building."""
         key = "" if failure.step.startswith(VERIFY) else self.trials.key(lock, failure.step)
         if key in self.known and key:
             return self.known[key]
-        told = self.trail.answer(changes, lambda: self._build(changes, lock, failure))
+        answer = self.trail.answer(changes, lambda: self._build(changes, lock, failure))
         if key:
-            self.known[key] = told
-        self.tries.append(told)
-        return told
+            self.known[key] = answer
+        self.tries.append(answer)
+        return answer
 
     def _build(self, changes: tuple[str, ...], lock: Lock, failure: Failure) -> Try:
         self.trials.say(f"bisect: try {len(self.tries) + 1}: {'; '.join(changes) or 'no change'}")
-        told = self.trials.judge(lock, failure, changes)
-        self.trials.say(f"bisect: {told.answer.value}" + (f" ({told.says})" if told.says else ""))
-        return told
+        trial = self.trials.judge(lock, failure, changes)
+        self.trials.say(f"bisect: {trial.answer.value}" + (f" ({trial.says})" if trial.says else ""))
+        return trial
 
     def _parts(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[tuple[Pin, ...], ...]:
         """Which packages, where a culprit is a group of them."""
-        taken = [one for block in culprits for one in block]
-        found: list[tuple[Pin, ...]] = []
-        for group in taken:
+        culprit_pins = [pin for block in culprits for pin in block]
+        smaller: list[tuple[Pin, ...]] = []
+        for group in culprit_pins:
             pieces = parts(group)
             if group.part in ("package", "python") and len(pieces) > 1:
-                rest = [one for one in taken if one != group]
-                found += self._smallest(pieces, failure, rest)
-        return tuple(found)
+                remaining = [pin for pin in culprit_pins if pin != group]
+                smaller += self._smallest(pieces, failure, remaining)
+        return tuple(smaller)
 
     def _commits(self, culprits: Sequence[Sequence[Pin]], failure: Failure) -> tuple[Narrowed, ...]:
-        taken = [one for block in culprits for one in block]
+        culprit_pins = [pin for block in culprits for pin in block]
         # with what is asked for of the component too: the catalog may know its version by that alone
-        around = mix(self.good, self.bad, taken)
-        return tuple(self._commit(one.name, around, failure) for one in taken if one.part == "component")
+        around = mix(self.good, self.bad, culprit_pins)
+        return tuple(
+            self._commit(pin.name, around, failure) for pin in culprit_pins if pin.part == "component"
+        )
 
     def _commit(self, name: str, around: Lock, failure: Failure) -> Narrowed:
         """The first commit of a component that fails, with everything else as `around` has it."""
         old, new = (_component(lock, name) for lock in (self.good, self.bad))
-        ends = [_git_source(one) for one in (old, new)]
-        if new is None or any(one is None for one in ends):
+        ends = [_git_source(component) for component in (old, new)]
+        if new is None or any(end is None for end in ends):
             return Narrowed(
                 component=name, why_not="in one of the two locks it does not come from a git repository"
             )
-        before, after = ends
-        assert before is not None and after is not None
-        if before.url != after.url:
+        old_source, new_source = ends
+        assert old_source is not None and new_source is not None
+        if old_source.url != new_source.url:
             return Narrowed(component=name, why_not="the two locks name different repositories")
-        told = Narrowed(component=name, url=after.url, good=before.commit, bad=after.commit)
+        narrowed = Narrowed(component=name, url=new_source.url, good=old_source.commit, bad=new_source.commit)
         try:
-            history = History(after.url, self.folder / f"{name}.git")
+            history = History(new_source.url, self.folder / f"{name}.git")
         except NetworkError as error:
-            return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
+            return narrowed.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
         try:
 
             def ask(commit: str) -> TrialAnswer:
                 self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
                 try:
-                    at = self._at(new, after, commit)
+                    component = self._at(new, new_source, commit)
                 except ExplainedError:
                     return TrialAnswer.SKIP
-                return self._try((*GOOD, f"{name}@{commit}"), _with(around, at), failure).answer
+                return self._try((*GOOD, f"{name}@{commit}"), _with(around, component), failure).answer
 
-            suspects = history.first_bad(before.commit, after.commit, ask)
-            return told.model_copy(update={"suspects": suspects})
+            suspects = history.first_bad(old_source.commit, new_source.commit, ask)
+            return narrowed.model_copy(update={"suspects": suspects})
         except ExplainedError as error:
             if isinstance(error, InputError):
                 raise
-            return told.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
+            return narrowed.model_copy(update={"why_not": f"{error.message}: {error.cause}"})
         finally:
             history.remove()
 
@@ -194,14 +196,14 @@ class _Search:
 
 def _with(lock: Lock, component: LockedComponent) -> Lock:
     """The lock with this component in the place of the one of its name, or beside the others."""
-    names = [one.name for one in lock.components]
-    found = tuple(component if one.name == component.name else one for one in lock.components)
+    names = [component.name for component in lock.components]
+    components = tuple(component if entry.name == component.name else entry for entry in lock.components)
     added = () if component.name in names else (component,)
-    return lock.model_copy(update={"components": (*found, *added)})
+    return lock.model_copy(update={"components": (*components, *added)})
 
 
 def _component(lock: Lock, name: str) -> LockedComponent | None:
-    return next((one for one in lock.components if one.name == name), None)
+    return next((component for component in lock.components if component.name == name), None)
 
 
 def _git_source(locked: LockedComponent | None) -> GitOrigin | None:

@@ -43,21 +43,21 @@ def smallest(count: int, ask: Callable[[frozenset[int]], TrialAnswer]) -> Search
     One culprit costs at most ceil(log2(count)) + 1 answers, two at most 9 where `count` is 12.
     """
     blocks: list[frozenset[int]] = []
-    left = count
-    while left:
-        held: frozenset[int] = frozenset().union(*blocks)
+    remaining = count
+    while remaining:
+        culprits: frozenset[int] = frozenset().union(*blocks)
         # with what is held, no more changes are good (asked for already), and the first `left` are bad
-        start, end = _first_bad(left, partial(_with, held, ask))
+        start, end = _first_bad(remaining, partial(_with, culprits, ask))
         blocks.append(frozenset(range(start, end)))
-        held |= blocks[-1]
-        if start == 0 or ask(held) is TrialAnswer.BAD:
+        culprits |= blocks[-1]
+        if start == 0 or ask(culprits) is TrialAnswer.BAD:
             break
-        left = start
+        remaining = start
     return SearchResult(blocks=tuple(blocks))
 
 
-def _with(held: frozenset[int], ask: Callable[[frozenset[int]], TrialAnswer], size: int) -> TrialAnswer:
-    return ask(held | frozenset(range(size)))
+def _with(culprits: frozenset[int], ask: Callable[[frozenset[int]], TrialAnswer], size: int) -> TrialAnswer:
+    return ask(culprits | frozenset(range(size)))
 
 
 def _first_bad(size: int, ask: Callable[[int], TrialAnswer]) -> tuple[int, int]:
@@ -67,14 +67,14 @@ def _first_bad(size: int, ask: Callable[[int], TrialAnswer]) -> tuple[int, int]:
     silent: set[int] = set()
     while candidates := set(range(good + 1, bad)) - silent:
         wish = _split(good, bad)
-        at = min(candidates, key=lambda one: abs(one - wish))
-        match ask(at):
+        middle = min(candidates, key=lambda candidate: abs(candidate - wish))
+        match ask(middle):
             case TrialAnswer.GOOD:
-                good = at
+                good = middle
             case TrialAnswer.BAD:
-                bad = at
+                bad = middle
             case TrialAnswer.SKIP:
-                silent.add(at)
+                silent.add(middle)
     return good, bad
 
 
@@ -86,7 +86,7 @@ def _split(good: int, bad: int) -> int:
     """The prefix to ask for next, so that the worst case of all that may follow is least."""
     if bad - good > EXACT:
         return (good + bad) // 2
-    return min(_splits(good, bad), key=lambda at: max(_worst(good, at), _worst(at, bad)))
+    return min(_splits(good, bad), key=lambda split: max(_worst(good, split), _worst(split, bad)))
 
 
 @cache
@@ -94,7 +94,7 @@ def _worst(good: int, bad: int) -> int:
     """Answers needed in the worst case, where one culprit or two are at fault."""
     if bad - good == 1:
         return _after(good)
-    return 1 + min(max(_worst(good, at), _worst(at, bad)) for at in _splits(good, bad))
+    return 1 + min(max(_worst(good, split), _worst(split, bad)) for split in _splits(good, bad))
 
 
 def _splits(good: int, bad: int) -> range:
@@ -103,7 +103,7 @@ def _splits(good: int, bad: int) -> range:
     return range(max(good + 1, bad - half), min(bad, good + half + 1))
 
 
-def _after(before: int) -> int:
-    """Answers after a culprit is known that has `before` changes before it: is it alone, and if not, the
+def _after(preceding: int) -> int:
+    """Answers after a culprit is known that has `preceding` changes before it: is it alone, and if not, the
     other's place, and whether the two are all."""
-    return 1 + ceil(log2(before)) + (before > 1) if before else 0
+    return 1 + ceil(log2(preceding)) + (preceding > 1) if preceding else 0

@@ -24,8 +24,8 @@ class Trail:
         self.path = path
         self._known: dict[tuple[str, ...], Try] = {}
         with contextlib.suppress(OSError, ValidationError):
-            kept = _Kept.model_validate_json(path.read_bytes())
-            self._known = {one.changes: one for one in kept.tries}
+            saved = _Kept.model_validate_json(path.read_bytes())
+            self._known = {trial.changes: trial for trial in saved.tries}
 
     @property
     def tries(self) -> tuple[Try, ...]:

@@ -52,7 +52,7 @@ class LockTrials:
             plan = make_plan(lock, self.project.catalog)
         except ExplainedError:
             return ""
-        return next((one.key for one in plan.steps if one.name == step), "")
+        return next((planned.key for planned in plan.steps if planned.name == step), "")
 
     def run(self, lock: Lock, step: str = "") -> TrialResult:
         """Build what the lock says, or as far as `step`, then check it unless a step was named.
@@ -61,12 +61,12 @@ class LockTrials:
         """
         project = replace(self.project, request=lock.request)
         plan = make_plan(lock, project.catalog)
-        wanted = () if step.startswith(VERIFY) else tuple(filter(None, (step,)))
-        decisions = decide(plan, project.store, required=wanted)
-        ran = any(one.state is State.RUN for one in decisions)
+        step_names = () if step.startswith(VERIFY) else tuple(filter(None, (step,)))
+        decisions = decide(plan, project.store, required=step_names)
+        ran = any(decision.state is State.RUN for decision in decisions)
         if ran:
             check_room(decisions, project.home)
-            asked = UnderWay(
+            operation = UnderWay(
                 "build",
                 project.request,
                 project.home,
@@ -75,7 +75,7 @@ class LockTrials:
                 origin=BISECT,
                 variant=project.variant,
             )
-            with asked as under_way:
+            with operation as under_way:
                 outcome = run_steps(
                     decisions,
                     project.store,
@@ -93,38 +93,38 @@ class LockTrials:
             if outcome.failures:
                 name, error = outcome.failures[0]
                 return TrialResult(failure=Failure.of(name, error), built=True)
-        if wanted or not self.checks:
+        if step_names or not self.checks:
             return TrialResult(failure=None, built=ran)
         return TrialResult(failure=self._checked(project, lock), built=True)
 
     def _checked(self, project: Project, lock: Lock) -> Failure | None:
         from rocwright.verify.run import verify
 
-        found = verify(project, lock, self.options.engine, self.say, self.progress, origin=BISECT)
+        findings = verify(project, lock, self.options.engine, self.say, self.progress, origin=BISECT)
         return next(
             (
                 Failure(
-                    step=f"{VERIFY}{one.component}/{one.check}",
+                    step=f"{VERIFY}{finding.component}/{finding.check}",
                     failure=FailureClass.CHECK.value,
-                    what=one.name,
-                    first=one.detail,
+                    what=finding.name,
+                    first=finding.detail,
                 )
-                for one in found
-                if not one.ok
+                for finding in findings
+                if not finding.ok
             ),
             None,
         )
 
     def judge(self, lock: Lock, failure: Failure, changes: tuple[str, ...]) -> Try:
         """Whether a lock has the failure. One that cannot be planned, or fails otherwise, answers nothing."""
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
-            told = self.run(lock, failure.step)
+            trial = self.run(lock, failure.step)
         except (InputError, PatchError) as error:
             return Try(changes=changes, answer=TrialAnswer.SKIP, built=False, says=error.message)
-        seconds = round(time.monotonic() - begun, 1)
-        if told.failure is None:
-            return Try(changes=changes, answer=TrialAnswer.GOOD, built=told.built, seconds=seconds)
-        answer = TrialAnswer.BAD if told.failure.same(failure) else TrialAnswer.SKIP
-        says = f"{told.failure.step}: {told.failure.what}"
-        return Try(changes=changes, answer=answer, built=told.built, seconds=seconds, says=says)
+        seconds = round(time.monotonic() - started, 1)
+        if trial.failure is None:
+            return Try(changes=changes, answer=TrialAnswer.GOOD, built=trial.built, seconds=seconds)
+        answer = TrialAnswer.BAD if trial.failure.same(failure) else TrialAnswer.SKIP
+        says = f"{trial.failure.step}: {trial.failure.what}"
+        return Try(changes=changes, answer=answer, built=trial.built, seconds=seconds, says=says)

@@ -55,8 +55,8 @@ class OfferedWish:
         """In words."""
         if self.lock is None:
             return self.wanted.id[:12]
-        asked = self.lock.request
-        return f"{asked.stack} for {', '.join(asked.gpu)} on {asked.base}"
+        request = self.lock.request
+        return f"{request.stack} for {', '.join(request.gpu)} on {request.base}"
 
 
 class _BusyError(Exception):
@@ -71,48 +71,48 @@ class Lender:
     ) -> None:
         self.store, self.home, self.catalog, self.say = store, home, catalog, say
         self.machine = machine
-        self.devices = {"", *(one.target for one in machine.gpus if one.target)}
+        self.devices = {"", *(gpu.target for gpu in machine.gpus if gpu.target)}
         self._shared = store.shared[0]
         self._failed: set[str] = set()
         """What could not be tried here: it is not tried again."""
 
     def look(self) -> list[OfferedWish]:
         """All that trusted keys want, and whether this machine is for it. Raises NetworkError, InputError."""
-        return [one for name in self._shared.names("wanted") for one in self._seen(name)]
+        return [offer for name in self._shared.names("wanted") for offer in self._seen(name)]
 
     def _seen(self, name: str) -> Iterator[OfferedWish]:
         for key, word in self._shared.words("wanted", name):
             try:
-                wanted = VerifyWish.model_validate_json(word.content)
+                wish = VerifyWish.model_validate_json(word.content)
             except ValidationError as error:
-                why = error.errors()[0]["msg"]
-                self._shared.say(f"{self._shared.name}: what {key.name} wants cannot be read: {why}")
+                reason = error.errors()[0]["msg"]
+                self._shared.say(f"{self._shared.name}: what {key.name} wants cannot be read: {reason}")
                 continue
-            if wanted.id != name:
+            if wish.id != name:
                 self._shared.say(f"{self._shared.name}: what {key.name} wants lies under another name")
                 continue
-            yield self._judged(wanted, key.name)
+            yield self._judged(wish, key.name)
             return
 
-    def _judged(self, wanted: VerifyWish, by: str) -> OfferedWish:
-        if wanted.rocwright != __version__:
-            why = f"it is for rocwright {wanted.rocwright}, and this is {__version__}"
-            return OfferedWish(wanted=wanted, by=by, why_not=why)
-        if wanted.device not in self.devices:
-            return OfferedWish(wanted=wanted, by=by, why_not=f"this machine has no {wanted.device}")
-        if wanted.id in self._failed:
-            return OfferedWish(wanted=wanted, by=by, why_not="it could not be tried here")
+    def _judged(self, wish: VerifyWish, asker: str) -> OfferedWish:
+        if wish.rocwright != __version__:
+            reason = f"it is for rocwright {wish.rocwright}, and this is {__version__}"
+            return OfferedWish(wanted=wish, by=asker, why_not=reason)
+        if wish.device not in self.devices:
+            return OfferedWish(wanted=wish, by=asker, why_not=f"this machine has no {wish.device}")
+        if wish.id in self._failed:
+            return OfferedWish(wanted=wish, by=asker, why_not="it could not be tried here")
         try:
-            with self._project(wanted) as (_, lock):
+            with self._project(wish) as (_, lock):
                 pass
         except ExplainedError as error:
-            return OfferedWish(wanted=wanted, by=by, why_not=f"{error.message}: {error.cause}")
-        done = [key for key, _ in evidence_of(self._shared, wanted)]
-        if done:
-            return OfferedWish(wanted=wanted, by=by, why_not=f"{done[0].name} has verified it", lock=lock)
-        return OfferedWish(wanted=wanted, by=by, why_not="", lock=lock)
+            return OfferedWish(wanted=wish, by=asker, why_not=f"{error.message}: {error.cause}")
+        signers = [key for key, _ in evidence_of(self._shared, wish)]
+        if signers:
+            return OfferedWish(wanted=wish, by=asker, why_not=f"{signers[0].name} has verified it", lock=lock)
+        return OfferedWish(wanted=wish, by=asker, why_not="", lock=lock)
 
-    def run(self, one: OfferedWish) -> Evidence | None:
+    def run(self, offer: OfferedWish) -> Evidence | None:
         """Verify it, and put what was found into the store; None where another machine does.
 
         Raises what verifying raises, and NetworkError where the lease was lost.
@@ -122,37 +122,37 @@ class Lender:
             raise _BusyError
 
         try:
-            with self.store.leased(one.wanted.id, busy):
-                evidence = self._verified(one)
+            with self.store.leased(offer.wanted.id, busy):
+                evidence = self._verified(offer)
         except _BusyError:
             return None
-        self.store.say_word("evidence", one.wanted.id, evidence.model_dump_json())
+        self.store.say_word("evidence", offer.wanted.id, evidence.model_dump_json())
         return evidence
 
-    def _verified(self, one: OfferedWish) -> Evidence:
-        started, begun, run = now(), time.monotonic(), new_run_id()
+    def _verified(self, offer: OfferedWish) -> Evidence:
+        started, begin, run = now(), time.monotonic(), new_run_id()
         memory = self.machine.memory
-        with self._project(one.wanted) as (project, lock):
-            self._fetch(project, lock, one.wanted)
+        with self._project(offer.wanted) as (project, lock):
+            self._fetch(project, lock, offer.wanted)
             findings = verify(
                 project,
                 lock,
                 None,
                 lambda line: self.say(f"  {line}"),
                 run_id=run,
-                origin=f"lent to {one.by}",
+                origin=f"lent to {offer.by}",
                 memory=int(memory.total * PART_OF_MEMORY) if memory else None,
             )
         return Evidence(
-            wanted=one.wanted.id,
+            wanted=offer.wanted.id,
             run=run,
             started=started,
-            seconds=round(time.monotonic() - begun, 1),
-            card=Card.of(self.machine, one.wanted.device),
+            seconds=round(time.monotonic() - begin, 1),
+            card=Card.of(self.machine, offer.wanted.device),
             findings=tuple(findings),
         )
 
-    def _fetch(self, project: Project, lock: Lock, wanted: VerifyWish) -> None:
+    def _fetch(self, project: Project, lock: Lock, wish: VerifyWish) -> None:
         """Have what is verified and what it needs here. Raises InputError where the store lacks some."""
         plan = make_plan(lock, project.catalog)
         for step in needed(plan, project.catalog):
@@ -164,8 +164,8 @@ class Lender:
                     cause="who lends a card builds nothing",
                     next_step="whoever wants it runs rocwright farm verify again",
                 )
-        outputs = {name: one.sha256 for name, one in built_outputs(project, plan).items()}
-        if outputs != wanted.artifacts:
+        outputs = {name: output.sha256 for name, output in built_outputs(project, plan).items()}
+        if outputs != wish.artifacts:
             raise InputError(
                 "what is in the store is not what is wanted",
                 cause="other bytes were built since, or a trusted key disagrees",
@@ -173,12 +173,12 @@ class Lender:
             )
 
     @contextlib.contextmanager
-    def _project(self, wanted: VerifyWish) -> Iterator[tuple[Project, Lock]]:
+    def _project(self, wish: VerifyWish) -> Iterator[tuple[Project, Lock]]:
         """A project in a folder of its own that goes again, and its lock. Raises InputError where that does
         not fit the recipes here."""
         with temporary_folder("lent") as folder:
             path = folder / LOCK
-            path.write_text(wanted.lock)
+            path.write_text(wish.lock)
             lock = read_lock(path)
             project = Project(
                 request=lock.request,
@@ -210,16 +210,16 @@ class Lender:
 
     def _round(self) -> bool:
         """Run the first that can be run; whether there was one."""
-        for one in self.look():
-            if one.why_not:
+        for offer in self.look():
+            if offer.why_not:
                 continue
-            self.say(f"{one.what}, wanted by {one.by}")
+            self.say(f"{offer.what}, wanted by {offer.by}")
             try:
-                evidence = self.run(one)
+                evidence = self.run(offer)
             except NetworkError:
                 raise
             except ExplainedError as error:
-                self._failed.add(one.wanted.id)
+                self._failed.add(offer.wanted.id)
                 self.say(f"  could not be tried: {error.message} ({error.cause})")
                 continue
             if evidence is None:
@@ -232,16 +232,19 @@ class Lender:
 
 def told(evidence: Evidence) -> str:
     """What was found, in a line."""
-    wrong = [one for one in evidence.findings if not one.ok]
+    wrong = [finding for finding in evidence.findings if not finding.ok]
     counts = ", ".join(
-        f"{len(found)} {word}"
+        f"{len(matching)} {word}"
         for word in ("ok", "absent", "FAILED")
-        if (found := [one for one in evidence.findings if outcome_word(one) == word])
+        if (matching := [finding for finding in evidence.findings if outcome_word(finding) == word])
     )
-    named = f": {', '.join(one.name for one in wrong[:3])}" if wrong else ""
+    named = f": {', '.join(finding.name for finding in wrong[:3])}" if wrong else ""
     return f"{counts or 'nothing'}{named}, on {_devices(evidence.findings)}"
 
 
 def _devices(findings: tuple[Finding, ...]) -> str:
-    devices = sorted({one.device for one in findings if one.device}, key=lambda one: (not is_gpu(one), one))
+    devices = sorted(
+        {finding.device for finding in findings if finding.device},
+        key=lambda device: (not is_gpu(device), device),
+    )
     return ", ".join(devices) or "no device"

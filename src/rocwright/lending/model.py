@@ -47,10 +47,10 @@ class Card(Frozen):
     def of(cls, machine: Machine, target: str) -> Card:
         """That of a machine with that target; "" for its processor."""
         kernel = machine.driver.kernel
-        gpu = next((one for one in machine.gpus if target and one.target == target), None)
+        gpu = next((candidate for candidate in machine.gpus if target and candidate.target == target), None)
         if gpu is None:
             return cls(kernel=kernel)
-        driver = " ".join(one for one in (gpu.driver, machine.driver.version) if one)
+        driver = " ".join(part for part in (gpu.driver, machine.driver.version) if part)
         return cls(
             target=target, pci_id=gpu.pci_id, kernel=kernel, driver=driver, firmware=dict(gpu.firmware)
         )
@@ -63,7 +63,7 @@ class Card(Frozen):
             self.driver,
             f"firmware {firmware}" if firmware else "",
         )
-        return ", ".join(one for one in parts if one)
+        return ", ".join(part for part in parts if part)
 
 
 class Evidence(Frozen):
