@@ -61,7 +61,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         remedies = tuple(remedy.model_copy(update={"undo": ""}) for remedy in old_remedies)
         try:
             liked = preferred(catalog, request)
-            base_locks = _below(project)
+            base_locks = _base_locks(project)
             new_lock = make_lock(
                 request, catalog, outside, on_line, remedies=remedies, locks_below=base_locks, **liked
             )
@@ -75,7 +75,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
     return new_lock
 
 
-def _below(project: Project) -> LocksOf:
+def _base_locks(project: Project) -> LocksOf:
     """The locks in the home folder on which that of a project may stand: those that fit the recipes here."""
     from rocwright.resolve.standing import kept_below
 
@@ -185,7 +185,9 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
             outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            return make_lock(request, catalog, outside, lambda _: None, locks_below=_below(project), **liked)
+            return make_lock(
+                request, catalog, outside, lambda _: None, locks_below=_base_locks(project), **liked
+            )
     return current_lock(project, on_line)
 
 
@@ -311,7 +313,7 @@ def _build(
     if outcome.failures:
         return under_way.ended("failed", cached)
     recorded = under_way.on_record and not step_names
-    return under_way.ended("built", cached, artifacts=_made(project, plan) if recorded else ())
+    return under_way.ended("built", cached, artifacts=_made_artifacts(project, plan) if recorded else ())
 
 
 def _planned_here(
@@ -355,7 +357,7 @@ def _brought(
     return complete
 
 
-def _made(project: Project, plan: Plan) -> list[Made]:
+def _made_artifacts(project: Project, plan: Plan) -> list[Made]:
     """The artifacts, for the record."""
     components = {step.component: step.name for step in plan.steps if step.name == step.component}
     return [

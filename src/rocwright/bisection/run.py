@@ -171,7 +171,7 @@ class _Search:
             def ask(commit: str) -> TrialAnswer:
                 self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
                 try:
-                    component = self._at(new, new_source, commit)
+                    component = self._component_at(new, new_source, commit)
                 except ExplainedError:
                     return TrialAnswer.SKIP
                 return self._try((*GOOD, f"{name}@{commit}"), _with(around, component), failure).answer
@@ -185,7 +185,7 @@ class _Search:
         finally:
             history.remove()
 
-    def _at(self, locked: LockedComponent, origin: GitOrigin, commit: str) -> LockedComponent:
+    def _component_at(self, locked: LockedComponent, origin: GitOrigin, commit: str) -> LockedComponent:
         """A component at another commit; its tree is fetched and kept in the store."""
         with temporary_folder("bisect") as folder:
             pin = pack_commit(origin.url, commit, Path(folder), origin.held)

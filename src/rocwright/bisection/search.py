@@ -93,7 +93,7 @@ def _split(good: int, bad: int) -> int:
 def _worst(good: int, bad: int) -> int:
     """Answers needed in the worst case, where one culprit or two are at fault."""
     if bad - good == 1:
-        return _after(good)
+        return _answers_after(good)
     return 1 + min(max(_worst(good, split), _worst(split, bad)) for split in _splits(good, bad))
 
 
@@ -103,7 +103,7 @@ def _splits(good: int, bad: int) -> range:
     return range(max(good + 1, bad - half), min(bad, good + half + 1))
 
 
-def _after(preceding: int) -> int:
+def _answers_after(preceding: int) -> int:
     """Answers after a culprit is known that has `preceding` changes before it: is it alone, and if not, the
     other's place, and whether the two are all."""
     return 1 + ceil(log2(preceding)) + (preceding > 1) if preceding else 0

@@ -13,7 +13,7 @@ from rocbase.model import Frozen
 from rocwright.bisection.model import Try
 
 
-class _Kept(Frozen):
+class _SavedTries(Frozen):
     tries: tuple[Try, ...] = ()
 
 
@@ -24,7 +24,7 @@ class Trail:
         self.path = path
         self._known: dict[tuple[str, ...], Try] = {}
         with contextlib.suppress(OSError, ValidationError):
-            saved = _Kept.model_validate_json(path.read_bytes())
+            saved = _SavedTries.model_validate_json(path.read_bytes())
             self._known = {trial.changes: trial for trial in saved.tries}
 
     @property
@@ -35,7 +35,7 @@ class Trail:
         """The answer for these changes, kept from before or made now."""
         if changes not in self._known:
             self._known[changes] = make()
-            write_atomic(self.path, _Kept(tries=self.tries).model_dump_json(indent=1) + "\n")
+            write_atomic(self.path, _SavedTries(tries=self.tries).model_dump_json(indent=1) + "\n")
         return self._known[changes]
 
     def forget(self) -> None:

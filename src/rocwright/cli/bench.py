@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, complete, engine_option, project_options, the_project
+from rocwright.cli.common import Selection, complete, engine_option, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -38,7 +38,12 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    asked: Asked, engine: str | None, runs: int, model: Path | None, compare: str | None, as_json: bool
+    selection: Selection,
+    engine: str | None,
+    runs: int,
+    model: Path | None,
+    compare: str | None,
+    as_json: bool,
 ) -> None:
     """Measure what is built, on whatever device there is, and keep the figures.
 
@@ -47,7 +52,7 @@ def command(
     Programs run in the sandbox and the root file system of rocwright verify. A device that is a program is
     called software; an emulated GPU is refused.
     """
-    project = the_project(asked)
+    project = the_project(selection)
     if compare is not None:
         _compare(project, compare, as_json)
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, build_options, project_options, the_project
+from rocwright.cli.common import Selection, build_options, project_options, the_project
 from rocwright.cli.place import say
 from rocwright.execution.options import BuildOptions
 
@@ -28,7 +28,7 @@ _LOCK_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @build_options("jobs", "engine")
 @json_option
 def command(
-    asked: Asked,
+    selection: Selection,
     good: Path | None,
     bad: Path | None,
     no_commits: bool,
@@ -52,7 +52,7 @@ def command(
     from rocwright.resolve.files import read_lock
     from rocwright.watch.projects import candidate_path
 
-    project = the_project(asked)
+    project = the_project(selection)
     known_good = FollowedRow.of(project.request, project.lock_path.parent, project).lock("known-good")
     good_lock = read_lock(good) if good else known_good or read_lock(project.lock_path)
     bad_lock = read_lock(bad or candidate_path(project))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, build_options, project_options, tells_changes, the_project
+from rocwright.cli.common import Selection, build_options, project_options, tells_changes, the_project
 from rocwright.cli.place import say
 from rocwright.execution.options import BuildOptions
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @json_option
 @tells_changes
 def command(
-    asked: Asked,
+    selection: Selection,
     options: BuildOptions,
     verify_too: bool,
     heal: bool,
@@ -50,7 +50,7 @@ def command(
     from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.execution.progress import choose_progress
 
-    project = the_project(asked)
+    project = the_project(selection)
 
     def show(locked: Lock, decisions: list[Decision]) -> None:
         show_plan_line(locked, decisions)

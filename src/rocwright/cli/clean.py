@@ -166,11 +166,11 @@ def _list(going: tuple[Piece, ...]) -> None:
     from rocbase.units import size
 
     if going:
-        rows = [(piece.kind, _what(piece), _when(piece.used), size(piece.size)) for piece in going]
+        rows = [(piece.kind, _piece_name(piece), _when(piece.used), size(piece.size)) for piece in going]
         print_table(("kind", "what", "last use", "size"), rows, right=(3,))
 
 
-def _what(piece: Piece) -> str:
+def _piece_name(piece: Piece) -> str:
     return f"{piece.name} ({piece.of})" if piece.of else piece.name
 
 

@@ -82,7 +82,7 @@ def size_option(_: click.Context, __: click.Parameter, text: str | None) -> int 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Selection:
     """What a command line asks for instead of a project file; all of it empty: the project file's."""
 
     stack: str | None
@@ -156,7 +156,7 @@ STACK = click.argument("stack", required=False, shell_complete=complete("stack")
 
 
 def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
-    """STACK (or what else gives `stack`), --gpu, --base and what goes with them, as one argument `asked`."""
+    """STACK (or what else gives `stack`), --gpu, --base and their like, as one argument `selection`."""
 
     @wraps(function)
     def gather(
@@ -171,7 +171,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         sets: tuple[str, ...],
         **rest: Any,
     ) -> Any:
-        selection = Asked(
+        selection = Selection(
             stack=stack,
             gpus=gpus,
             base=base,
@@ -182,7 +182,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             versions=versions_of(sets),
         )
         with place.completed():
-            return function(*args, asked=selection, **rest)
+            return function(*args, selection=selection, **rest)
 
     for option in (
         click.option(
@@ -292,7 +292,7 @@ def here(*, quiet: bool = False) -> Path:
     return folder
 
 
-def the_project(selection: Asked) -> Project:
+def the_project(selection: Selection) -> Project:
     """The project of this folder or one above it, or the one that the options name. Raises InputError."""
     from rocbase.errors import InputError
     from rocwright import api

@@ -144,7 +144,7 @@ def _tell(diagnosis: Diagnosis) -> None:
     for candidate in candidates:
         click.echo(f"  {candidate.line:>6,}  {candidate.text}")
     for known_issue in diagnosis.known[:MOST_KNOWN]:
-        _known(known_issue, diagnosis)
+        _tell_issue(known_issue, diagnosis)
     less_likely = [known_issue.issue.name for known_issue in diagnosis.known[MOST_KNOWN:]]
     if less_likely:
         _label("more", f"other known issues, less likely: {', '.join(less_likely)}")
@@ -176,7 +176,7 @@ def _new(new: Novelty) -> None:
     click.echo()
 
 
-def _known(known_issue: KnownIssue, diagnosis: Diagnosis) -> None:
+def _tell_issue(known_issue: KnownIssue, diagnosis: Diagnosis) -> None:
     issue = known_issue.issue
     click.echo()
     click.echo(f"{_bold('known')}   {_bold(issue.name)}, line {known_issue.place.line:,}: {issue.means}")

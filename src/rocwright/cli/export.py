@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 FORMATS = (
@@ -28,7 +28,7 @@ FORMATS = (
 @json_option
 def command(
     kind: str,
-    asked: Asked,
+    selection: Selection,
     out: Path | None,
     force: bool,
     as_json: bool,
@@ -51,7 +51,7 @@ def command(
     from rocbase.cli.tell import print_json
     from rocwright import api
 
-    project = the_project(asked)
+    project = the_project(selection)
     lock = api.lock(project, network=False, say=say)
     folder = out or Path("export", kind)
     paths = api.export(project, kind, out or "", locked=lock, force=force)

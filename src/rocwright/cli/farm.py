@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ def worker(
 @project_options
 @click.option("--scheduler", help="What `rocwright farm up` said.  [default: that of config.toml]")
 @json_option
-def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> None:
+def explain(step: str, selection: Selection, scheduler: str | None, as_json: bool) -> None:
     """On which workers STEP of the stack can run, and why not on the others."""
     from rocbase.cli.tell import print_json, print_table
     from rocbase.errors import InputError
     from rocbase.units import size
     from rocwright import api
 
-    project = the_project(asked)
+    project = the_project(selection)
     steps = {decision.step.name: decision.step for decision in api.plan(project)}
     if step not in steps:
         raise InputError(
@@ -182,7 +182,7 @@ def explain(step: str, asked: Asked, scheduler: str | None, as_json: bool) -> No
     help="Wait so long for evidence.  [default: not at all]",
 )
 @json_option
-def verify(asked: Asked, cpu: bool, wait: float, as_json: bool) -> None:
+def verify(selection: Selection, cpu: bool, wait: float, as_json: bool) -> None:
     """Have what is built here verified on a machine that lends its GPU, and take the evidence that came.
 
     It is put into the store that all see (config.toml: store = "s3://..."); whoever trusts this machine's key
@@ -193,7 +193,7 @@ def verify(asked: Asked, cpu: bool, wait: float, as_json: bool) -> None:
     from rocbase.errors import CheckError
     from rocwright import api
 
-    project = the_project(asked)
+    project = the_project(selection)
     evidence = api.verify_elsewhere(project, cpu=cpu, wait=wait * 60, say=say)
     if as_json:
         print_json(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import in_place, say
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _issues(context: click.Context, parameter: click.Parameter, incomplete: str)
 @click.option("--explain", is_flag=True, help="Show the history of each remedy (the default).")
 @click.option("--forget", metavar="ISSUE", shell_complete=_issues, help="Remove the remedies of an issue.")
 @json_option
-def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> None:
+def command(selection: Selection, explain: bool, forget: str | None, as_json: bool) -> None:
     """What `rocwright build --heal` put into the lock: which failure, which known issue, which action, what
     that changed, and whether it helped. A plain build uses the remedies and does not change them.
     """
@@ -38,16 +38,16 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
 
     if explain and forget:
         raise click.UsageError("Use either --explain or --forget, not both.")
-    project = the_project(asked)
+    project = the_project(selection)
     try:
         forgotten = api.forget_remedies(project, forget) if forget else api.remedies(project)[:0]
     except InputError as error:
         if not project.lock_path.exists():
-            error.next_step = asked.after("build")
+            error.next_step = selection.after("build")
         raise
     locked = api.lock(project)
     if forget:
-        _tell_forgotten(asked, project, forgotten)
+        _tell_forgotten(selection, project, forgotten)
         if not as_json:
             return
     if as_json:
@@ -61,7 +61,7 @@ def command(asked: Asked, explain: bool, forget: str | None, as_json: bool) -> N
             click.echo(f"  {click.style(f'{label:<6}', bold=True)}  {text}")
 
 
-def _tell_forgotten(selection: Asked, project: Project, forgotten: Sequence[Remedy]) -> None:
+def _tell_forgotten(selection: Selection, project: Project, forgotten: Sequence[Remedy]) -> None:
     from rocwright.remedies.words import does
     from rocwright.resolve.lock import relocks
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from rocbase.cli.options import say
-from rocwright.cli.common import Asked, complete, project_options
+from rocwright.cli.common import Selection, complete, project_options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def stack_words(function: F) -> F:
 @click.command("init")
 @partial(project_options, stack=stack_words)
 @click.option("--force", is_flag=True, help="Overwrite an existing rocwright.toml.")
-def command(asked: Asked, force: bool) -> None:
+def command(selection: Selection, force: bool) -> None:
     """Write rocwright.toml: this stack, for these GPUs, on this base.
 
     It is written only where versions fit together, by what the catalog knows: nothing is asked outside.
@@ -49,13 +49,15 @@ def command(asked: Asked, force: bool) -> None:
     from rocwright.resolve.files import PROJECT, write_request
     from rocwright.verify.verdict import lines, verdict
 
-    if not asked.stack:
+    if not selection.stack:
         raise InputError(
             "no stack is named",
             cause=f"{PROJECT} says which one is built",
-            next_step=f"{replace(asked, stack='STACK').after('init')}; rocwright stacks lists them",
+            next_step=f"{replace(selection, stack='STACK').after('init')}; rocwright stacks lists them",
         )
-    request = api.request(asked.stack or "", asked.gpus, asked.base or "", say=say, **asked.changes)
+    request = api.request(
+        selection.stack or "", selection.gpus, selection.base or "", say=say, **selection.changes
+    )
     for note in check_resolves(request, the_catalog()).notes:
         say(note)
     for gpu in request.gpu:

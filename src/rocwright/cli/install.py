@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 
@@ -21,7 +21,7 @@ from rocwright.cli.place import say
     help="A virtual environment: python3 -m venv FOLDER.",
 )
 @json_option
-def command(asked: Asked, environment: Path, as_json: bool) -> None:
+def command(selection: Selection, environment: Path, as_json: bool) -> None:
     """Install the wheels of a built stack into your virtual environment, and nothing else.
 
     Packages that the recipes guard (such as torch) are checked before and after: exactly one working copy may
@@ -31,7 +31,7 @@ def command(asked: Asked, environment: Path, as_json: bool) -> None:
     from rocwright.execution.install import install
     from rocwright.flow import current_lock
 
-    project = the_project(asked)
+    project = the_project(selection)
     wheels = install(project, current_lock(project, say), environment, say)
     if as_json:
         print_json(

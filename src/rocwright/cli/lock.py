@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, here, project_options, the_project
+from rocwright.cli.common import Selection, here, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     help="Accept the lock as it was edited by hand, without choosing versions again.",
 )
 @json_option
-def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
+def command(selection: Selection, forget: bool, accept: bool, as_json: bool) -> None:
     """Choose one exact version of everything and write the lock.
 
     Versions that fit together, the first source place that can be reached, and the exact packages of the
@@ -35,12 +35,12 @@ def command(asked: Asked, forget: bool, accept: bool, as_json: bool) -> None:
     from rocwright.resolve.choose import ROCM
     from rocwright.resolve.files import PROJECT, change_request
 
-    if asked.changes and not asked.names_a_stack:
+    if selection.changes and not selection.names_a_stack:
         folder = here()
-        change_request(folder / PROJECT, asked.changes)
+        change_request(folder / PROJECT, selection.changes)
         project = api.project(folder=folder)
     else:
-        project = the_project(asked)
+        project = the_project(selection)
     locked = accept_lock(project) if accept else api.resolve(project, forget_remedies=forget, say=say)
     _tell_remedies(locked)
     if as_json:

@@ -121,14 +121,14 @@ def status(as_json: bool) -> None:
         rows = [_row(destination, states[destination.called]) for destination in settings.notify]
         print_table(("name", "on", "told last", "waiting"), rows)
     if settings.cycle.ping:
-        click.echo(f"\n[cycle.ping]: last at {ledger.ping.last_at or 'never'}{_why(ledger.ping)}")
+        click.echo(f"\n[cycle.ping]: last at {ledger.ping.last_at or 'never'}{_failure_note(ledger.ping)}")
 
 
 def _row(destination: Destination, state: DeliveryState) -> tuple[str, ...]:
     from rocwright.config import KINDS
 
     last = f"{state.last_at}  {state.last.headline}" if state.last else "nothing yet"
-    waits = f"{len(state.waiting)}{_why(state)}" if state.waiting else "nothing"
+    waits = f"{len(state.waiting)}{_failure_note(state)}" if state.waiting else "nothing"
     return (
         destination.called,
         "all" if set(destination.on) == {*KINDS} else ", ".join(destination.on),
@@ -137,7 +137,7 @@ def _row(destination: Destination, state: DeliveryState) -> tuple[str, ...]:
     )
 
 
-def _why(state: DeliveryState) -> str:
+def _failure_note(state: DeliveryState) -> str:
     return f": {state.error}; tried again after {state.again}" if state.error else ""
 
 

@@ -9,7 +9,7 @@ import click
 
 from rocbase.cli.options import json_option
 from rocbase.folders.temporary import temporary_folder
-from rocwright.cli.common import Asked, complete, complete_gpu, project_options, the_project
+from rocwright.cli.common import Selection, complete, complete_gpu, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def check(
         raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
     requested = [version for version in (versions or "").split(",") if version]
     columns = (
-        [_given(source, edits, targets, version) for version in requested or [""]]
+        [_given_tree(source, edits, targets, version) for version in requested or [""]]
         if source is not None
         else _from_places(component, requested, targets)
     )
@@ -95,7 +95,7 @@ def check(
     raise SystemExit(_status(columns))
 
 
-def _given(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
+def _given_tree(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
 
     from rocwright.patching.check import check_tree
     from rocwright.sources.archive import unpack
@@ -229,7 +229,7 @@ def _word(column: Column, index: int) -> str:
 )
 def save(
     step: str | None,
-    asked: Asked,
+    selection: Selection,
     message: str | None,
     folder: Path | None,
 ) -> None:
@@ -249,7 +249,7 @@ def save(
     from rocwright.patching.save import save_changes
     from rocwright.project import last_plan
 
-    project = the_project(asked)
+    project = the_project(selection)
     if folder is None:
         raise InputError(
             "there is no catalog folder to save to",

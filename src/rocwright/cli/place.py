@@ -46,10 +46,12 @@ def remember(words: Sequence[str]) -> None:
 
 def in_place(text: str) -> str:
     """Return a message whose commands can be typed here: without a project they name a stack."""
-    return _COMMAND.sub(lambda match: f"{match[0]}{'' if _is_stack(match['next']) else _here()}", text)
+    return _COMMAND.sub(
+        lambda match: f"{match[0]}{'' if _is_stack(match['next']) else _missing_words()}", text
+    )
 
 
-def _here() -> str:
+def _missing_words() -> str:
     """Return what a verb needs behind it in this folder: what the user named, or a place for it."""
     from rocwright.resolve.files import PROJECT, project_folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 
@@ -17,7 +17,7 @@ from rocwright.cli.place import say
     "--graph", type=click.Path(path_type=Path, dir_okay=False), help="Draw the plan as this SVG file."
 )
 @json_option
-def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
+def command(selection: Selection, graph: Path | None, as_json: bool) -> None:
     """What a build would run, what is in the store, and for each step that would run: why."""
     from rocbase.cli.tell import print_json, print_table
     from rocbase.files.atomic import write_atomic
@@ -28,7 +28,7 @@ def command(asked: Asked, graph: Path | None, as_json: bool) -> None:
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg
 
-    project = the_project(asked)
+    project = the_project(selection)
     locked = api.lock(project, network=False, say=say)
     show_lock_line(locked)
     decisions = api.plan(project, locked)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, complete_engine, project_options, the_project
+from rocwright.cli.common import Selection, complete_engine, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="Keep the folder of the second build.")
 @json_option
 def command(
-    asked: Asked,
+    selection: Selection,
     jobs: int | None,
     engine: str | None,
     lock_file: Path | None,
@@ -64,8 +64,8 @@ def command(
     if lock_file is not None:
         if roots or keep:
             raise click.UsageError("--roots and --keep are of a second build here, and go without --lock.")
-        _wheel_of_another(asked, lock_file, jobs, engine, as_json)
-    project, plan = _what(asked)
+        _wheel_of_another(selection, lock_file, jobs, engine, as_json)
+    project, plan = _project_and_plan(selection)
     with choose_progress() as progress:
         comparison = reproduce(
             project, plan, How(jobs=jobs, engine=engine, roots=roots, keep=keep), progress, progress.say
@@ -79,7 +79,7 @@ def command(
 
 
 def _wheel_of_another(
-    selection: Asked, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
+    selection: Selection, lock_file: Path, jobs: int | None, engine: str | None, as_json: bool
 ) -> NoReturn:
     """Compare the wheel that is named with what the lock gives here, print that, and exit."""
     from rocbase.cli.tell import print_json
@@ -107,14 +107,14 @@ def _wheel_of_another(
     raise SystemExit(0 if comparison.same else 12)
 
 
-def _alone(selection: Asked, path: Path) -> None:
+def _alone(selection: Selection, path: Path) -> None:
     if selection.gpus or selection.base or selection.changes:
         raise click.UsageError(
             f"{path} is a file that already says what it is for: leave out --gpu, --base and --set."
         )
 
 
-def _what(selection: Asked) -> tuple[Project, Plan]:
+def _project_and_plan(selection: Selection) -> tuple[Project, Plan]:
     """The project and the steps that the words name: a stack, a lock, or a file that was built here."""
     from rocbase.errors import InputError
     from rocbase.files.atomic import sha256_file

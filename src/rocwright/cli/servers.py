@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwright.serving.model import ServerState
 
 
-_MOST = 400
+_MOST_ANSWER = 400
 """Characters of an answer that are shown."""
 
 
@@ -41,7 +41,7 @@ def show(running: StartedServer, *, detached: bool, answer: str | None = None) -
     if running.request is not None:
         click.echo(f"\n  {curl(server, running.request, running.folder)}\n")
     if answer is not None:
-        click.echo(f"it answers: {answer[:_MOST]!r}\n")
+        click.echo(f"it answers: {answer[:_MOST_ANSWER]!r}\n")
     click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
 
 

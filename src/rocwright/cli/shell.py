@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rocwright.cli.common import Asked, engine_option, not_a_stack, project_options, the_project
+from rocwright.cli.common import Selection, engine_option, not_a_stack, project_options, the_project
 from rocwright.cli.place import say
 
 
@@ -15,7 +15,7 @@ from rocwright.cli.place import say
 @click.option("--command", "-c", "script", help="Run this in the sandbox instead of an interactive shell.")
 def command(
     step: str,
-    asked: Asked,
+    selection: Selection,
     engine: str | None,
     script: str | None,
 ) -> None:
@@ -30,7 +30,7 @@ def command(
     from rocwright.flow import current_lock, planned
 
     not_a_stack(step, "shell")
-    project = the_project(asked)
+    project = the_project(selection)
     plan, _ = planned(project, current_lock(project, say))
     runnable = [entry.name for entry in plan.steps if entry.kind == "run"]
     if step in {entry.name for entry in plan.steps} - set(runnable):

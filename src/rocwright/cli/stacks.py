@@ -69,7 +69,7 @@ def brief(rows: list[Standing]) -> list[tuple[str, ...]]:
 
     shared: dict[tuple[str, str], list[Standing]] = {}
     for standing in rows:
-        shared.setdefault((standing.stack, _most(standing)), []).append(standing)
+        shared.setdefault((standing.stack, _best_claim(standing)), []).append(standing)
     stacks = list(dict.fromkeys(stack for stack, _ in shared))
     ranking = ["", *SAID]
     ordered = sorted(shared, key=lambda key: (stacks.index(key[0]), -ranking.index(key[1])))
@@ -104,12 +104,12 @@ def cells(standing: Standing) -> tuple[str, ...]:
         versions,
         open_ if standing.locks else "no",
         count(standing.steps, "step") if standing.steps else "no",
-        _most(standing),
+        _best_claim(standing),
         _rehearsed(standing),
     )
 
 
-def _most(standing: Standing) -> str:
+def _best_claim(standing: Standing) -> str:
     from rocwright.records.model import SAID
 
     claims = {evidence.said for evidence in standing.evidence}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     help="All that was built here, and not only what the project's lock gives.",
 )
 @json_option
-def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
+def push(selection: Selection, url: str, name: str, every: bool, as_json: bool) -> None:
     """Put what was built here into a shared store, signed with your key (rocwright attest key).
 
     Of a project: what its steps built, the root file system that a server runs on, and its lock, so that who
@@ -44,7 +44,7 @@ def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
     from rocwright import api
     from rocwright.store.bucket import plain_url
 
-    pushed = api.push(None if every else the_project(asked), url, name=name, say=say)
+    pushed = api.push(None if every else the_project(selection), url, name=name, say=say)
     if as_json:
         from dataclasses import asdict
 
@@ -61,7 +61,7 @@ def push(asked: Asked, url: str, name: str, every: bool, as_json: bool) -> None:
 @click.command("pull")
 @project_options
 @json_option
-def pull(asked: Asked, as_json: bool) -> None:
+def pull(selection: Selection, as_json: bool) -> None:
     """Fetch what trusted stores have of a project's steps; nothing is built.
 
     rocwright build does the same for what it needs. Exit code 0 also where nobody has anything.
@@ -70,7 +70,7 @@ def pull(asked: Asked, as_json: bool) -> None:
     from rocbase.units import count
     from rocwright import api
 
-    names = api.pull(the_project(asked), say=say)
+    names = api.pull(the_project(selection), say=say)
     if as_json:
         print_json({"steps": names})
         return

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, engine_option, project_options, tells_changes, the_project
+from rocwright.cli.common import Selection, engine_option, project_options, tells_changes, the_project
 from rocwright.cli.place import say
 from rocwright.verify.suites import DRIFT, REPEAT, SIZES, SUITES
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @json_option
 @tells_changes
 def command(
-    asked: Asked,
+    selection: Selection,
     engine: str | None,
     suites: tuple[str, ...],
     python: str,
@@ -86,7 +86,7 @@ def command(
         findings = api.verify_environment(
             suites,
             python,
-            gpu=asked.gpus,
+            gpu=selection.gpus,
             device=device,
             every=every,
             size=size,
@@ -99,7 +99,7 @@ def command(
         if device not in ("auto", EMULATED):
             raise click.UsageError(f"--device {device} is for --suite; a stack takes --device {EMULATED}.")
         findings = api.verify(
-            the_project(asked),
+            the_project(selection),
             engine=engine,
             device=device.removeprefix("auto"),
             run_id=run_id,

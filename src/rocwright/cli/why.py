@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocbase.cli.options import json_option
-from rocwright.cli.common import Asked, not_a_stack, project_options, the_project
+from rocwright.cli.common import Selection, not_a_stack, project_options, the_project
 from rocwright.cli.place import say
 
 
@@ -13,7 +13,7 @@ from rocwright.cli.place import say
 @click.argument("step")
 @project_options
 @json_option
-def command(step: str, asked: Asked, as_json: bool) -> None:
+def command(step: str, selection: Selection, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
     from rocbase.cli.tell import print_json
     from rocwright.cli.report import show_remedies
@@ -22,7 +22,7 @@ def command(step: str, asked: Asked, as_json: bool) -> None:
     from rocwright.project import last_plan
 
     not_a_stack(step, "why")
-    project = the_project(asked)
+    project = the_project(selection)
     locked = current_lock(project, say)
     show_remedies(locked)
     plan, decisions = planned(project, locked)

@@ -42,7 +42,7 @@ class LentEvidence:
     @property
     def ok(self) -> bool:
         """Whether all was found right."""
-        return all(one.ok for one in self.evidence.findings)
+        return all(finding.ok for finding in self.evidence.findings)
 
 
 def working(project: Project) -> WorkingStore:
@@ -66,17 +66,17 @@ def wanted(project: Project, lock: Lock, device: str) -> VerifyWish:
             next_step=f"rocwright build {lock.request.stack} --gpu {device}",
         )
     outputs = built_outputs(project, make_plan(lock, project.catalog))
-    artifacts = {name: one.sha256 for name, one in outputs.items()}
+    artifacts = {name: output.sha256 for name, output in outputs.items()}
     return VerifyWish(lock=lock_text(lock), artifacts=artifacts, device=device)
 
 
 def needed(plan: Plan, catalog: Catalog) -> list[Step]:
     """The steps whose outputs a machine needs that verifies: the artifacts, and what checks run in."""
     names = {*plan.artifacts, *checked_in(plan, catalog)}
-    return [one for one in plan.steps if one.name in names]
+    return [step for step in plan.steps if step.name in names]
 
 
-def put(project: Project, lock: Lock, what: VerifyWish) -> None:
+def put(project: Project, lock: Lock, wish: VerifyWish) -> None:
     """Put it where machines look for it, and what they need. Raises InputError, NetworkError."""
     store = working(project)
     for step in needed(make_plan(lock, project.catalog), project.catalog):
@@ -87,82 +87,82 @@ def put(project: Project, lock: Lock, what: VerifyWish) -> None:
                 next_step=f"rocwright verify {lock.request.stack}: it makes it, and checks what needs no GPU",
             )
         store.lend(step.key)
-    store.say_word("wanted", what.id, what.model_dump_json())
+    store.say_word("wanted", wish.id, wish.model_dump_json())
 
 
-def answers(project: Project, lock: Lock, what: VerifyWish, say: Callable[[str], None]) -> list[LentEvidence]:
+def answers(project: Project, lock: Lock, wish: VerifyWish, say: Callable[[str], None]) -> list[LentEvidence]:
     """The evidence that trusted machines gave; what is new of it goes on record here.
 
     What does not fit what is wanted is refused, which is told.
     """
     store = working(project)
-    found = []
-    for key, evidence in evidence_of(store.shared[0], what):
+    lent = []
+    for key, evidence in evidence_of(store.shared[0], wish):
         with read_records(project.home) as records:
             new = records.run(evidence.run) is None
             old = new and _is_older(records, lock, evidence, key)
         if old:
             # who can write to the store can put back what the key signed before
-            say(f"the evidence of {what.id[:12]} by {key.name} was refused: it gave newer evidence before")
+            say(f"the evidence of {wish.id[:12]} by {key.name} was refused: it gave newer evidence before")
             continue
         if new:
             _keep(project, lock, evidence, key.name, key.keyid, say)
-        found.append(LentEvidence(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
-    return found
+        lent.append(LentEvidence(by=key.name, keyid=key.keyid, evidence=evidence, new=new))
+    return lent
 
 
 def _is_older(records: Records, lock: Lock, evidence: Evidence, key: TrustedKey) -> bool:
     """Return whether that key gave newer evidence of this lock on such a card, which is on record."""
     sha256 = sha256_bytes(lock.model_dump_json(by_alias=True).encode())
     lent = records.runs(Which(origin=f"{LENT} by {key.name}", lock=sha256), steps=False)
-    known = (one for run in lent for one in records.findings(run=run.id) if one.check == LENT)
+    notes = (finding for run in lent for finding in records.findings(run=run.id) if finding.check == LENT)
     whose = _whose(key.keyid, evidence.card.target)
-    return any(one.detail.startswith(whose) and one.when > evidence.started for one in known)
+    return any(note.detail.startswith(whose) and note.when > evidence.started for note in notes)
 
 
 def _whose(keyid: str, card: str) -> str:
     return f"key {keyid[:12]}: {card or 'no GPU'}"
 
 
-def evidence_of(shared: SharedStore, what: VerifyWish) -> Iterator[tuple[TrustedKey, Evidence]]:
+def evidence_of(shared: SharedStore, wish: VerifyWish) -> Iterator[tuple[TrustedKey, Evidence]]:
     """The evidence in a store that counts, each with the key that signed it."""
-    for key, word in shared.words("evidence", what.id):
+    for key, word in shared.words("evidence", wish.id):
         try:
             evidence = Evidence.model_validate_json(word.content)
         except ValidationError as error:
             shared.say(
-                f"{shared.name}: the evidence of {what.id[:12]} by {key.name} was refused: "
+                f"{shared.name}: the evidence of {wish.id[:12]} by {key.name} was refused: "
                 f"{error.errors()[0]['msg']}"
             )
             continue
-        if why := _odd(evidence, what):
-            shared.say(f"{shared.name}: the evidence of {what.id[:12]} by {key.name} was refused: {why}")
+        if reason := _odd(evidence, wish):
+            shared.say(f"{shared.name}: the evidence of {wish.id[:12]} by {key.name} was refused: {reason}")
             continue
         yield key, evidence
 
 
-def _odd(evidence: Evidence, what: VerifyWish) -> str:
+def _odd(evidence: Evidence, wish: VerifyWish) -> str:
     """Why evidence does not count; "" where it does."""
-    if evidence.wanted != what.id:
+    if evidence.wanted != wish.id:
         return "it is of something else"
-    if evidence.card.target != what.device:
-        return f"it ran on {evidence.card.target or 'no GPU'}, not on {what.device or 'a processor'}"
-    strange = [one for one in evidence.findings if not _fits(one, what)]
+    if evidence.card.target != wish.device:
+        return f"it ran on {evidence.card.target or 'no GPU'}, not on {wish.device or 'a processor'}"
+    strange = [finding for finding in evidence.findings if not _fits(finding, wish)]
     return f"{strange[0].component}: {strange[0].name}: it is of another artifact" if strange else ""
 
 
-def _fits(finding: Finding, what: VerifyWish) -> bool:
-    known = what.artifacts.get(finding.component)
-    return known is not None and finding.sha256 in ("", known)
+def _fits(finding: Finding, wish: VerifyWish) -> bool:
+    artifact = wish.artifacts.get(finding.component)
+    return artifact is not None and finding.sha256 in ("", artifact)
 
 
 def _keep(
-    project: Project, lock: Lock, evidence: Evidence, by: str, keyid: str, say: Callable[[str], None]
+    project: Project, lock: Lock, evidence: Evidence, lender: str, keyid: str, say: Callable[[str], None]
 ) -> None:
     named = Finding(
         component=evidence.findings[0].component if evidence.findings else lock.components[0].name,
         check=LENT,
-        name=f"on a machine of {by}",
+        name=f"on a machine of {lender}",
         ok=True,
         detail=_whose(keyid, str(evidence.card)),
         when=evidence.started,
@@ -174,10 +174,10 @@ def _keep(
         say,
         lock=lock,
         run_id=evidence.run,
-        origin=f"{LENT} by {by}",
+        origin=f"{LENT} by {lender}",
         variant=project.variant,
     )
     with run as under_way:
-        ok = all(one.ok for one in evidence.findings)
-        told = [printable(one) for one in evidence.findings]
-        under_way.ended("verified" if ok else "failed", findings=[*told, named])
+        ok = all(finding.ok for finding in evidence.findings)
+        findings = [printable(finding) for finding in evidence.findings]
+        under_way.ended("verified" if ok else "failed", findings=[*findings, named])

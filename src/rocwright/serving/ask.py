@@ -21,7 +21,7 @@ from rocwright.serving.png import png_size
 from rocwright.serving.sound import tone
 
 _SECONDS = 600.0
-_MOST = 16 << 20
+_LARGEST_ANSWER = 16 << 20
 """Bytes of an answer: a picture of 1024 points a side has at most 3 MiB, a third more in base64."""
 
 _EDGE = "rocwright-form-f3a1c2"
@@ -40,7 +40,7 @@ def ask(server: ServerState, request: FirstRequest, key: str = "") -> str:
         excerpt = body[:200].decode(errors="replace")
         raise _silent(server, f"{request.path} answered with status {status}: {excerpt}")
     try:
-        answer = str(_at(json.loads(body), request.answer))
+        answer = str(_value_at(json.loads(body), request.answer))
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise _silent(server, f"{request.path} answered without {request.answer}") from error
     return _picture(server, request, answer) if request.picture else answer
@@ -53,7 +53,7 @@ def exchange(
     seconds: float,
     sent: bytes | None = None,
     headers: Mapping[str, str] | None = None,
-    most: int = _MOST,
+    most: int = _LARGEST_ANSWER,
 ) -> tuple[int, bytes]:
     """Return the status and at most so many bytes of an answer, which must be there within so many seconds.
 
@@ -118,7 +118,7 @@ def _picture(server: ServerState, request: FirstRequest, text: str) -> str:
     return f"a picture of {width}x{height}, {len(data):,} bytes of PNG"
 
 
-def _at(value: Any, path: str) -> Any:
+def _value_at(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = value[int(name)] if isinstance(value, list) else value[name]
     return value

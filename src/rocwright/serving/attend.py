@@ -18,18 +18,18 @@ def attend(home: Home, started: ServerState, process: Popen[bytes]) -> None:
     try:
         status = process.wait()
     except BaseException:
-        if _same(home, started):
+        if _is_same_server(home, started):
             stop.stop(home, started.name)
         process.wait()
         raise
-    if not _same(home, started):
+    if not _is_same_server(home, started):
         return
     error = ready.died(started, state.log_of(home, started.name), "ended by itself", status)
     stop.stop(home, started.name)
     raise error
 
 
-def _same(home: Home, started: ServerState) -> bool:
+def _is_same_server(home: Home, started: ServerState) -> bool:
     """Whether the server of that name is the one that was started here, and nobody else is stopping it."""
     current = state.read(home, started.name)
     return current is not None and current.mark == started.mark and not current.ending

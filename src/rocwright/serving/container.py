@@ -108,14 +108,14 @@ def load(engine: str, archive: Path, scratch: Path) -> str:
     the engine lies in `scratch` meanwhile. Raises SandboxError.
     """
     names = digests(archive)
-    if loaded := _known(engine, names):
+    if loaded := _loaded_image(engine, names):
         return loaded
     completed = process.run([*client(engine), "load", "--input", archive], timeout=_LOAD_SECONDS)
-    if loaded := _known(engine, names):
+    if loaded := _loaded_image(engine, names):
         return loaded
     if engine != PODMAN:
         completed = _load_as_dockers_own(archive, scratch)
-        if loaded := _known(engine, names):
+        if loaded := _loaded_image(engine, names):
             return loaded
     raise SandboxError(
         f"{engine} could not load the image {archive.name}",
@@ -201,7 +201,7 @@ def _json(layout: tarfile.TarFile, name: str) -> dict[str, Any]:
     return parsed
 
 
-def _known(engine: str, names: Sequence[str]) -> str:
+def _loaded_image(engine: str, names: Sequence[str]) -> str:
     for name in names:
         if process.run([*client(engine), "image", "inspect", name], timeout=_ASK_SECONDS).ok:
             return name

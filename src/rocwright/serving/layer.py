@@ -17,7 +17,7 @@ from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving.environments import PLACE
 
 _BEGIN = "rocwright "
-_ABOUT = """\
+_ABOUT_SCRIPT = """\
 import importlib.metadata as m, json, os, platform, sys
 there = {d.metadata["Name"]: d.version for d in m.distributions() if d.metadata["Name"]}
 print("rocwright " + json.dumps({"there": there, "markers": {
@@ -75,7 +75,7 @@ class Layer:
         """What the root brings. Raises CheckError if its Python does not run, or says something else."""
         from packaging.utils import canonicalize_name
 
-        lines = self._run([self.python, "-I", "-c", _ABOUT], (), 120)
+        lines = self._run([self.python, "-I", "-c", _ABOUT_SCRIPT], (), 120)
         line = next((line for line in lines if line.startswith(_BEGIN)), "")
         try:
             facts = About.model_validate_json(line.removeprefix(_BEGIN))

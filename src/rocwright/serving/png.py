@@ -10,7 +10,7 @@ import struct
 import zlib
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_LEAST = 12  # bytes of an empty chunk
+_CHUNK_OVERHEAD = 12  # bytes of an empty chunk
 
 
 def png_size(data: bytes) -> tuple[int, int]:
@@ -19,11 +19,13 @@ def png_size(data: bytes) -> tuple[int, int]:
         raise ValueError("it does not begin as a PNG")
     offset, size = len(_SIGNATURE), (0, 0)
     for number in itertools.count():
-        if len(data) - offset < _LEAST:
+        if len(data) - offset < _CHUNK_OVERHEAD:
             raise ValueError("it is cut short")
         length = int.from_bytes(data[offset : offset + 4])
         kind, body = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
-        if data[offset + 8 + length : offset + _LEAST + length] != struct.pack(">I", zlib.crc32(kind + body)):
+        if data[offset + 8 + length : offset + _CHUNK_OVERHEAD + length] != struct.pack(
+            ">I", zlib.crc32(kind + body)
+        ):
             raise ValueError(f"its chunk {number} is damaged")
         if number == 0:
             if kind != b"IHDR" or length < 8:
@@ -31,5 +33,5 @@ def png_size(data: bytes) -> tuple[int, int]:
             size = (int.from_bytes(body[:4]), int.from_bytes(body[4:8]))
         if kind == b"IEND":
             return size
-        offset += _LEAST + length
+        offset += _CHUNK_OVERHEAD + length
     raise AssertionError("it ends with its data")

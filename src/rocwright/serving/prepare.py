@@ -60,7 +60,7 @@ def prepare(
     plan = make_plan(lock, project.catalog)
     built = [*built_outputs(project, plan).values()]
     built += [output for outputs in published_wheels(project, plan).values() for output in outputs]
-    records = _made(project, lock, plan, say, progress or PlainProgress())
+    records = _made_records(project, lock, plan, say, progress or PlainProgress())
     if CHECK_ROOT not in records:
         raise InputError(
             f"the lock of {project.request.stack} has no root file system to run in",
@@ -123,7 +123,7 @@ def variables(lock: Lock, catalog: Catalog) -> dict[str, str]:
     return values
 
 
-def _made(
+def _made_records(
     project: Project, lock: Lock, plan: Plan, say: Callable[[str], None], progress: Progress
 ) -> dict[str, Record]:
     """The root file system, and the wheels that run beside what was built, ROCm's among them."""

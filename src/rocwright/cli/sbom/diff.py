@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rocwright.provenance.documents import SbomComponent
 
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
-_TOLD = 40
+_MOST_LINES = 40
 
 
 @click.command("diff")
@@ -73,9 +73,9 @@ def lines(comparison: SbomComparison, every: bool) -> list[str]:
     texts += [
         f"edit removed  {plain(subject)}: {plain(reason)}" for subject, reason in comparison.edits_removed
     ]
-    if every or len(texts) <= _TOLD:
+    if every or len(texts) <= _MOST_LINES:
         return texts
-    return [*texts[:_TOLD], f"and {len(texts) - _TOLD:,} more (--all)"]
+    return [*texts[:_MOST_LINES], f"and {len(texts) - _MOST_LINES:,} more (--all)"]
 
 
 def _part(component: SbomComponent) -> str:

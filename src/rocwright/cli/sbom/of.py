@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rocwright.cli.common import Asked, project_options, the_project
+from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import say
 
 
@@ -21,7 +21,7 @@ from rocwright.cli.place import say
 )
 @click.option("--all", "every", is_flag=True, help="Also list packages that were only needed to build it.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format cyclonedx.")
-def command(asked: Asked, form: str, every: bool, as_json: bool) -> None:
+def command(selection: Selection, form: str, every: bool, as_json: bool) -> None:
     """What is in a file (any wheel, an artifact with its SBOM next to it, any CycloneDX JSON), or in a stack.
 
     For a stack, built or not, the lock is shown: sources, edits, packages. Without a name, the lock of the
@@ -30,11 +30,11 @@ def command(asked: Asked, form: str, every: bool, as_json: bool) -> None:
     from rocwright.provenance.documents import parse_document
     from rocwright.provenance.sbom_of import read_bytes
 
-    named = Path(asked.stack) if asked.stack else None
+    named = Path(selection.stack) if selection.stack else None
     if named is not None and (named.is_file() or named.suffix or "/" in str(named)):
         location, data = read_bytes(named)
     else:
-        location, data = _of_stack(asked)
+        location, data = _of_stack(selection)
     if as_json or form == "cyclonedx":
         # read first: what is handed on is an SBOM
         parse_document(data, location)
@@ -45,7 +45,7 @@ def command(asked: Asked, form: str, every: bool, as_json: bool) -> None:
     show(parse_document(data, location), every=every)
 
 
-def _of_stack(selection: Asked) -> tuple[str, bytes]:
+def _of_stack(selection: Selection) -> tuple[str, bytes]:
     from rocwright.flow import known_lock
     from rocwright.plan.make import make_plan
     from rocwright.provenance.materials import whole

@@ -63,7 +63,7 @@ def _of_hub(
 ) -> Model:
     commit = hub.known_commit(address)
     if commit and address.file and hub.place(address, commit).is_file():
-        return _one(hub, address, commit, kinds, facts, trust)
+        return _single_file(hub, address, commit, kinds, facts, trust)
     try:
         commit, names = hub.files(address)
     except NetworkError as error:
@@ -80,12 +80,12 @@ def _of_hub(
         say(f"{address.at(commit)}: the only file that can be served")
     elif address.file in names:
         _check_name(address.file, names, kinds, facts, trust, address.repository)
-    model = _one(hub, address, commit, kinds, facts, trust)
+    model = _single_file(hub, address, commit, kinds, facts, trust)
     hub.remember(address, commit)
     return model
 
 
-def _one(
+def _single_file(
     hub: Hub, address: ModelAddress, commit: str, kinds: Collection[str], facts: ModelsFile, trust: bool
 ) -> Model:
     """One file of a repository, and those that belong to it."""

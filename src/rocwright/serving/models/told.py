@@ -66,13 +66,13 @@ def told(error: Exception, where: HubPlace, names: Callable[[], list[str]]) -> E
         raise error
     return NetworkError(
         f"{where.file or where.repository} cannot be brought from {where.host}",
-        cause=f"it answered with status {status}" if status else _why(error),
+        cause=f"it answered with status {status}" if status else _reason(error),
         next_step="try again: what came is kept and taken up; if the hub cannot be reached from here, set "
         "HF_ENDPOINT to a mirror, or bring the file yourself and name it",
     )
 
 
-def _why(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The kind of the failure at the bottom: its words may have an address with a login in them."""
     while error.__cause__ is not None:
         error = error.__cause__
