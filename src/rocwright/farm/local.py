@@ -146,13 +146,13 @@ class LocalExecutor:
         for task in queue:
             if not compiles(task.step):
                 yield task, self._server.small_seat(task.step)
-        heavy = self._beside([task for task in queue if compiles(task.step)])
+        heavy = self._admitted([task for task in queue if compiles(task.step)])
         for count, task in enumerate(heavy):
             seat = self._server.seat(task.step, waiting=len(heavy) - count, limit=task.jobs)
             if seat is not None:
                 yield task, seat
 
-    def _beside(self, queue: list[Task]) -> list[Task]:
+    def _admitted(self, queue: list[Task]) -> list[Task]:
         """Those that may compile beside what does: one that wants to be alone is."""
         busy = [step.task for step in self._running() if compiles(step.task.step)]
         if any(task.alone for task in busy):

@@ -272,7 +272,7 @@ class SlurmExecutor:
         self._say_waiting(states)
         for job in [*self._jobs.values()]:
             state = states.get(job.number, _State())
-            yield from self._told(job, state.state, state.node)
+            yield from self._job_events(job, state.state, state.node)
 
     def _say_waiting(self, states: dict[str, _State]) -> None:
         """Say of what has no machine yet why that is, by the cluster's word for it."""
@@ -288,7 +288,7 @@ class SlurmExecutor:
             unnamed = len(waits) - len(named)
             self.say("; ".join([*named, *([f"so do {count(unnamed, 'other step')}"] if unnamed else [])]))
 
-    def _told(self, job: _Job, state: str, node: str) -> Iterator[Event]:
+    def _job_events(self, job: _Job, state: str, node: str) -> Iterator[Event]:
         if not job.begun and (state not in ("PENDING", "CONFIGURING") or job.log.exists()) and node:
             job.node, job.begun = node, time.monotonic()
             yield Started(job.task, job.jobs, job.memory)

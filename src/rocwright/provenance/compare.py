@@ -58,7 +58,7 @@ def compare(old: Document, new: Document) -> SbomComparison:
         changed=tuple(changed),
         edits_added=tuple(sorted(set(new.edits) - set(old.edits))),
         edits_removed=tuple(sorted(set(old.edits) - set(new.edits))),
-        whole=tuple(_whole(old, new)),
+        whole=tuple(_document_changes(old, new)),
     )
 
 
@@ -117,7 +117,7 @@ def _hash(text: str) -> tuple[str, str]:
     return kind, digest
 
 
-def _whole(old: Document, new: Document) -> Iterator[tuple[str, str, str]]:
+def _document_changes(old: Document, new: Document) -> Iterator[tuple[str, str, str]]:
     if (old.subject, old.version) != (new.subject, new.version):
         yield "of", f"{old.subject} {old.version}".strip(), f"{new.subject} {new.version}".strip()
     for name in sorted(old.properties.keys() | new.properties.keys()):

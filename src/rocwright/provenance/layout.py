@@ -77,7 +77,7 @@ def lay_out(
     folder = through_no_link(project.output / project.request.stack, project.output)
     stamps = _Stamps(project.home)
     artifacts = []
-    fingerprint = _wanted(project, locked)
+    fingerprint = _fingerprint(project, locked)
     outputs = built_outputs(project, plan)
     passed = Passed(
         home=project.home, store=project.store, catalog=project.catalog, lock=locked, outputs=outputs
@@ -120,7 +120,7 @@ def lay_out(
     return tuple(artifacts)
 
 
-def _wanted(project: Project, locked: Lock) -> str:
+def _fingerprint(project: Project, locked: Lock) -> str:
     """What decides what lies in and beside an artifact, beside the artifact itself: the lock, and the key."""
     from rocwright.signing.keys import chosen
 
@@ -161,7 +161,7 @@ class _Stamps:
         """
         try:
             stamp = _Stamp.model_validate(self.known.get(str(path)))
-            states = {name: _seen(path.parent / name) for name in stamp.seen}
+            states = {name: _file_state(path.parent / name) for name in stamp.seen}
         except (ValidationError, OSError):
             return None
         if stamp.wanted != mark or path.name not in states:
@@ -190,12 +190,12 @@ class _Stamps:
         except (OSError, ValueError):
             return None
         written, keyid = write_statement(path, payload, chosen(), lacking)
-        states = stamp.seen | {written.name: _seen(written)}
+        states = stamp.seen | {written.name: _file_state(written)}
         return self._keep(path, stamp.model_copy(update={"seen": states, "keyid": keyid, "lacking": lacking}))
 
     def note(self, path: Path, mark: str, laid: Laid, lacking: tuple[str, ...]) -> _Stamp:
         """Keep what was laid out."""
-        states = {file.name: _seen(file) for file in (path, *laid.beside)}
+        states = {file.name: _file_state(file) for file in (path, *laid.beside)}
         stamp = _Stamp(
             wanted=mark, sha256=laid.sha256, size=laid.size, keyid=laid.keyid, seen=states, lacking=lacking
         )
@@ -224,7 +224,7 @@ def _signed(statements: Path, statement: Path) -> str | None:
     return next((keyid for keyid, _ in envelope.signatures), "")
 
 
-def _seen(path: Path) -> tuple[int, int]:
+def _file_state(path: Path) -> tuple[int, int]:
     stat = path.stat()
     return stat.st_size, stat.st_mtime_ns
 
@@ -252,6 +252,6 @@ def as_built(home: Home, sha256: str) -> str:
     with contextlib.suppress(InputError):
         statement = parse_json(read_bounded(home.statement(sha256), LARGEST, "statement"), "statement")
         match statement:
-            case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(told)}}}}:
-                return told
+            case {"predicate": {"buildDefinition": {"internalParameters": {"asBuilt": str(digest)}}}}:
+                return digest
     return sha256

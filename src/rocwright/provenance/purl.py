@@ -34,7 +34,7 @@ def purl_of(material: Material) -> PackageURL:
         case DebianSourceOrigin() as origin:
             return _packaged(origin, "source", material)
         case PackageOrigin() as origin:
-            return _asked(origin, material)
+            return _from_package(origin, material)
         case IndexOrigin() as origin:
             return PackageURL(
                 "pypi", None, _normal(origin.project), origin.version, {"file_name": pin.filename}
@@ -88,7 +88,7 @@ def _packaged(origin: DebianOrigin | DebianSourceOrigin, architecture: str, mate
     return PackageURL(manager.type, vendor, origin.package, origin.version, qualifiers)
 
 
-def _asked(origin: PackageOrigin, material: Material) -> PackageURL:
+def _from_package(origin: PackageOrigin, material: Material) -> PackageURL:
     facts = the_facts()
     manager = facts.managers.get(origin.manager)
     parts = manager.read(origin.package) if manager else {}

@@ -83,7 +83,7 @@ def lay_file(
 ) -> bytes:
     """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
     stored = project.store.verified(output.sha256)
-    subject = SbomSubject(output=output, contents=_found(project, provenance, stored))
+    subject = SbomSubject(output=output, contents=_contents(project, provenance, stored))
     document = sbom(provenance, lock, project.catalog, subject)
     _put(stored, provenance.step, document, target, say)
     return document
@@ -162,7 +162,7 @@ def attest(artifact: Path, home: Home, key: Path | str | None) -> tuple[Path, st
     return write_statement(artifact, payload, key)
 
 
-def _found(project: Project, provenance: BuildProvenance, stored: Path) -> Contents:
+def _contents(project: Project, provenance: BuildProvenance, stored: Path) -> Contents:
     """What lies in an artifact; in an image, what lies on top of its packages.
 
     Of what is handed on as published nothing is told: it was not made here, and may be a whole image.

@@ -66,7 +66,7 @@ def statement(provenance: BuildProvenance, lock: Lock, subject: Thing, how: Circ
         "predicate": {
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
-                "externalParameters": _asked(provenance, lock),
+                "externalParameters": _external_parameters(provenance, lock),
                 "internalParameters": {"asBuilt": how.as_built}
                 | _how(provenance, lock)
                 | {
@@ -88,7 +88,7 @@ def statement(provenance: BuildProvenance, lock: Lock, subject: Thing, how: Circ
     }
 
 
-def _asked(provenance: BuildProvenance, lock: Lock) -> dict[str, Any]:
+def _external_parameters(provenance: BuildProvenance, lock: Lock) -> dict[str, Any]:
     request = lock.request.model_dump(mode="json", exclude_defaults=True)
     return {"request": request, "component": provenance.component, "lock": {"sha256": lock.digest}}
 

@@ -77,7 +77,7 @@ def read_stranger(path: Path) -> Stranger:
         for licence in licences.missing
     ]
     parts = _parts(by_path, f"{folder}/sboms/", wrong)
-    paragraphs = _told(by_path, licences.files, wrong)
+    paragraphs = _paragraphs(by_path, licences.files, wrong)
     code = _code(path, wrong)
     holding = {library.path: library for library in code.libraries}
     natives = [
@@ -132,7 +132,9 @@ def _parts(
     return rows
 
 
-def _told(by_path: Mapping[str, Member], files: tuple[str, ...], wrong: list[str]) -> tuple[Paragraph, ...]:
+def _paragraphs(
+    by_path: Mapping[str, Member], files: tuple[str, ...], wrong: list[str]
+) -> tuple[Paragraph, ...]:
     """What licence files say of files that were brought along."""
     rows: list[Paragraph] = []
     for path in files[:_MOST_TEXTS]:

@@ -41,7 +41,7 @@ def wheel_sbom(path: Path) -> bytes:
     top = _top(path, stranger)
     natives = [_native(native) for native in stranger.natives]
     requirements, unread = _requirements(stranger.metadata.all("Requires-Dist")[:MOST_REQUIREMENTS])
-    facts = [*_told(path, stranger), *(("requirement-unreadable", text) for text in unread[:_MOST_TOLD])]
+    facts = [*_facts(path, stranger), *(("requirement-unreadable", text) for text in unread[:_MOST_TOLD])]
     return document(top, [*natives, *requirements], {reference(top): [*natives, *requirements]}, facts)
 
 
@@ -62,7 +62,7 @@ def _top(path: Path, stranger: Stranger) -> Object:
     )
 
 
-def _told(path: Path, stranger: Stranger) -> Iterator[tuple[str, str]]:
+def _facts(path: Path, stranger: Stranger) -> Iterator[tuple[str, str]]:
     """What a table shows above the components."""
     licences = stranger.licences
     yield "file", path.name

@@ -122,7 +122,7 @@ def _choice(
         return version_of(package) if package.package else package.version
 
     candidates = {
-        name: [VersionCandidate(name, version(package), _where(request.base, package))]
+        name: [VersionCandidate(name, version(package), _origin_of(request.base, package))]
         for name, package in offered.items()
         if name in needed and name != ROCM
     }
@@ -257,7 +257,7 @@ def _builds(provider: Provider, request: Request, catalog: Catalog) -> bool:
     )
 
 
-def _where(base: str, package: Provided) -> str:
+def _origin_of(base: str, package: Provided) -> str:
     return f"{base} (package {package.package})" if package.package else base
 
 

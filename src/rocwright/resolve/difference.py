@@ -217,12 +217,12 @@ def name_and_version(pin: FilePin) -> tuple[str, str]:
         case ImageOrigin():
             return pin.origin.reference, pin.origin.digest[: len("sha256:") + SHORT]
         case PackageOrigin():
-            return _asked(pin.origin.package)
+            return _split_package(pin.origin.package)
         case _:
             return pin.filename, ""
 
 
-def _asked(package: str) -> tuple[str, str]:
+def _split_package(package: str) -> tuple[str, str]:
     """What a package manager is asked for: `name=version`, or `name-epoch:version-release.arch`."""
     name, equals, version = package.partition("=")
     if equals:
@@ -271,10 +271,10 @@ def _names(keys: Iterable[Key], part: Part, root_role: str = "") -> set[str]:
     return {name for kind, role, name in keys if (kind, role) == (part, root_role)}
 
 
-One = TypeVar("One")
+Pinned = TypeVar("Pinned")
 
 
-def _mixed(old: Mapping[str, One], new: Mapping[str, One], names: Collection[str]) -> dict[str, One]:
+def _mixed(old: Mapping[str, Pinned], new: Mapping[str, Pinned], names: Collection[str]) -> dict[str, Pinned]:
     """What `new` says of the names taken, what `old` says of the others; in the order of `new`."""
     return {
         name: (new if name in names else old)[name]

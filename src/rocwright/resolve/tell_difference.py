@@ -31,17 +31,17 @@ def tell_difference(
     `again` the steps that will run again.
     """
     ages = ages or {}
-    lines = [_one(change, "request: ", ages) for change in difference.of("request")]
-    lines += [_one(change, "brought by the base: ", ages) for change in difference.of("provided")]
-    lines += [_one(change, "ROCm of ", ages) for change in difference.of("rocm")]
-    lines += [_one(change, "", ages) for change in difference.of("component")]
+    lines = [_line(change, "request: ", ages) for change in difference.of("request")]
+    lines += [_line(change, "brought by the base: ", ages) for change in difference.of("provided")]
+    lines += [_line(change, "ROCm of ", ages) for change in difference.of("rocm")]
+    lines += [_line(change, "", ages) for change in difference.of("component")]
     lines += _counted(difference.of("python"), "Python package", ages)
     images = [change for change in difference.of("package") if _is_image(change)]
-    lines += [_one(change, "image ", ages) for change in dict.fromkeys(map(_anywhere, images))]
+    lines += [_line(change, "image ", ages) for change in dict.fromkeys(map(_anywhere, images))]
     lines += _counted(
         [change for change in difference.of("package") if not _is_image(change)], "package", ages
     )
-    lines += [_one(change, "remedy for ", ages) for change in difference.of("remedy")]
+    lines += [_line(change, "remedy for ", ages) for change in difference.of("remedy")]
     if again:
         lines.append(f"{count(len(again), 'step')} will run again: {_some(tuple(again), 8)}")
     return lines or ["no difference"]
@@ -55,7 +55,7 @@ def _anywhere(change: PinChange) -> PinChange:
     return change.model_copy(update={"where": ""})
 
 
-def _one(change: PinChange, prefix: str, ages: Mapping[str, int]) -> str:
+def _line(change: PinChange, prefix: str, ages: Mapping[str, int]) -> str:
     words = [] if change.part in ("request", "provided") and change.kind == "other" else [_WORDS[change.kind]]
     if change.name in ages and change.kind != "gone":
         words.append(days(ages[change.name]))

@@ -76,7 +76,7 @@ class OfflineUpstream:
             series=getattr(place, "series", ()),
             packaging=getattr(place, "packaging", ()),
             pending=f"the sha256 of {component.name} {version}: {describe(place)}"
-            + _beside(component, version),
+            + _downloads_note(component, version),
         )
 
     def python(self, version: str, requirements: tuple[str, ...]) -> LockedPython:
@@ -94,7 +94,7 @@ class OfflineUpstream:
         return LockedProvider(name=provider.name, version=version, wanted=requirements, pending=pending)
 
 
-def _beside(component: Component, version: str) -> str:
+def _downloads_note(component: Component, version: str) -> str:
     downloads = component.downloads(version)
     return f"; and {len(downloads)} files that it downloads, by hash" if downloads else ""
 

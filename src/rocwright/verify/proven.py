@@ -21,12 +21,12 @@ def proven_base(request: Request, catalog: Catalog) -> str:
     rows = [row for row in stack.row if (row.gpu,) == request.gpu]
     row_bases = [row.base for row in rows if set(row.accept_missing) == set(request.accept_missing)]
     bases = list(dict.fromkeys([*row_bases, *stack.bases]))
-    best = sorted(bases, key=lambda base: (base not in row_bases, -_most(evidence, base, request)))
+    best = sorted(bases, key=lambda base: (base not in row_bases, -_evidence_rank(evidence, base, request)))
     able = (base for base in best if resolves(request.model_copy(update={"base": base}), catalog))
     return next(able, bases[0])
 
 
-def _most(evidence: Sequence[Evidence], base: str, request: Request) -> int:
+def _evidence_rank(evidence: Sequence[Evidence], base: str, request: Request) -> int:
     """How much was seen on a base for these GPUs: the more, the higher."""
     ranks = [
         1 + SAID.index(entry.said)

@@ -111,7 +111,7 @@ def _tried(
 ) -> list[Finding]:
     """What a check finds, told and on record."""
     since = time.monotonic()
-    step = _begun(subject.component, check)
+    step = _begin_step(subject.component, check)
     under_way.note(step)
     say(f"  check {subject.component.name}: {check.name}")
     match check.kind:
@@ -138,7 +138,7 @@ def _published(
 ) -> list[Finding]:
     """What a check finds in wheels that others published, taken together; told and on record."""
     since, component = time.monotonic(), project.catalog.component(name)
-    step = _begun(component, check)
+    step = _begin_step(component, check)
     under_way.note(step)
     say(f"  check {name}: {check.name}")
     with ExitStack() as stack:
@@ -202,7 +202,7 @@ def _on_emulated(
     return findings
 
 
-def _begun(component: Component, check: Check) -> StepRun:
+def _begin_step(component: Component, check: Check) -> StepRun:
     name = f"verify/{component.name}/{check.name}"
     return StepRun(
         name=name,

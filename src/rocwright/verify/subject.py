@@ -159,7 +159,7 @@ class VerifySubject:
             log.line(line)
             if line.startswith(MARK):
                 if len(findings) < MOST_FINDINGS:
-                    findings.append(self._told(check, line, engine.name))
+                    findings.append(self._finding_of(check, line, engine.name))
                     if is_gpu(findings[-1].device):
                         emulator = emulator or emulator_below(os.getpid())
                 elif len(findings) == MOST_FINDINGS:
@@ -189,7 +189,7 @@ class VerifySubject:
         with temporary_folder("verify") as folder:
             return sandbox.run(engine, self._job(check, folder), on_line)
 
-    def _told(self, check: Check, line: str, engine: str) -> Finding:
+    def _finding_of(self, check: Check, line: str, engine: str) -> Finding:
         try:
             report = read_line(line)
             assert report is not None

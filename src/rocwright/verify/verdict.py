@@ -131,12 +131,12 @@ def lines(verdict: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
             "unproven",
             "nothing on record ran on this GPU; the stack needs no ROCm, and is for any GPU",
         )
-        yield from _seen((verdict.anywhere,), limit)
+        yield from _sightings((verdict.anywhere,), limit)
     else:
         which = f"the stack {verdict.stack}" if verdict.stack else "no stack"
         has = "has no" if verdict.stack else "has a"
         yield "unknown", f"{which} {has} row for this GPU, and nothing is on record"
-    yield from _seen(some, limit)
+    yield from _sightings(some, limit)
     if untried:
         yield "untried", _named(untried, limit)
     for need in verdict.needs:
@@ -146,7 +146,7 @@ def lines(verdict: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
         yield "instead", f"{proof}, which needs no ROCm{note}"
 
 
-def _seen(proofs: Sequence[Proof], limit: int) -> Iterator[tuple[str, str]]:
+def _sightings(proofs: Sequence[Proof], limit: int) -> Iterator[tuple[str, str]]:
     for outcome in dict.fromkeys(proof.said for proof in proofs):
         yield "seen", f"{outcome}: {_named([proof for proof in proofs if proof.said == outcome], limit)}"
 

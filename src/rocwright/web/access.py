@@ -186,12 +186,12 @@ class Access:
     def _find(self, secret: str) -> Token | None:
         digest = _hash(secret)
         match = None
-        for token in self._known():
+        for token in self._tokens_on_file():
             if hmac.compare_digest(token.sha256, digest):
                 match = token
         return match
 
-    def _known(self) -> tuple[Token, ...]:
+    def _tokens_on_file(self) -> tuple[Token, ...]:
         mine = Token(name="owner", scopes=SCOPES, sha256=_hash(self.first))
         return (mine, *self.tokens.now())
 
@@ -201,7 +201,7 @@ class Access:
         if (
             session is None
             or session.ends <= self.clock()
-            or all(session.token != token.sha256 for token in self._known())
+            or all(session.token != token.sha256 for token in self._tokens_on_file())
         ):
             self._sessions.pop(ident, None)
             return None

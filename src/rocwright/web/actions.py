@@ -87,7 +87,7 @@ class Doing:
         """Build once more what a run built; with `heal`, known failures are mended."""
         session, fields = await self.site.need_form(request, "run")
         run = await self.pages.known_run(request)
-        build_request = await asked(lambda: self._asked(run))
+        build_request = await asked(lambda: self._request_of(run))
         own = await asked(self.site.own)
         mine = own is not None and own.request == build_request
         return await self._put(build_request, mine, "heal" in fields, session.name)
@@ -135,7 +135,7 @@ class Doing:
             ) from None
         return RedirectResponse(f"/runs/{run}", 303)
 
-    def _asked(self, run: Run) -> Asked:
+    def _request_of(self, run: Run) -> Asked:
         """What a run was asked for, whole where its lock is on record."""
         lock = self.pages.lock_of(run)
         if lock is not None:

@@ -63,7 +63,7 @@ class Artifacts:
         """One file: where it came from, what is in it, what was shown of it; with `check` whether its
         statement is right, which reads all of it."""
         self.site.need(request, "read")
-        artifact = await self._known(request)
+        artifact = await self._artifact(request)
         evidence = await asked(lambda: self.site.records.findings(sha256=artifact.sha256, standing=True))
         stored = await asked(lambda: self._store().has(artifact.sha256, artifact.size))
         laid = await asked(lambda: laid_out(self.site.folder, artifact))
@@ -91,7 +91,7 @@ class Artifacts:
     async def proof(self, request: Request) -> Response:
         """The SBOM, the statement, or the file as it is laid out, which is the one that they are of."""
         self.site.need(request, "read")
-        artifact = await self._known(request)
+        artifact = await self._artifact(request)
         laid = await asked(lambda: laid_out(self.site.folder, artifact))
         kind = request.path_params["what"]
         path = {"sbom": laid.bill, "provenance": laid.statements, "laid-out": laid.file} if laid else {}
@@ -109,7 +109,7 @@ class Artifacts:
     async def file(self, request: Request) -> Response:
         """The file itself, as built; its bytes are checked before they are sent."""
         self.site.need(request, "read")
-        artifact = await self._known(request)
+        artifact = await self._artifact(request)
         name = Path(artifact.filename).name
         return await self._sent(request, partial(self._stored, artifact), artifact.sha256, name)
 
@@ -137,7 +137,7 @@ class Artifacts:
     def _store(self) -> Store:
         return store_of(self.site.home)
 
-    async def _known(self, request: Request) -> Artifact:
+    async def _artifact(self, request: Request) -> Artifact:
         sha256 = request.path_params["sha256"]
         artifacts = (
             await asked(lambda: self.site.records.artifacts(sha256=sha256, limit=1)) if is_key(sha256) else []

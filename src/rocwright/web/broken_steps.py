@@ -64,16 +64,16 @@ class BrokenSteps:
     hidden: tuple[str, ...]
     new: Callable[[Run, str], Novelty | None] = lambda run, step: None
     _compared: OrderedDict[tuple[str, str], Novelty | None] = field(default_factory=OrderedDict)
-    _kept: OrderedDict[tuple[Path, int, int], tuple[str, int] | None] = field(default_factory=OrderedDict)
+    _cached: OrderedDict[tuple[Path, int, int], tuple[str, int] | None] = field(default_factory=OrderedDict)
 
     def of(self, run: Run, folder: Path) -> list[BrokenStep]:
         """The broken steps of a run whose logs lie in that folder; those that failed come first."""
         newest = {step.name: step for step in run.steps}
         bad = [step for step in newest.values() if step.outcome in BROKEN]
         bad.sort(key=lambda step: BROKEN.index(step.outcome))
-        return [self._told(run, step, folder / Path(step.log or "none").name) for step in bad]
+        return [self._broken_step(run, step, folder / Path(step.log or "none").name) for step in bad]
 
-    def _told(self, run: Run, step: StepRun, log: Path) -> BrokenStep:
+    def _broken_step(self, run: Run, step: StepRun, log: Path) -> BrokenStep:
         error = {name: masked(text, self.hidden) for name, text in step.error.items()}
         killed = step.outcome == "killed"
         first = None if killed else self._first(log, FailurePlace(component=step.component, base=run.base))
@@ -124,11 +124,11 @@ class BrokenSteps:
         except OSError:
             return None
         key = (log, stat.st_size, stat.st_mtime_ns)
-        if key not in self._kept:
-            self._kept[key] = _look(log, context) if 0 < stat.st_size <= LARGEST else None
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        return self._kept[key]
+        if key not in self._cached:
+            self._cached[key] = _look(log, context) if 0 < stat.st_size <= LARGEST else None
+            if len(self._cached) > MOST_KEPT:
+                self._cached.popitem(last=False)
+        return self._cached[key]
 
     def _around(self, log: Path, offset: int) -> tuple[tuple[str, ...], int]:
         start = max(0, offset - BEFORE * 4 * WIDEST)

@@ -18,13 +18,13 @@ from rocwright.resolve.shipped import request_of, rows, shipped_lock
 class Buildable:
     """Looks once for each catalog: planning every row takes a moment."""
 
-    _kept: tuple[Catalog, list[tuple[Stack, Request]]] | None = field(default=None, repr=False)
+    _cached: tuple[Catalog, list[tuple[Stack, Request]]] | None = field(default=None, repr=False)
 
     def of(self, catalog: Catalog) -> list[tuple[Stack, Request]]:
         """The rows, with their stacks, in the order of names."""
-        if self._kept is None or self._kept[0] is not catalog:
-            self._kept = (catalog, [*_planned(catalog)])
-        return self._kept[1]
+        if self._cached is None or self._cached[0] is not catalog:
+            self._cached = (catalog, [*_planned(catalog)])
+        return self._cached[1]
 
     def named(self, catalog: Catalog, name: str) -> Request | None:
         """The one of that name; None where it cannot be built here."""

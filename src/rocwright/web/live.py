@@ -65,8 +65,8 @@ class Live:
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(self.site.home.runs) as bell:
             while True:
                 bell.clear()
-                run = await self._now(run)
-                state = json.dumps(_told(run, times))
+                run = await self._newest_run(run)
+                state = json.dumps(_snapshot(run, times))
                 if not may():
                     return
                 if state != last:
@@ -93,7 +93,7 @@ class Live:
         with anyio.move_on_after(LONGEST_SECONDS), self.bells.heard(path) as bell:
             while True:
                 bell.clear()
-                run = await self._now(run)
+                run = await self._newest_run(run)
                 end, lines = await self._part(path, offset)
                 if not may():
                     return
@@ -117,7 +117,7 @@ class Live:
 
         return await self._parts.get((path, offset, size), lambda: asked(read))
 
-    async def _now(self, run: Run) -> Run:
+    async def _newest_run(self, run: Run) -> Run:
         """The run as it is on record; as it was where the records do not answer."""
         if run.state == "ended":
             return run
@@ -175,7 +175,7 @@ def _event(name: str, data: str, ident: int | None = None) -> str:
     return f"event: {name}\n{mark}data: {data}\n\n"
 
 
-def _told(run: Run, times: Sequence[StepTime]) -> dict[str, object]:
+def _snapshot(run: Run, times: Sequence[StepTime]) -> dict[str, object]:
     latest, how_far = {step.name: step for step in run.steps}, going(run, times)
     return {
         "title": in_a_word(run),

@@ -55,7 +55,7 @@ class Matrix:
     clock: Callable[[], float] = time.monotonic
     _now: Now = field(init=False)
     _begins: dict[str, dict[str, Begin]] = field(default_factory=dict)
-    _kept: dict[str, Drawn] = field(default_factory=dict)
+    _cached: dict[str, Drawn] = field(default_factory=dict)
     _drawing: set[asyncio.Task[Drawn]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Matrix:
     async def _drawn(self, stack: str) -> tuple[Drawn, tuple[str, bytes]]:
         """The page as it is on record, and what runs; as it was, where the records do not answer for a
         moment."""
-        drawn = self._kept.get(stack)
+        drawn = self._cached.get(stack)
         try:
             any_, counter = await asked(self.site.records.changed)
             if drawn is None or drawn.counter != counter:
@@ -102,10 +102,10 @@ class Matrix:
 
     async def _draw(self, stack: str, counter: int, cached: dict[str, tuple[list[Cell], str]]) -> Drawn:
         drawn = await asked(lambda: self._render(stack, counter, cached))
-        if len(self._kept) > MOST_KEPT:
-            self._kept.clear()
+        if len(self._cached) > MOST_KEPT:
+            self._cached.clear()
             self._begins.clear()
-        self._kept[stack] = drawn
+        self._cached[stack] = drawn
         return drawn
 
     def _render(self, stack: str, counter: int, cached: dict[str, tuple[list[Cell], str]]) -> Drawn:

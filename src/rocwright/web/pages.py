@@ -72,7 +72,7 @@ class Pages:
         artifacts = await asked(lambda: self.site.records.artifacts(run=run.id))
         findings = await asked(lambda: self.site.records.findings(run=run.id))
         broken = await asked(lambda: self._broken.of(run, self.log_path(run, "").parent))
-        lock, previous = await asked(lambda: self.lock_of(run)), await asked(lambda: self._before(run))
+        lock, previous = await asked(lambda: self.lock_of(run)), await asked(lambda: self._previous_run(run))
         tries = await asked(lambda: self.site.records.runs(Which(origin=run.origin), limit=20, steps=False))
         tries = tries if run.origin.startswith("page ") and len(tries) > 1 else []
         newest = tries[0].id if tries else run.id
@@ -115,7 +115,7 @@ class Pages:
             return Lock.model_validate_json(text) if text else None
         return None
 
-    def _before(self, run: Run) -> Run | None:
+    def _previous_run(self, run: Run) -> Run | None:
         """The run of that kind before it on the same cell."""
         which = Which(
             stack=run.stack,

@@ -27,14 +27,14 @@ class Now:
     site: Site
     cycling: Cycling | None = None
     clock: Callable[[], float] = time.monotonic
-    _kept: tuple[int, float, str, bytes] | None = None
+    _cached: tuple[int, float, str, bytes] | None = None
 
     async def part(self, counter: int) -> tuple[str, bytes]:
         """That part of the page with its digest, as of this change of the records."""
-        cached = self._kept
+        cached = self._cached
         if cached is None or cached[0] != counter or self.clock() - cached[1] > OLD_SECONDS:
             body = await asked(self._render)
-            cached = self._kept = (counter, self.clock(), sha256_bytes(body)[:16], body)
+            cached = self._cached = (counter, self.clock(), sha256_bytes(body)[:16], body)
         return cached[2], cached[3]
 
     def _render(self) -> bytes:

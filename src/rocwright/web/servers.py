@@ -51,7 +51,7 @@ class Servers:
     pages: Pages
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _kept: tuple[float, list[ServerView]] | None = None
+    _cached: tuple[float, list[ServerView]] | None = None
 
     async def page(self, request: Request) -> Response:
         """All servers that were started and not stopped, by name."""
@@ -61,10 +61,10 @@ class Servers:
     def _look(self) -> list[ServerView]:
         site = self.pages.site
         with self._lock:
-            if self._kept is None or self.clock() - self._kept[0] >= FRESH:
+            if self._cached is None or self.clock() - self._cached[0] >= FRESH:
                 views = [shown(site.home, server, site.hidden) for server in state.servers(site.home)]
-                self._kept = (self.clock(), views)
-            return self._kept[1]
+                self._cached = (self.clock(), views)
+            return self._cached[1]
 
 
 def shown(home: Home, server: ServerState, hidden: tuple[str, ...]) -> ServerView:

@@ -101,7 +101,9 @@ def figures(steps: Sequence[StepAt], artifacts: Sequence[Artifact]) -> list[Char
         ),
     )
     charts = [
-        chart(title, curves_of(_told(built, measure)), between([attempt.at for attempt in built]), unit)
+        chart(
+            title, curves_of(_measurements(built, measure)), between([attempt.at for attempt in built]), unit
+        )
         for title, measure, unit in series
     ]
     rows = [
@@ -113,7 +115,7 @@ def figures(steps: Sequence[StepAt], artifacts: Sequence[Artifact]) -> list[Char
     return [drawn for drawn in charts if drawn is not None]
 
 
-def _told(
+def _measurements(
     steps: Iterable[StepAt], measure: Callable[[StepAt], float | None]
 ) -> Iterator[tuple[str, str, float]]:
     """What was measured of each; what was not is no zero."""

@@ -147,7 +147,7 @@ class DaskExecutor:
         self._open_tasks[task.id] = task
         places = self._look()
         if not self._is_there:
-            yield self._gone(task)
+            yield self._coordinator_gone(task)
             return
         fit = fit_for(task, places)
         if not fit:
@@ -208,7 +208,7 @@ class DaskExecutor:
         """Tell of all that is open that the coordinator is gone: dask tells so only of what it knew."""
         self._given_up |= {str(future.key) for future in self._futures.values()}
         self._waiting, self._ready = Waiting(), defaultdict(list)
-        self._soon.extend(self._gone(task) for task in self._open_tasks.values())
+        self._soon.extend(self._coordinator_gone(task) for task in self._open_tasks.values())
 
     def _place(self) -> None:
         """Give what compiles the machines that have room."""
@@ -299,11 +299,11 @@ class DaskExecutor:
                 task, str(error.last_worker.name), "its process ended, or it does not answer any more"
             )
         except CancelledError:
-            return Ended(task=task) if self._client.status == "running" else self._gone(task)
+            return Ended(task=task) if self._client.status == "running" else self._coordinator_gone(task)
         except Exception as error:
             return Lost(task, "a worker", f"{type(error).__name__}: {error}")
 
-    def _gone(self, task: Task) -> Event:
+    def _coordinator_gone(self, task: Task) -> Event:
         return Ended(
             task=task,
             error=NetworkError(
