@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from rocwheel_samples.tables import each
@@ -48,6 +49,33 @@ def test_no_module_is_longer_than_400_lines() -> None:
         if not path.is_relative_to(carried) and (lines := len(path.read_text().splitlines())) > 400
     }
     assert long == {}
+
+
+FILLERS = frozenset(
+    re.findall(
+        r"\w+",
+        """found told one two kept held had made asked said seen wanted known meant given taken done begun gone
+        left came beside below there here now before after rest way lot whole each other others more most least
+        such same about at on of by who what why where""",
+    )
+)
+
+
+def _bound(module: ast.AST) -> Iterator[str]:
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+
+
+def test_few_names_are_words_that_say_nothing() -> None:
+    """What is left are fields of files and lines of programs in the keys of steps."""
+    modules = [ast.parse(path.read_bytes()) for folder in PACKAGES.values() for path in folder.rglob("*.py")]
+    names = [name for module in modules for name in _bound(module) if name not in ("self", "cls", "_")]
+    fillers = [name for name in names if name.strip("_").lower() in FILLERS]
+    assert len(fillers) <= len(names) * 0.02, Counter(fillers).most_common(20)
 
 
 def test_no_class_name_is_defined_more_than_twice() -> None:

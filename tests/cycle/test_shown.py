@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocbase.files.atomic import sha256_bytes
-from rocwright.cycle.shown import failed_here, held, shown
+from rocwright.cycle.shown import failed_here, promotions_of, shown
 from rocwright.home import Home
 from rocwright.records.model import Promotion
 from rocwright.records.opening import open_records
@@ -86,10 +86,10 @@ def test_a_promotion_that_the_matrix_tells_otherwise_is_none(seen: Home, stateme
     told = Promotion(**CELL, channel="nightly", run="run-1", lock="x", at="2026-01-01T00:00:00Z")
     with open_records(seen) as records:
         records.promote(told)
-        assert held(records, **CELL) == [told]
+        assert promotions_of(records, **CELL) == [told]
     change(seen, statement)
     with open_records(seen) as records:
-        assert held(records, **CELL) == []
+        assert promotions_of(records, **CELL) == []
 
 
 def test_what_failed_here_is_not_promoted_whatever_the_records_say(home: Home, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rocwright.execution.executor import ExecutorOffer
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.outcome import StepsOutcome
 from rocwright.execution.progress import PlainProgress
-from rocwright.execution.shards import LEAST, shards_of, with_shards
+from rocwright.execution.shards import WORTH_SHARDS, shards_of, with_shards
 from rocwright.farm.executors import run_steps
 from rocwright.model.steps import Plan, RunAction, Step
 from rocwright.plan.decide import State, decide
@@ -77,12 +77,12 @@ PLACE = ExecutorOffer(name="a", cores=2, memory=2**33, disk=2**40)
 @pytest.mark.parametrize(
     ("asked", "places", "work", "found"),
     [
-        (None, 2, LEAST, 2),
-        (None, 3, LEAST * 9, 3),
-        (None, 2, LEAST - 1, 0),
-        (None, 1, LEAST, 0),
+        (None, 2, WORTH_SHARDS, 2),
+        (None, 3, WORTH_SHARDS * 9, 3),
+        (None, 2, WORTH_SHARDS - 1, 0),
+        (None, 1, WORTH_SHARDS, 0),
         (4, 1, 0, 4),
-        (1, 3, LEAST, 0),
+        (1, 3, WORTH_SHARDS, 0),
     ],
 )
 def test_how_many_shards_there_are(

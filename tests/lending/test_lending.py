@@ -19,8 +19,8 @@ from tests.verify.stored import put_alpha
 from rocbase.errors import InputError
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
-from rocwright.lending.ask import LentEvidence, answers, put, wanted
-from rocwright.lending.lend import Lender, told
+from rocwright.lending.ask import LentEvidence, answers, put, verify_wish
+from rocwright.lending.lend import Lender, evidence_line
 from rocwright.lending.model import VerifyWish
 from rocwright.machine.model import Driver, Gpu, Machine, Topology, User
 from rocwright.records.opening import read_records
@@ -89,7 +89,7 @@ class Scene:
         )
 
     def ask(self, device: str = "") -> VerifyWish:
-        what = wanted(self.asking, self.project.locked, device)
+        what = verify_wish(self.asking, self.project.locked, device)
         put(self.asking, self.project.locked, what)
         return what
 
@@ -278,16 +278,16 @@ def test_a_failed_check_is_evidence_too(scene: Scene) -> None:
     lender.run(lender.look()[0])
     [answer] = scene.taken(what)
     assert not answer.ok
-    assert told(answer.evidence) == "1 FAILED: sum, on no device"
+    assert evidence_line(answer.evidence) == "1 FAILED: sum, on no device"
 
 
 def test_a_project_that_is_not_in_a_bucket_cannot_be_lent_to(scene: Scene) -> None:
     with pytest.raises(InputError, match="no other machine sees the store"):
-        put(scene.project, scene.project.locked, wanted(scene.project, scene.project.locked, ""))
+        put(scene.project, scene.project.locked, verify_wish(scene.project, scene.project.locked, ""))
 
 
 def test_what_was_not_verified_here_first_has_no_root_to_check_in(scene: Scene) -> None:
-    what = wanted(scene.project, scene.project.locked, "")
+    what = verify_wish(scene.project, scene.project.locked, "")
     store = LocalStore(scene.project.home.store)
     for record in store.records():
         if record.step == "root/check":

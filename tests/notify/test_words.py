@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwright.notify.model import Fact, StateChange
-from rocwright.notify.words import LONGEST, MOST, body_of, change_of, plain, title_of
+from rocwright.notify.words import LINE_LIMIT, LONGEST, body_of, change_of, plain, title_of
 
 
 def change(number: int = 1, **more: object) -> StateChange:
@@ -28,8 +28,8 @@ def test_few_changes_are_told_in_full_and_many_by_their_headlines() -> None:
 def test_a_flood_of_changes_is_a_message_of_bounded_size() -> None:
     flood = [change(number) for number in range(1000)]
     body = body_of(flood, "lab")
-    assert body.count("broken: row-") == MOST
-    assert f"and {1000 - MOST} more changes" in body
+    assert body.count("broken: row-") == LINE_LIMIT
+    assert f"and {1000 - LINE_LIMIT} more changes" in body
     assert title_of(flood) == "rocwright: 1000 broken"
 
 

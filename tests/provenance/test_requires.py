@@ -13,7 +13,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.plan.make import make_plan
 from rocwright.provenance.bundled import Contents
-from rocwright.provenance.materials import whole
+from rocwright.provenance.materials import whole_provenance
 from rocwright.provenance.sbom import SbomSubject, sbom
 from rocwright.resolve.lock import make_lock
 from rocwright.resolve.model import Lock, LockedComponent, Request
@@ -46,7 +46,7 @@ def bill(lock: Lock, *wanted: str) -> dict[str, Any]:
     """The bill of a torchvision wheel that wants these."""
     metadata = "\n".join(["Name: torchvision", "Version: 1", *(f"Requires-Dist: {one}" for one in wanted)])
     plan = make_plan(lock, CATALOG)
-    made = whole(lock, plan)
+    made = whole_provenance(lock, plan)
     step = next(one for one in plan.steps if one.name == "torchvision")
     made = replace(made, step=step)
     output = Output(name="wheel", filename="torchvision-1-py3-none-any.whl", sha256="0" * 64, size=1)

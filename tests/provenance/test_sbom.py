@@ -19,7 +19,7 @@ from rocwright.model.steps import ArchiveOrigin
 from rocwright.plan.make import make_plan
 from rocwright.provenance.bundled import Bundled, Contents
 from rocwright.provenance.cyclonedx import licenses
-from rocwright.provenance.materials import made_from, whole
+from rocwright.provenance.materials import made_from, whole_provenance
 from rocwright.provenance.sbom import SbomSubject, sbom
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
@@ -74,7 +74,7 @@ def of_everything(lock: Lock) -> bytes:
 )
 def test_the_sbom_of_a_lock_is_what_the_library_writes(stack: str, base: str) -> None:
     lock = locked(stack, base)
-    data = sbom(whole(lock, make_plan(lock, CATALOG)), lock, CATALOG, SbomSubject())
+    data = sbom(whole_provenance(lock, make_plan(lock, CATALOG)), lock, CATALOG, SbomSubject())
     assert as_the_library_has_it(data) == data
     assert faults(json.loads(data)) == []
 

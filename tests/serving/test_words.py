@@ -25,7 +25,7 @@ from rocwright.resolve.files import read_lock
 from rocwright.serving import choose
 from rocwright.serving.model import ServerState
 from rocwright.serving.model_file import model_of
-from rocwright.serving.models.tiny import MADE
+from rocwright.serving.models.tiny import GENERATED
 from rocwright.serving.words import compute_named, environment_for, words_of
 from rocwright.verify.small_models import MAKERS
 
@@ -140,7 +140,7 @@ def test_files_beside_a_model_are_looked_at_as_models_are(tmp_path: Path) -> Non
         model_of, "tiny", picture, Home(tmp_path), trust=False, say=print, progress=PlainProgress()
     )
     found = find(
-        companions={"vae": str(tmp_path / "models" / "tiny" / str(MADE) / "tiny-picture-taesd.gguf")}
+        companions={"vae": str(tmp_path / "models" / "tiny" / str(GENERATED) / "tiny-picture-taesd.gguf")}
     )
     assert found is not None and set(found.companions) == {"llm", "taesd", "vae"}
     with pytest.raises(InputError, match=r"weights\.ckpt has pickled"):

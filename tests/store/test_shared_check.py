@@ -16,7 +16,7 @@ from rocwright.store.contents import by_signer, by_step, read_contents
 from rocwright.store.model import Record
 from rocwright.store.seal import seal
 from rocwright.store.shared import word_name
-from rocwright.store.shared_check import check, told
+from rocwright.store.shared_check import check, check_lines
 from rocwright.store.signed import envelope_of
 
 
@@ -48,7 +48,7 @@ def test_what_was_pushed_is_whole(bucket: Bucket, lab: Machine, made: Record) ->
     assert (found.words, found.files, found.size, found.wrong) == (3, 1, made.outputs[0].size, ())
     assert found.signers == (lab.key.keyid,)
     assert sum(seen) == made.outputs[0].size
-    assert told(found)[0].startswith("3 signed objects by 1 key, 1 file")
+    assert check_lines(found)[0].startswith("3 signed objects by 1 key, 1 file")
 
 
 def test_a_place_without_a_store_is_told(bucket: Bucket) -> None:
@@ -120,7 +120,7 @@ def test_a_record_of_a_newer_rocwright_is_left_alone_and_not_called_wrong(
     found = check(bucket)
     assert found.newer == (name,)
     assert found.wrong == ()
-    assert "left alone" in told(found)[-1]
+    assert "left alone" in check_lines(found)[-1]
 
 
 def test_usage_counts_each_file_once_and_what_nobody_names(

@@ -28,11 +28,11 @@ def verify_elsewhere(
     or the project is not built, NetworkError.
     """
     from rocwright import flow
-    from rocwright.lending.ask import answers, put, wanted
+    from rocwright.lending.ask import answers, put, verify_wish
 
     lock = flow.current_lock(project, say)
     devices = ("",) if cpu else lock.request.gpu
-    requests = {device: wanted(project, lock, device) for device in devices}
+    requests = {device: verify_wish(project, lock, device) for device in devices}
     for request in requests.values():
         put(project, lock, request)
     end = time.monotonic() + wait

@@ -50,7 +50,9 @@ def _check_pattern(value: str) -> str:
     try:
         compiled = _compiled(value)
     except re2.error as error:
-        raise ValueError(f"{value!r} is not a regular expression that RE2 reads: {_said(error)}") from error
+        raise ValueError(
+            f"{value!r} is not a regular expression that RE2 reads: {_words_of_re2(error)}"
+        ) from error
     if compiled.search(b""):
         raise ValueError(f"{value!r} matches the empty line, so it matches everywhere")
     return value
@@ -65,7 +67,7 @@ def _is_read(value: str) -> bool:
     return True
 
 
-def _said(error: Exception) -> str:
+def _words_of_re2(error: Exception) -> str:
     """RE2's words, which it gives as bytes."""
     return str(error.args[0].decode())
 

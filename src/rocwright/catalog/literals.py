@@ -104,7 +104,7 @@ def _joined(run: frozenset[str], exact: frozenset[str] | None) -> frozenset[str]
 
 def _repeated(tokens: Sequence[str], cursor: list[int]) -> tuple[_Part, ...]:
     """A part with how often it may stand there."""
-    part = _one(tokens, cursor)
+    part = _next_part(tokens, cursor)
     often = tokens[cursor[0]]
     if not often.startswith(_OFTEN) or often == "{":
         return (part,)
@@ -114,7 +114,7 @@ def _repeated(tokens: Sequence[str], cursor: list[int]) -> tuple[_Part, ...]:
     return (_ANYTHING,) if often.startswith(("?", "*", "{0")) else (part, _ANYTHING)
 
 
-def _one(tokens: Sequence[str], cursor: list[int]) -> _Part:
+def _next_part(tokens: Sequence[str], cursor: list[int]) -> _Part:
     token = tokens[cursor[0]]
     cursor[0] += 1
     if token[0] not in _SPECIAL:

@@ -185,11 +185,11 @@ def read_catalog(reader: Reader) -> Catalog:
         targets=_targets(reader),
         every=_list(reader, "targets.toml", "every", Quirk),
         run_only=_list(reader, "targets.toml", "run_only", RunOnly),
-        bases=_each(reader, "bases", Base),
+        bases=_named_files(reader, "bases", Base),
         managers=_table(reader, "package_managers.toml", "manager", PackageManager),
-        providers=_each(reader, "providers", Provider),
+        providers=_named_files(reader, "providers", Provider),
         components=_components(reader),
-        stacks=_each(reader, "stacks", Stack),
+        stacks=_named_files(reader, "stacks", Stack),
         system=_system(reader),
         launchers=_list(reader, "launchers.toml", "launcher", Launcher),
     )
@@ -226,7 +226,7 @@ def kept_from_builds(catalog: Catalog, variable: str) -> RunOnly | None:
     return next((rule for rule in catalog.run_only if fnmatchcase(variable, rule.variables)), None)
 
 
-def _each(reader: Reader, kind: str, model: type[Model]) -> dict[str, Model]:
+def _named_files(reader: Reader, kind: str, model: type[Model]) -> dict[str, Model]:
     models = reader.named(model, ((path, "", reader.data(path)) for path in reader.files(kind)))
     return {name: models[name] for name in sorted(models)}
 

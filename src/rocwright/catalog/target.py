@@ -14,7 +14,7 @@ Scope = Literal["build", "run"]
 
 PciId = Annotated[str, Field(pattern=r"^1002:[0-9a-f]{4}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Known = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class Quirk(Frozen):
@@ -30,8 +30,8 @@ class Quirk(Frozen):
     scope: Scope
     need: Literal["required", "recommended", "optional"] = "recommended"
     recipes: tuple[str, ...] = ()
-    reason: Known
-    source: Known
+    reason: NonEmpty
+    source: NonEmpty
     confidence: str = ""
 
 
@@ -41,10 +41,10 @@ class RunOnly(Frozen):
     `override` is that among them by which a card passes for another.
     """
 
-    variables: Known
+    variables: NonEmpty
     override: str = ""
-    reason: Known
-    source: Known
+    reason: NonEmpty
+    source: NonEmpty
 
 
 class TheRock(Frozen):
@@ -105,7 +105,7 @@ class Target(Frozen):
     host: HostNeeds = HostNeeds()
     takes: Takes = Takes()
     unverified: tuple[str, ...] = ()
-    source: Annotated[tuple[Known, ...], Field(min_length=1)]
+    source: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
     @property
     def lacks(self) -> dict[str, str]:

@@ -52,7 +52,7 @@ def _tables(annotation: object) -> Iterator[type[Frozen]]:
 def in_vain(table: ForPeopleFile, files: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """Marks of what no file can say, with their places; `files` maps globs to the keys of such files."""
     for number, mark in enumerate(table.mark):
-        globs = [glob for glob in files if _same(glob, mark.files)]
+        globs = [glob for glob in files if _match_each_other(glob, mark.files)]
         if not globs:
             yield f"mark.{number}.files", f"there are no files {mark.files}; there are {', '.join(files)}"
             continue
@@ -73,10 +73,11 @@ def _says(key: str, fact: str) -> bool:
 def marked(table: ForPeopleFile, file: str, key: str) -> bool:
     """Whether a key of a file (or of files, as a glob), or one name in its table, is for people."""
     return any(
-        _same(file, mark.files) and any(fact == key or fnmatchcase(key, fact) for fact in mark.facts)
+        _match_each_other(file, mark.files)
+        and any(fact == key or fnmatchcase(key, fact) for fact in mark.facts)
         for mark in table.mark
     )
 
 
-def _same(files: str, mark: str) -> bool:
+def _match_each_other(files: str, mark: str) -> bool:
     return fnmatchcase(files, mark) or fnmatchcase(mark, files)

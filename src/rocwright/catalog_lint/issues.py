@@ -37,7 +37,7 @@ from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
 from rocwright.resolve.aliases import ROCM
 
-Found = Iterator[tuple[str, str]]
+Findings = Iterator[tuple[str, str]]
 
 
 def check_issues(reader: Reader, catalog: Catalog) -> list[TableFault]:
@@ -86,7 +86,7 @@ def _fits(pattern: re2.Pattern, text: str, stamp: re2.Pattern | None) -> bool:
     return bool(pattern.search(line) or pattern.search(bare(line, stamp)))
 
 
-def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Found:
+def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Findings:
     """A line that a program printed, and that the issue's own patterns miss."""
     patterns = [re2.compile(text.encode(), options()) for text in issue.patterns]
     for quote in issue.quotes:
@@ -96,7 +96,7 @@ def _quotes(issue: Issue, stamp: re2.Pattern | None) -> Found:
             yield "quotes", f"no pattern matches {quote.line!r}, which a program printed ({quote.source})"
 
 
-def _filled(issue: Issue) -> Found:
+def _filled(issue: Issue) -> Findings:
     """Words that name what no pattern matches, and names that no words use."""
     groups = [groups_of(text) for text in issue.patterns]
     if issue.filled is None:
@@ -121,7 +121,7 @@ def _names(words: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(words) if name is not None}
 
 
-def _signature(signature: Signature, stamp: re2.Pattern | None) -> Found:
+def _signature(signature: Signature, stamp: re2.Pattern | None) -> Findings:
     patterns = [(text, re2.compile(text.encode(), options())) for text in signature.patterns]
     for text in signature.examples:
         if not any(_fits(pattern, text, stamp) for _, pattern in patterns):
@@ -137,7 +137,7 @@ def _signature(signature: Signature, stamp: re2.Pattern | None) -> Found:
             yield "patterns", f"{text!r} has no example"
 
 
-def _issue(issue: Issue, catalog: Catalog) -> Found:
+def _issue(issue: Issue, catalog: Catalog) -> Findings:
     yield from (("targets", f"{name} is not known") for name in issue.targets if name not in catalog.targets)
     known_bases = {name for base in catalog.bases.values() for name in (base.name, *base.names)}
     yield from (("bases", f"{name} is not known") for name in issue.bases if name not in known_bases)
@@ -158,7 +158,7 @@ def _issue(issue: Issue, catalog: Catalog) -> Found:
         )
 
 
-def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Found:
+def _action(action: RemedyAction, issue: Issue, catalog: Catalog) -> Findings:
     """What is wrong in an action: names that nobody knows, versions that nobody has, edits of no file.
 
     A component in whose logs the issue was seen is known, also where no recipe is: it may come with others.

@@ -44,11 +44,11 @@ FILLED = frozenset({"version", "targets", "commit"})
 PYTHON, ROCM = "python", "rocm"
 """What a recipe needs by these names comes from the base, or from a provider."""
 
-Found = Iterator[tuple[str, str]]
+Findings = Iterator[tuple[str, str]]
 """(place, what is wrong there)"""
 
 
-def _nothing(_table: Any, _catalog: Catalog) -> Found:
+def _nothing(_table: Any, _catalog: Catalog) -> Findings:
     return iter(())
 
 
@@ -59,7 +59,7 @@ class LintedTable:
 
     file: str
     says: type[Frozen]
-    wrong: Callable[[Any, Catalog], Found] = _nothing
+    wrong: Callable[[Any, Catalog], Findings] = _nothing
 
 
 def check_catalog(folders: Sequence[Path], tables: Iterable[LintedTable] = ()) -> list[TableFault]:
@@ -101,7 +101,7 @@ def _layers(reader: Reader, name: str) -> list[Path]:
     return layers(name, (*reader.folders, *carried))
 
 
-def _add(reader: Reader, entry: Frozen, findings: Found) -> None:
+def _add(reader: Reader, entry: Frozen, findings: Findings) -> None:
     name = str(getattr(entry, "name", ""))
     path, place = reader.where[type(entry), name]
     if place == "" and path.stem != name:
@@ -110,17 +110,17 @@ def _add(reader: Reader, entry: Frozen, findings: Found) -> None:
         reader.fault(path, f"{place} ({name}).{field}" if place else field, message)
 
 
-def _without_source(model: Frozen, place: str = "") -> Found:
+def _without_source(model: Frozen, place: str = "") -> Findings:
     """Facts that say no source, in a model and in all that it holds."""
     for name, info in type(model).model_fields.items():
         value, path = getattr(model, name), f"{place}.{name}" if place else name
-        if name == "source" and info.is_required() and not _said(value):
+        if name == "source" and info.is_required() and not _is_filled(value):
             yield path, "a fact needs its source"
         for key, part in _parts(value):
             yield from _without_source(part, f"{path}.{key}" if key else path)
 
 
-def _said(value: object) -> bool:
+def _is_filled(value: object) -> bool:
     return all(str(part).strip() for part in value) if isinstance(value, tuple) else bool(str(value).strip())
 
 
@@ -134,7 +134,7 @@ def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
             yield from ((str(key), part) for key, part in value.items() if isinstance(part, Frozen))
 
 
-def _target(target: Target, catalog: Catalog) -> Found:
+def _target(target: Target, catalog: Catalog) -> Findings:
     yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
     rivals = [candidate for candidate in catalog.targets.values() if candidate.name != target.name]
     owners = {pci: rival.name for rival in rivals for pci in rival.pci_ids}
@@ -151,7 +151,7 @@ def _target(target: Target, catalog: Catalog) -> Found:
             yield from _version_orrange(f"host.{kind}", text)
 
 
-def _quirk(quirk: Quirk, catalog: Catalog) -> Found:
+def _quirk(quirk: Quirk, catalog: Catalog) -> Findings:
     """A variable that a build wants reaches the builds of its recipes, and none of them says otherwise."""
     yield from _fields("value", quirk.value, {"target"})
     yield from unknown("recipes", quirk.recipes, catalog.components)
@@ -171,7 +171,7 @@ def _quirk(quirk: Quirk, catalog: Catalog) -> Found:
                 yield "recipes", f"{name} sets {quirk.variable}={value} itself, and this says {expected}"
 
 
-def _base(base: Base, catalog: Catalog) -> Found:
+def _base(base: Base, catalog: Catalog) -> Findings:
     yield from unknown("manager", [base.manager], catalog.managers)
     yield from unknown("packages", base.packages, catalog.system.packages)
     yield from _twice("release", [release.name for release in base.release])
@@ -182,7 +182,7 @@ def _base(base: Base, catalog: Catalog) -> Found:
             yield f"release {release.name}", "a digest needs a confidence: whether it was seen in a registry"
 
 
-def _provider(provider: Provider, catalog: Catalog) -> Found:
+def _provider(provider: Provider, catalog: Catalog) -> Findings:
     bases = {*catalog.bases, *(name for base in catalog.bases.values() for name in base.names)}
     for version in provider.versions:
         yield from _version("versions", version)
@@ -202,7 +202,7 @@ def _provider(provider: Provider, catalog: Catalog) -> Found:
         yield from _twice(f"serves.{number}.targets", claim.targets)
 
 
-def _component(component: Component, catalog: Catalog) -> Found:
+def _component(component: Component, catalog: Catalog) -> Findings:
     yield from _twice("release", [release.version for release in component.release])
     for release in component.release:
         place = f"release {release.version}"
@@ -270,7 +270,7 @@ def _brought(catalog: Catalog) -> Iterator[str]:
             yield from base.provided(release)
 
 
-def _stack(stack: Stack, catalog: Catalog) -> Found:
+def _stack(stack: Stack, catalog: Catalog) -> Findings:
     components = (*stack.components, *stack.optional)
     yield from unknown("components", components, catalog.components)
     yield from unknown("targets", stack.targets, catalog.targets)
@@ -290,7 +290,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Found:
                 yield from _packages(catalog.components[component], base, catalog)
 
 
-def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Found:
+def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Findings:
     yield from unknown(f"{place}.gpu", [row.gpu], catalog.targets)
     yield from unknown(f"{place}.base", [row.base], stack.bases)
     provider = catalog.providers.get(row.provider)
@@ -319,7 +319,7 @@ def _rocm_of(name: str, catalog: Catalog) -> str:
     return provided.version if provided else ""
 
 
-def _packages(component: Component, base: Base, catalog: Catalog) -> Found:
+def _packages(component: Component, base: Base, catalog: Catalog) -> Findings:
     """Packages that a component needs on a base, and that have no name there."""
     for name in (*component.system.build, *component.system.run, *component.system.check):
         if name in catalog.system.packages:
@@ -360,34 +360,34 @@ def _tables(reader: Reader, catalog: Catalog) -> Iterator[tuple[Path, str]]:
                 yield path, f"nothing reads this file; a catalog has {near}"
 
 
-def unknown(place: str, names: Iterable[str], entries: Iterable[str]) -> Found:
+def unknown(place: str, names: Iterable[str], entries: Iterable[str]) -> Findings:
     allowed = set(entries)
     yield from ((place, f"{name} is not known") for name in names if name not in allowed)
 
 
-def _twice(place: str, names: Iterable[str]) -> Found:
+def _twice(place: str, names: Iterable[str]) -> Findings:
     yield from ((place, f"{name} is listed more than once") for name, n in Counter(names).items() if n > 1)
 
 
-def _range(place: str, text: str) -> Found:
+def _range(place: str, text: str) -> Findings:
     try:
         SpecifierSet(text)
     except InvalidSpecifier:
         yield place, f"{text!r} is not a range of versions such as >=6.3,<7"
 
 
-def _version(place: str, text: str) -> Found:
+def _version(place: str, text: str) -> Findings:
     try:
         Version(text)
     except InvalidVersion:
         yield place, f"{text!r} is not a version"
 
 
-def _version_orrange(place: str, text: str) -> Found:
+def _version_orrange(place: str, text: str) -> Findings:
     yield from _version(place, text) if text[:1].isdigit() else _range(place, text)
 
 
-def _fields(place: str, text: str, allowed: Iterable[str]) -> Found:
+def _fields(place: str, text: str, allowed: Iterable[str]) -> Findings:
     """Names in braces that nothing fills in."""
     try:
         names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]

@@ -27,7 +27,7 @@ from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
 from rocwright.catalog.target import PciId
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys
-from rocwright.catalog_lint.recipes import Found, LintedTable, check_catalog, unknown
+from rocwright.catalog_lint.recipes import Findings, LintedTable, check_catalog, unknown
 from rocwright.cleanup.model import Kinds
 from rocwright.cycle.channels import ChannelsFile
 from rocwright.diagnosis.facts import Concern, HostFile
@@ -38,8 +38,8 @@ from rocwright.rehearsal.book import Book
 from rocwright.serving.models.facts import ModelsFile
 from rocwright.verify.standing import Evidence
 
-Known = Annotated[str, Field(min_length=1)]
-Sources = Annotated[tuple[Known, ...], Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
+Sources = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
 FILLED = frozenset(
     {"user", "groups", "gids", "number", "packages", "pages", "module", "path", "pci", "gpu", "variable"}
@@ -51,23 +51,23 @@ class MachinesFile(Frozen):
     """elf_machines.toml: the processor that a number in an ELF header names."""
 
     source: Sources
-    machines: dict[Known, Annotated[int, Field(gt=0, lt=256)]]
+    machines: dict[NonEmpty, Annotated[int, Field(gt=0, lt=256)]]
 
 
 class GenericTargetsFile(Frozen):
     """generic_targets.toml: the processors that run the code of a generic target."""
 
     source: Sources
-    covers: dict[Known, Annotated[tuple[Known, ...], Field(min_length=1)]]
+    covers: dict[NonEmpty, Annotated[tuple[NonEmpty, ...], Field(min_length=1)]]
 
 
 class GpuNamesRow(Frozen):
     """What one processor is called."""
 
-    target: Known
-    products: tuple[Known, ...] = ()
-    also: tuple[Known, ...] = ()
-    codenames: tuple[Known, ...] = ()
+    target: NonEmpty
+    products: tuple[NonEmpty, ...] = ()
+    also: tuple[NonEmpty, ...] = ()
+    codenames: tuple[NonEmpty, ...] = ()
     pci_ids: tuple[PciId, ...] = ()
     source: Sources
 
@@ -75,28 +75,28 @@ class GpuNamesRow(Frozen):
 class MakerRow(Frozen):
     """Another maker of GPUs: PCI vendors, words of its names, and names without such a word."""
 
-    name: Known
+    name: NonEmpty
     pci: tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{4}$")], ...] = ()
     words: tuple[Annotated[str, Field(pattern=r"^[a-z]+$")], ...] = ()
-    names: tuple[Known, ...] = ()
+    names: tuple[NonEmpty, ...] = ()
     source: Sources
 
 
 class UnsupportedRow(Frozen):
     """A generation of AMD's GPUs that ROCm does not run on, and what the kernel must be told to drive it."""
 
-    name: Known
+    name: NonEmpty
     targets: tuple[Annotated[str, Field(pattern=r"^gfx[0-9a-f]{3,4}$")], ...]
-    names: tuple[Known, ...] = ()
+    names: tuple[NonEmpty, ...] = ()
     pci_ids: tuple[PciId, ...] = ()
-    kernel: tuple[Known, ...] = ()
+    kernel: tuple[NonEmpty, ...] = ()
     source: Sources
 
 
 class FallbackGpu(Frozen):
     """The processor that code is made for where any will do and the machine has no GPU."""
 
-    target: Known
+    target: NonEmpty
     source: Sources
 
 
@@ -116,7 +116,7 @@ class EvidenceFile(Frozen):
     evidence: tuple[Evidence, ...] = ()
 
 
-def _host(host: HostFile, catalog: Catalog) -> Found:
+def _host(host: HostFile, catalog: Catalog) -> Findings:
     families = {name for target in catalog.targets.values() for name in target.families}
     features = {name for target in catalog.targets.values() for name in target.features}
     if host.shares_memory:
@@ -151,13 +151,13 @@ def _concerns(host: HostFile) -> Iterator[tuple[str, Concern]]:
                 yield f"{name}.{number}", row
 
 
-def _emulators(table: EmulatorsFile, catalog: Catalog) -> Found:
+def _emulators(table: EmulatorsFile, catalog: Catalog) -> Findings:
     for number, emulator in enumerate(table.emulator):
         yield from unknown(f"emulator.{number}.configurations", emulator.configurations, catalog.targets)
         yield from unknown(f"emulator.{number}.lacks", emulator.lacks, catalog.targets)
 
 
-def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
+def _evidence(table: EvidenceFile, catalog: Catalog) -> Findings:
     for number, row in enumerate(table.evidence):
         yield from unknown(f"evidence.{number}.stack", [row.stack], catalog.stacks)
         stack = catalog.stacks.get(row.stack)
@@ -165,7 +165,7 @@ def _evidence(table: EvidenceFile, catalog: Catalog) -> Found:
         yield from unknown(f"evidence.{number}.gpu", row.gpu, catalog.targets)
 
 
-def _job_tools(table: JobTools, catalog: Catalog) -> Found:
+def _job_tools(table: JobTools, catalog: Catalog) -> Findings:
     tools = {tool.name for tool in table.tool}
     for place, form in enumerate(table.form):
         yield from unknown(f"form.{place}.knows", form.knows, tools)
@@ -175,7 +175,7 @@ def _job_tools(table: JobTools, catalog: Catalog) -> Found:
         yield from unknown(f"number.{place}.always", number.always, catalog.components)
 
 
-def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
+def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Findings:
     for number, gpu in enumerate(table.gpu):
         yield from unknown(f"gpu.{number}.target", [gpu.target], catalog.targets)
     for number, old in enumerate(table.unsupported):
@@ -186,23 +186,23 @@ def _gpu_names(table: GpuNamesFile, catalog: Catalog) -> Found:
         yield from unknown("fallback.target", [table.fallback.target], catalog.targets)
 
 
-def _overrides(table: OverridesFile, catalog: Catalog) -> Found:
+def _overrides(table: OverridesFile, catalog: Catalog) -> Findings:
     for number, override in enumerate(table.override):
         yield from unknown(f"override.{number}.target", [override.target], catalog.targets)
         yield from unknown(f"override.{number}.spoof", override.spoof, catalog.targets)
 
 
-def _package_names(table: PackageNamesFile, catalog: Catalog) -> Found:
+def _package_names(table: PackageNamesFile, catalog: Catalog) -> Findings:
     for number, manager in enumerate(table.manager):
         yield from unknown(f"manager.{number}.name", [manager.name], catalog.managers)
 
 
-def _for_people(table: ForPeopleFile, catalog: Catalog) -> Found:
+def _for_people(table: ForPeopleFile, catalog: Catalog) -> Findings:
     files = {glob: tuple(keys(says)) for glob, says in FILES.values()}
     yield from in_vain(table, files | {"system.toml": tuple(catalog.system.packages)})
 
 
-def _rehearsals(table: Book, catalog: Catalog) -> Found:
+def _rehearsals(table: Book, catalog: Catalog) -> Findings:
     stand_ins = {stand_in.name for stand_in in table.stand_in}
     bases = {name for base in catalog.bases.values() for name in base.names}
     for number, stand_in in enumerate(table.stand_in):
@@ -218,7 +218,7 @@ def _rehearsals(table: Book, catalog: Catalog) -> Found:
                 yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
 
 
-def _bench(table: BenchFile, catalog: Catalog) -> Found:
+def _bench(table: BenchFile, catalog: Catalog) -> Findings:
     for number, measurement in enumerate(table.measurement):
         yield from unknown(f"measurement.{number}.components", measurement.components, catalog.components)
         if not any((folder / measurement.script).is_file() for folder in catalog.folders):

@@ -40,7 +40,7 @@ def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = N
     rows += [
         (reclaimable.command, f"{size(reclaimable.size)}: {reclaimable.holds}")
         for reclaimable in reclaimables
-        if reclaimable.outside and _on(reclaimable, device)
+        if reclaimable.outside and _lies_on(reclaimable, device)
     ]
     width = max((len(command) for command, _ in rows), default=0)
     lines = [f"{command:<{width}}  frees {benefit}" for command, benefit in rows]
@@ -62,7 +62,7 @@ def _kinds(pieces: list[Piece]) -> str:
     return ", ".join(f"{kind} {size(by_kind[kind])}" for kind in largest_first)
 
 
-def _on(reclaimable: Reclaimable, device: int) -> bool:
+def _lies_on(reclaimable: Reclaimable, device: int) -> bool:
     """Whether a program's cache holds anything on this file system."""
     folders = [Path(piece.name) for piece in reclaimable.pieces if piece.size]
     return any(folder.exists() and folder.stat().st_dev == device for folder in folders)

@@ -35,14 +35,16 @@ def look(
     catalogued, names = the_kinds(), set(kinds)
     removable = inside.what_can_go(home, store, keep, days)
     reclaimables = [
-        _found(kind, home, store, removable, days, stack) for kind in catalogued.kind if kind.name in names
+        _reclaimable(kind, home, store, removable, days, stack)
+        for kind in catalogued.kind
+        if kind.name in names
     ]
     reclaimables += [find_tool(tool, days) for tool in catalogued.tool if tool.name in names]
     reclaimables += [find_images(engine, days) for engine in catalogued.engine if engine.name in names]
     return DiskSpace(found=tuple(reclaimables), rubbish=removable, days=days)
 
 
-def _found(
+def _reclaimable(
     kind: CleanupKind, home: Home, store: Store, removable: Rubbish, days: float, stack: str
 ) -> Reclaimable:
     command = f"rocwright clean {kind.name}"

@@ -39,7 +39,7 @@ def command(
     report: Path | None,
 ) -> None:
     """Run one step from the store alone; its outputs are added to the store if they are missing."""
-    from rocwright.execution.step_process import Asked, made, run
+    from rocwright.execution.step_process import Asked, run, run_step
 
     request = Asked(
         key=key,
@@ -56,5 +56,5 @@ def command(
 
         die_with_parent()
         raise SystemExit(run(request))
-    for output in made(request).outputs:
+    for output in run_step(request).outputs:
         click.echo(f"{output.sha256}  {output.size}  {output.filename}")

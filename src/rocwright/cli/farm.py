@@ -205,12 +205,12 @@ def verify(selection: Selection, cpu: bool, wait: float, as_json: bool) -> None:
             ]
         )
     else:
-        from rocwright.lending.lend import told
+        from rocwright.lending.lend import evidence_line
 
         for device, all_ in evidence.items():
             place = device or "a processor"
             for lent in all_:
-                click.echo(f"{place}: {told(lent.evidence)}")
+                click.echo(f"{place}: {evidence_line(lent.evidence)}")
                 click.echo(f"  on a machine of {lent.by}: {lent.evidence.card}")
                 click.echo(f"  evidence  rocwright history {lent.evidence.run}")
             if not all_:

@@ -191,13 +191,13 @@ def verify_of(url: str, *, read: bool, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocbase.errors import CheckError
     from rocwright import api
-    from rocwright.store.shared_check import told
+    from rocwright.store.shared_check import check_lines
 
     checked = api.check_shared(url, read=read, say=say)
     if as_json:
         print_json(asdict(checked))
     else:
-        for line in told(checked):
+        for line in check_lines(checked):
             click.echo(line)
     if checked.wrong:
         raise SystemExit(CheckError.failure.exit_code)

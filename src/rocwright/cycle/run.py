@@ -20,7 +20,7 @@ from rocwright.bisection.model import MACHINE
 from rocwright.cycle.channels import earned
 from rocwright.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.cycle.row import FollowedRow
-from rocwright.cycle.shown import failed_here, held, shown
+from rocwright.cycle.shown import failed_here, promotions_of, shown
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.flow import build, known_lock, planned
@@ -161,7 +161,7 @@ class RowRun:
     def told(self) -> RowTold:
         """Do it; whatever goes wrong is told."""
         try:
-            return self._told()
+            return self._report()
         except ExplainedError as error:
             if error.failure is FailureClass.INTERRUPTED:
                 raise
@@ -174,7 +174,7 @@ class RowRun:
             kind = error.failure.value
             return RowTold(request=self.row.request, state="not tried", why=reason, failure=kind)
 
-    def _told(self) -> RowTold:
+    def _report(self) -> RowTold:
         current, candidate = self.row.lock(self.first), self.row.trying
         silent: tuple[str, ...] = ()
         if candidate is None:
@@ -299,7 +299,7 @@ class RowRun:
                 Which(stack=stack, gpu=gpus[0], base=base, lock=digest), limit=100, steps=False
             )
             best, evidence = shown(records, runs)
-            promotions = held(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
+            promotions = promotions_of(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
             failed = failed_here(self.row.project, lock)
             cell = Which(stack=stack, gpu=gpus[0], base=base, variant=variant)
             verdicts = earned(

@@ -51,7 +51,7 @@ def agree(run: Run, findings: Sequence[Finding]) -> bool:
     return run.said == said_of(run.command, run.outcome, findings) and run.device == devices
 
 
-def held(records: Records, *, stack: str, gpu: str, base: str, variant: str) -> list[Promotion]:
+def promotions_of(records: Records, *, stack: str, gpu: str, base: str, variant: str) -> list[Promotion]:
     """What the channels of a cell held, the newest first.
 
     Left out is a promotion of which the matrix, which has each a second time, tells something else.

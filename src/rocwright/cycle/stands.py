@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from rocbase.model import Frozen
 from rocwright.bench.on_record import measured
 from rocwright.cycle.channels import Bring, missing
-from rocwright.cycle.shown import held as held_by
+from rocwright.cycle.shown import promotions_of as held_by
 from rocwright.cycle.shown import shown
 from rocwright.records.model import Promotion, Which
 from rocwright.records.read import Records
@@ -74,7 +74,7 @@ def stands(
     mine = [run for run in runs if run.lock == lock]
     best, evidence = shown(records, mine)
     broken = bool(lock) and mine[0].outcome in ("failed", "killed")
-    build = f"rocwright build {shlex.join(_asked(records, folder, place, lock).words)} --verify"
+    build = f"rocwright build {shlex.join(_request_of(records, folder, place, lock).words)} --verify"
     entries: list[Stand] = []
     for number, channel in enumerate(channels):
         previous = promotions.get(channels[number - 1].name) if number else None
@@ -138,7 +138,7 @@ def _brings(bring: Bring, build: str) -> str:
             return build
 
 
-def _asked(records: Records, folder: Path, place: ChannelPlace, lock: str) -> Request:
+def _request_of(records: Records, folder: Path, place: ChannelPlace, lock: str) -> Request:
     """What a cell is asked for with: as the project says, else as its lock does, else by its words."""
     row = row_in(folder, place)
     if row is not None:

@@ -165,7 +165,7 @@ class LogSearch:
                     unnamed.append(RuledOut(issue=issue.name, line=hit.line, why=reason))
                 else:
                     sure = _is_sure(issue, hit, context, self._facts.named)
-                    matches.append(_known(issue, hit).model_copy(update={"sure": sure}))
+                    matches.append(_known_issue(issue, hit).model_copy(update={"sure": sure}))
         narrow: dict[int, int] = {}
         for match in matches:
             if match.sure:
@@ -175,8 +175,7 @@ class LogSearch:
         matches = [
             match
             for match in matches
-            if _width(match.issue) <= narrow.get(match.place.line, 2)
-            and not (first and _follows(match, first))
+            if _width(match.issue) <= narrow.get(match.place.line, 2) and not _follows(match, first)
         ]
         events = {hit.line for hit in self._scan.hits if _is_event(hit.signature)}
         matches.sort(key=lambda match: _rank(match, self._where, began, match.place.line in events))
@@ -190,7 +189,7 @@ class LogSearch:
             first=first,
             success=success,
             known=tuple(matches),
-            others=_others(first, matches, self._scan, self._end),
+            others=_further_lines(first, matches, self._scan, self._end),
             ruled_out=tuple(sorted([*out, *unnamed], key=lambda excluded: excluded.line)),
             lines=self._scan.lines,
             size=self._scan.size,
@@ -261,28 +260,21 @@ def _last_place(last_line: LastLine, lines: int) -> LogLocation:
     )
 
 
-def _others(
+def _further_lines(
     first: LogLocation | None, matches: Sequence[KnownIssue], scan: Scan, end: Ending
 ) -> tuple[LogLocation, ...]:
     """Lines that may tell the failure beside the first error and those of known issues, as many as make
     MOST_TOLD; none where the first error's cause is known. What is an error by its form goes first, then
     lines of the log's end; where nothing was found at all, also those without words of a failure."""
-    if first is not None and any(
-        match.place.line == first.line and _explains(match) for match in matches[:1]
-    ):
+    if first is not None and any(top.place.line == first.line and _explains(top) for top in matches[:1]):
         return ()
-    numbers = {
-        location.line for location in (first, *(match.place for match in matches)) if location is not None
-    }
+    numbers = {place.line for place in (first, *(match.place for match in matches)) if place is not None}
     errors = [hit for hit in scan.hits if isinstance(hit.signature, ErrorLine) and _tells(hit)]
     places = [_place(hit) for hit in sorted(errors, key=lambda hit: (*_plain(hit.signature), hit.line))]
-    places += [
-        _last_place(candidate, scan.lines) for candidate in end.candidates() if candidate.says or not numbers
-    ]
+    places += [_last_place(last, scan.lines) for last in end.candidates() if last.says or not numbers]
     new = {place.line: place for place in reversed(places) if place.line not in numbers}
-    return tuple(place for place in places if new.get(place.line) is place)[
-        : max(0, MOST_TOLD - len(numbers))
-    ]
+    limit = max(0, MOST_TOLD - len(numbers))
+    return tuple(place for place in places if new.get(place.line) is place)[:limit]
 
 
 def _explains(match: KnownIssue) -> bool:
@@ -308,7 +300,7 @@ def _told_below(hit: Hit) -> tuple[int, str]:
     return 0, hit.text
 
 
-def _known(issue: Issue, hit: Hit) -> KnownIssue:
+def _known_issue(issue: Issue, hit: Hit) -> KnownIssue:
     """An issue, its words filled with what the line names."""
     slots = _slots(issue, hit.text) if issue.filled is not None else {}
     if issue.filled is not None and slots:
@@ -351,10 +343,10 @@ def _width(issue: Issue) -> int:
     return 2 if issue.filled.wide else 1
 
 
-def _follows(match: KnownIssue, first: LogLocation) -> bool:
+def _follows(match: KnownIssue, first: LogLocation | None) -> bool:
     """Whether a wide family is too far behind the first error to explain it."""
     wide = _width(match.issue) == 2 and match.issue.role == "cause"
-    return wide and match.place.line > first.line + NEAR
+    return wide and first is not None and match.place.line > first.line + NEAR
 
 
 def _not_here(issue: Issue, context: FailurePlace) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, LogSearch
 
 
-HELD = 1024 * 1024
+BYTES_HELD = 1024 * 1024
 """Characters of output that are held before they are searched."""
 
 _TOLD_BY_LOGS = frozenset(
@@ -57,7 +57,7 @@ class Watch:
         """One more line. Little output is searched when the step failed, and not before."""
         self._held.append(text)
         self._size += len(text) + 1
-        if self._size >= HELD:
+        if self._size >= BYTES_HELD:
             self._read()
 
     def told(self) -> Diagnosis:

@@ -61,7 +61,7 @@ def with_machine(
     """
     chosen = tuple(cards) or diagnosis.cards or tuple(machine.firmware)
     matches = [
-        match.model_copy(update={"here": tuple(_told(match, machine, facts, targets, chosen))})
+        match.model_copy(update={"here": tuple(_machine_notes(match, machine, facts, targets, chosen))})
         if _blames(match, facts)
         else match
         for match in diagnosis.known
@@ -89,7 +89,7 @@ def _blames(match: KnownIssue, facts: HostFacts) -> bool:
     return named in facts.driver.issues or any(named in rule.issues for rule in facts.firmware)
 
 
-def _told(
+def _machine_notes(
     match: KnownIssue, machine: Here, facts: HostFacts, targets: Mapping[str, Target], cards: Iterable[str]
 ) -> Iterator[str]:
     cards = tuple(cards)

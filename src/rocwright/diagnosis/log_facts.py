@@ -63,13 +63,13 @@ class LogFacts:
 
     def _read(self, piece: bytes) -> None:
         for part in (piece,) if len(piece) <= 2 * END else (piece[:END], piece[-END:]):
-            for text in _found(self._days, part):
+            for text in _matches(self._days, part):
                 day = _day(text)
                 if day is not None and (self.newest is None or day > self.newest):
                     self.newest = day
-            for text in _found(self._kernels, part):
+            for text in _matches(self._kernels, part):
                 self.kernel = text[:MOST_KERNEL]
-            for text in _found(self._cards, part):
+            for text in _matches(self._cards, part):
                 if text not in self.cards and len(self.cards) < MOST_CARDS:
                     self.cards = (*self.cards, text)
 
@@ -95,7 +95,7 @@ def _set_of(words: Sequence[str]) -> re2.Set | None:
     return every
 
 
-def _found(pattern: re2.Pattern | None, piece: bytes) -> list[str]:
+def _matches(pattern: re2.Pattern | None, piece: bytes) -> list[str]:
     """The groups that matched, each once."""
     if pattern is None:
         return []

@@ -80,7 +80,7 @@ class Sieve:
             return
         for index in patterns:
             begin = start
-            while (match := self._whole(index).search(piece, begin)) is not None:
+            while (match := self._full_pattern(index).search(piece, begin)) is not None:
                 yield piece.rfind(b"\n", 0, match.start()) + 1
                 begin = line_end(piece, match.start()) + 1
 
@@ -91,7 +91,7 @@ class Sieve:
 
     def first_place(self, line: bytes, patterns: Iterable[int]) -> int | None:
         """Where in a line the first of these matches begins, wherever the line's own begin is."""
-        matches = (self._whole(index).search(line) for index in patterns)
+        matches = (self._full_pattern(index).search(line) for index in patterns)
         return min((match.start() for match in matches if match is not None), default=None)
 
     def matches(self, index: int, forms: Iterable[bytes]) -> bool:
@@ -100,7 +100,7 @@ class Sieve:
             self._compiled[index] = _compiled(unnamed(self._patterns[index]))
         return any(map(self._compiled[index].search, forms))
 
-    def _whole(self, index: int) -> re2.Pattern:
+    def _full_pattern(self, index: int) -> re2.Pattern:
         """The pattern for whole logs."""
         if index not in self._anywhere:
             self._anywhere[index] = _compiled(anywhere(self._patterns[index]))

@@ -35,16 +35,27 @@ def last_failure(home: Home) -> dict[str, Any]:
             runs = records.runs(Which(outcome="failed"), limit=1)
     except ExplainedError as error:
         return {"unreadable": error.as_dict()}
-    return _told(runs[0]) if runs else {}
+    return _run_facts(runs[0]) if runs else {}
 
 
-_ASKED = {"command", "started", "stack", "gpu", "base", "variant", "origin", "rocwright", "versions", "lock"}
+_REQUEST_FIELDS = {
+    "command",
+    "started",
+    "stack",
+    "gpu",
+    "base",
+    "variant",
+    "origin",
+    "rocwright",
+    "versions",
+    "lock",
+}
 _OF_A_STEP = {"name", "key", "engine", "jobs", "seconds", "error"}
 
 
-def _told(run: Run) -> dict[str, Any]:
+def _run_facts(run: Run) -> dict[str, Any]:
     failed = [step.model_dump(mode="json", include=_OF_A_STEP) for step in run.steps if step.failure]
-    return run.model_dump(mode="json", include=_ASKED) | {"failed": failed}
+    return run.model_dump(mode="json", include=_REQUEST_FIELDS) | {"failed": failed}
 
 
 def _required() -> set[str]:

@@ -92,7 +92,7 @@ def _telling(secret: str) -> bool:
 def clean(text: str, redactions: dict[str, str]) -> str:
     """A text without the secrets of a machine, and without what looks like one."""
     for secret, word in redactions.items():
-        text = _whole(secret).sub(word, text)
+        text = _whole_word(secret).sub(word, text)
     for pattern, word in _PATTERNS:
         text = pattern.sub(word, text)
     return _MAYBE_ADDRESS.sub(_address, text)
@@ -107,7 +107,7 @@ def _address(match: re.Match[str]) -> str:
     return "[address]"
 
 
-def _whole(secret: str) -> re.Pattern[str]:
+def _whole_word(secret: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", re.IGNORECASE)
 
 
@@ -132,7 +132,7 @@ def write_bundle(path: Path, files: Mapping[str, object], redactions: dict[str, 
     Raises InputError for another ending, InternalError where a secret would be left in.
     """
     texts = {name: _cleaned(content, redactions) for name, content in files.items()}
-    leaks = sorted(set(_left(texts.values(), redactions)))
+    leaks = sorted(set(_remaining_secrets(texts.values(), redactions)))
     if leaks:
         raise InternalError(
             f"the report would still contain {', '.join(leaks)}",
@@ -158,9 +158,9 @@ def _cleaned(content: object, redactions: dict[str, str]) -> str:
     return json.dumps(clean_data(content, redactions), indent=2, ensure_ascii=False) + "\n"
 
 
-def _left(texts: Iterable[str], redactions: dict[str, str]) -> Iterator[str]:
+def _remaining_secrets(texts: Iterable[str], redactions: dict[str, str]) -> Iterator[str]:
     for text in (_PLACEHOLDER.sub(" ", text) for text in texts):
-        yield from (word for secret, word in redactions.items() if _whole(secret).search(text))
+        yield from (word for secret, word in redactions.items() if _whole_word(secret).search(text))
 
 
 def _zip(files: dict[str, bytes]) -> bytes:

@@ -59,7 +59,7 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
             words = [
                 f"{ability.how}{f' ({ability.why})' if ability.why else ''}",
                 took or expected,
-                size(ability.need.disk) if ability.need.disk else _others(ability),
+                size(ability.need.disk) if ability.need.disk else _needed_elsewhere(ability),
                 "1 job" if ability.jobs == 1 else f"{ability.jobs} jobs",
                 ability.said or ("has a lock, not tested yet" if ability.row else "never tried"),
                 *(f"{name}: {lack}" for name, lack in ability.lacks.items()),
@@ -67,7 +67,7 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
         yield f"  {ability.target:<8} {ability.stack:<18} {' · '.join(words)}"
 
 
-def _others(ability: Able) -> str:
+def _needed_elsewhere(ability: Able) -> str:
     """What building for the target took others, where no recipe says it."""
     if ability.others is None:
         return "disk unknown"

@@ -37,8 +37,8 @@ SIGNER = "shared-cache"
 """Stands among the ids of keys for whoever can write to the folder that machines share."""
 
 _USED = ".used"
-_OTHERS = ".others"
-_GONE = ".gone"
+_SIGNERS = ".others"
+_DROPPED = ".gone"
 _DOMAIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -123,10 +123,10 @@ def drop(home: Home, folder: Path) -> bool:
         if not _claim(folder):
             return False
         # who comes now begins a new one, and does not wait for the removal
-        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}{_GONE}"))
+        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}{_DROPPED}"))
         _used(folder).unlink(missing_ok=True)
-        _others(folder).unlink(missing_ok=True)
-    for discarded in home.compiler_caches.glob(f"*{_GONE}"):
+        _signers_file(folder).unlink(missing_ok=True)
+    for discarded in home.compiler_caches.glob(f"*{_DROPPED}"):
         remove_tree(discarded)
     return True
 
@@ -134,7 +134,7 @@ def drop(home: Home, folder: Path) -> bool:
 def others(folder: Path) -> frozenset[str]:
     """The ids of keys that signed what came into a domain from other machines."""
     with contextlib.suppress(FileNotFoundError):
-        return frozenset(_others(folder).read_text().split())
+        return frozenset(_signers_file(folder).read_text().split())
     return frozenset()
 
 
@@ -142,7 +142,9 @@ def add_others(home: Home, folder: Path, keyids: Set[str]) -> None:
     """Note whose objects are about to come into a domain, before they do."""
     with _administration(home):
         if new := keyids - others(folder):
-            write_atomic(_others(folder), "".join(f"{keyid}\n" for keyid in sorted(new | others(folder))))
+            write_atomic(
+                _signers_file(folder), "".join(f"{keyid}\n" for keyid in sorted(new | others(folder)))
+            )
 
 
 def _claim(folder: Path) -> bool:
@@ -195,8 +197,8 @@ def _used(folder: Path) -> Path:
     return folder.with_name(folder.name + _USED)
 
 
-def _others(folder: Path) -> Path:
-    return folder.with_name(folder.name + _OTHERS)
+def _signers_file(folder: Path) -> Path:
+    return folder.with_name(folder.name + _SIGNERS)
 
 
 def _administration(home: Home) -> FileLock:

@@ -19,7 +19,7 @@ RECIPE_JOBS = 2
 WARM = 0.5
 """A step of which the compiler cache had more than this part says little about the next time."""
 
-LEAST = 1.0
+SHORTEST = 1.0
 """Seconds below which a step says nothing of how fast a machine is."""
 
 Source = Literal["built here", "recipe, by this machine", "recipe", ""]
@@ -72,7 +72,7 @@ def machine_pace(history: Iterable[Took], recipes: Mapping[str, float]) -> float
     ratios = [
         entry.seconds * entry.jobs / (recipes[entry.name] * RECIPE_JOBS)
         for entry in history
-        if recipes.get(entry.name, 0) >= LEAST and entry.cached <= WARM
+        if recipes.get(entry.name, 0) >= SHORTEST and entry.cached <= WARM
     ]
     return median(ratios) if ratios else None
 

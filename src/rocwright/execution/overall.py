@@ -54,7 +54,7 @@ class Whole:
         """One line: the time left as far as it is known, and the steps to go; empty for a last one."""
         with self._lock:
             steps = tuple(self._steps.values())
-            remaining = {step.key: self._left(step) for step in steps}
+            remaining = {step.key: self._seconds_left(step) for step in steps}
         if len(steps) < 2:
             return ""
         total = whole(steps, remaining, self._jobs)
@@ -66,7 +66,7 @@ class Whole:
             parts.append(f"no history of {', '.join(step.name for step in unknown[:3])}")
         return " · ".join(parts)
 
-    def _left(self, step: Step) -> float | None:
+    def _seconds_left(self, step: Step) -> float | None:
         """Wall seconds of a step with all the jobs that it can use."""
         running = self._running.get(step.key)
         if running is None:

@@ -79,7 +79,7 @@ class Tries:
             return error
         both = OutOfMemoryError(
             "the step ran out of memory twice",
-            cause=f"first {_had(first)}; then, alone, {_had(run)}",
+            cause=f"first {_allowance(first)}; then, alone, {_allowance(run)}",
             detail=error.detail,
             next_step="; ".join(
                 (
@@ -117,7 +117,7 @@ def _too_large(error: ExplainedError, alone: Alone) -> OutOfMemoryError:
 def again_line(run: StepRun) -> str:
     """What is said when a step is tried again."""
     return (
-        f"  {run.name}: ran out of memory with {_had(run)}; retrying it alone "
+        f"  {run.name}: ran out of memory with {_allowance(run)}; retrying it alone "
         f"with {count(max(1, run.jobs // 2), 'job')}"
     )
 
@@ -127,7 +127,7 @@ def lost_line(run: StepRun, event: Lost) -> str:
     return f"  {run.name}: lost with {event.where} ({event.cause}); it is tried again"
 
 
-def _had(run: StepRun) -> str:
+def _allowance(run: StepRun) -> str:
     limit = f" and at most {size(run.memory)}" if run.memory else ""
     took = f" (it took {size(run.peak_memory)})" if run.peak_memory else ""
     return f"{count(run.jobs, 'job')}{limit}{took}"

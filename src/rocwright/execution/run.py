@@ -38,7 +38,7 @@ from rocwright.execution.jobs.join import join
 from rocwright.execution.jobs.tokens import NAME as TOKENS
 from rocwright.execution.missing_packages import looked_up
 from rocwright.execution.progress import GOES_ON
-from rocwright.execution.script import begun, script_of
+from rocwright.execution.script import script_of, started_command
 from rocwright.execution.workspace import CCACHE
 from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
@@ -73,7 +73,7 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
         # not the ccache.conf in that folder, which any step could write
         "CCACHE_CONFIGPATH": "/dev/null",
         "CCACHE_COMPILERCHECK": "content",
-        "CCACHE_MAXSIZE": _most(CACHE_BYTES),
+        "CCACHE_MAXSIZE": _ccache_size(CACHE_BYTES),
         "CCACHE_STATSLOG": f"{BUILD}/{LOG}",
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
@@ -82,7 +82,7 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
     return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
 
 
-def _most(size: int) -> str:
+def _ccache_size(size: int) -> str:
     """Bytes as ccache takes them."""
     return f"{size // 1024**2}MiB"
 
@@ -129,9 +129,9 @@ def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | No
     mounts += [*shard_caches.mounts(context), *([shared] if shared else [])]
     for folder in (workspace.build, workspace.out):
         sandbox.make_writable(folder)
-    env = environment(action, numbers(_wanted(context)).env)
+    env = environment(action, numbers(_jobs_request(context)).env)
     env["CCACHE_NAMESPACE"] = _compiler_namespace(root, action.compiler_reads)
-    env["CCACHE_MAXSIZE"] = _most(config().compiler_cache_size)
+    env["CCACHE_MAXSIZE"] = _ccache_size(config().compiler_cache_size)
     if cache.folder is None:
         env["CCACHE_DISABLE"] = "1"
     storages = [*shard_caches.storages(context), *([shared_cache.storage(shared)] if shared else [])]
@@ -189,11 +189,11 @@ def _run(action: RunAction, context: Context, cache: Lent) -> ActionResult:
         job, opens = share(engine, job, action, context, context.server)
     job = replace(job, argv=(*job.argv[:-1], script_of(action, job.env, opens, ended)))
     last: deque[str] = deque(maxlen=12)
-    watch = Watch(partial(_where, context.step))
+    watch = Watch(partial(_place_of, context.step))
     tree = _noting(context, cache, signers)
 
     def note(line: str) -> None:
-        text, number = begun(line, action.commands)
+        text, number = started_command(line, action.commands)
         if text or number is None:
             last.append(text)
             watch.line(text)
@@ -252,7 +252,7 @@ def _failed(
     return _explain(outcome, looked_up(diagnosis, context), last)
 
 
-def _where(step: Step | None) -> FailurePlace:
+def _place_of(step: Step | None) -> FailurePlace:
     from rocwright.diagnosis.diagnose import FailurePlace
 
     return FailurePlace() if step is None else where_of(step)
@@ -263,12 +263,12 @@ def share(
 ) -> tuple[SandboxJob, str]:
     """The job with its tools as clients of the job server, as far as they know how; and what its shell is to
     open before its commands."""
-    form = join(engine, job, server, _wanted(context), context.on_line)
+    form = join(engine, job, server, _jobs_request(context), context.on_line)
     cache_env = {name: job.env[name] for name in _OF_THE_CACHE if name in job.env}
     return replace(job, env=environment(action, form.env) | cache_env), form.opens
 
 
-def _wanted(context: Context) -> JobsRequest:
+def _jobs_request(context: Context) -> JobsRequest:
     return JobsRequest(jobs=context.jobs, memory=context.memory, component=context.component)
 
 

@@ -93,7 +93,7 @@ class UnderWay:
         """Note how a step stands: queued, running, or how it ended. One that begins anew is another one."""
         with self._guard:
             place = next(
-                (position for position, existing in enumerate(self._steps) if _same(existing, step)),
+                (position for position, existing in enumerate(self._steps) if _same_attempt(existing, step)),
                 len(self._steps),
             )
             first = not self._steps
@@ -160,7 +160,7 @@ class UnderWay:
             self.ended("stopped" if isinstance(error, KeyboardInterrupt | InterruptedByUser) else "failed")
 
 
-def _same(previous: StepRun, step: StepRun) -> bool:
+def _same_attempt(previous: StepRun, step: StepRun) -> bool:
     """Whether it is the same attempt at the same step."""
     return previous.name == step.name and previous.state != "ended"
 

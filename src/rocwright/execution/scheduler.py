@@ -252,7 +252,7 @@ class _Scheduler:
         attempt = self._begun(task)
         del self.begun[task.id]
         attempt.log.close()
-        run = _told(attempt, event, stopped=self.stopping)
+        run = _step_run(attempt, event, stopped=self.stopping)
         self.progress.ended(attempt.running, _words(run))
         if self.stopping:
             self._note(run)
@@ -349,7 +349,7 @@ def _queued(step: Step, names: Mapping[str, str]) -> StepRun:
     )
 
 
-def _told(attempt: _Begun, event: Ended, *, stopped: bool) -> StepRun:
+def _step_run(attempt: _Begun, event: Ended, *, stopped: bool) -> StepRun:
     """The record of an attempt that has ended."""
     updates: dict[str, object] = {
         "state": "ended",

@@ -49,7 +49,7 @@ def _keeping(machine: Mapping[str, str]) -> Iterator[str]:
     yield ")"
 
 
-def begun(line: str, commands: Sequence[str]) -> tuple[str, int | None]:
+def started_command(line: str, commands: Sequence[str]) -> tuple[str, int | None]:
     """A line of output, and the number from 0 of the command that begins with it: None for any other line.
 
     What the command before said last may stand in the same line, where no newline ended it.

@@ -23,7 +23,7 @@ FOLDER = f"{BUILD}/shard"
 PREFIX = "shard/"
 """How the names of shards begin."""
 
-LEAST = 20 * 60
+WORTH_SHARDS = 20 * 60
 """Seconds of work on one core below which a step is not split unasked: configuring is done by every shard."""
 
 _STAND_IN = f"""\
@@ -99,7 +99,7 @@ def with_shards(
 
 
 def _unasked(step: Step, places: int, expected: Mapping[str, Expected]) -> int:
-    return places if expected.get(step.name, Expected()).work >= LEAST else 1
+    return places if expected.get(step.name, Expected()).work >= WORTH_SHARDS else 1
 
 
 def _decided(shard: Step, step: Step, store: Store) -> Decision:

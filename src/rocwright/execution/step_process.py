@@ -21,7 +21,7 @@ def run(request: Asked) -> int:
     assert request.report is not None
     report = Path(request.report)
     try:
-        record = made(request)
+        record = run_step(request)
     except (Exception, KeyboardInterrupt) as error:
         explained = interrupted() if isinstance(error, KeyboardInterrupt) else as_known(error)
         if not isinstance(error, ExplainedError | KeyboardInterrupt):
@@ -34,7 +34,7 @@ def run(request: Asked) -> int:
     return 0
 
 
-def made(request: Asked) -> Record:
+def run_step(request: Asked) -> Record:
     """The record of the step, which is run if it must be. Raises what `execute` raises."""
     return execute(
         request.key,

@@ -19,14 +19,14 @@ def compose(subject: ExportSubject) -> Files:
     volumes: dict[str, dict[str, str]] = {
         name: {} for service in services.values() for name in _named(service)
     }
-    document: dict[str, Any] = {"x-about": _about(subject), "services": services}
+    document: dict[str, Any] = {"x-about": _heading(subject), "services": services}
     if volumes:
         document["volumes"] = volumes
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     return {FILE: ExportFile(data=text.encode())}
 
 
-def _about(subject: ExportSubject) -> list[str]:
+def _heading(subject: ExportSubject) -> list[str]:
     lock = subject.lock
     versions = ", ".join(f"{name} {version}" for name, version in lock.versions.items())
     return [f"{versions}, for {', '.join(lock.request.gpu)}", *warnings(subject)]
@@ -34,7 +34,7 @@ def _about(subject: ExportSubject) -> list[str]:
 
 def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
     name, serve = slug(served.component.name), served.serve
-    service: dict[str, Any] = {"image": _literal(served.image) or _asked(served), "init": True}
+    service: dict[str, Any] = {"image": _literal(served.image) or _required_image(served), "init": True}
     if serve.command:
         service["command"] = [_literal(word) for word in serve.command]
     if serve.devices:
@@ -54,7 +54,7 @@ def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
     return service | {"restart": "on-failure"}
 
 
-def _asked(served: Served) -> str:
+def _required_image(served: Served) -> str:
     """An image that is not known yet: compose stops where the variable is not set, and says why."""
     return f"${{{variable(served.component.name, 'image')}:?NAME@sha256 of the image}}"
 

@@ -16,7 +16,7 @@ from rocwright.resolve.gpus import target_named
 from rocwright.resolve.model import Request
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
-_OTHERS = re.compile(r"(PACKAGES|IMAGE)_[A-Z0-9_]+|[A-Z0-9_]+_(IMAGE|SHA256)")
+_FURTHER = re.compile(r"(PACKAGES|IMAGE)_[A-Z0-9_]+|[A-Z0-9_]+_(IMAGE|SHA256)")
 LONGEST = 1_000_000
 """Bytes that a file of versions may have."""
 
@@ -88,7 +88,7 @@ def with_versions(request: Request, values: Mapping[str, str], catalog: Catalog)
             gpu = tuple(target_named(gpu_name, catalog).name for gpu_name in value.split(","))
         elif name in names:
             versions[names[name]] = value
-        elif name not in commits and not _OTHERS.fullmatch(name):
+        elif name not in commits and not _FURTHER.fullmatch(name):
             raise InputError(
                 f"{name} does not name anything in the catalog",
                 cause="names are COMPONENT_VERSION, COMPONENT_COMMIT and TARGETS",

@@ -28,7 +28,7 @@ def root_files(subject: ExportSubject) -> Files:
         packages = [pin for pin in root.packages if not isinstance(pin.origin, ImageOrigin)]
         if packages:
             files[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
-            files[f"base/{root.role}.packages"] = lines_of(_asked(pin) for pin in packages)
+            files[f"base/{root.role}.packages"] = lines_of(_package_spec(pin) for pin in packages)
         if root.image:
             manager = lookup("package manager", root.manager, subject.catalog.managers)
             files[f"base/{root.role}-root.sh"] = _stage_script(root, manager)
@@ -45,7 +45,7 @@ def from_packages(subject: ExportSubject) -> list[LockedRoot]:
     return [root for root in subject.roots if not root.image]
 
 
-def _asked(pin: FilePin) -> str:
+def _package_spec(pin: FilePin) -> str:
     match pin.origin:
         case DebianOrigin():
             return f"{pin.origin.package}={pin.origin.version}"

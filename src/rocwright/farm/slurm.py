@@ -66,8 +66,8 @@ LEAST_MEMORY = 768 * 1024 * 1024
 OWN_MEMORY = 256 * 1024 * 1024
 """Bytes of a job that are the process's that watches the sandbox; the rest is the step's."""
 
-GONE = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "REQUEUED")
-OVER = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE", "CANCELLED", *GONE)
+REVOKED_STATES = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "REQUEUED")
+OVER = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE", "CANCELLED", *REVOKED_STATES)
 
 
 @dataclass(slots=True)
@@ -300,12 +300,16 @@ class SlurmExecutor:
         job.over = job.over or time.monotonic()
         silent = self._silent(job, state)
         late = time.monotonic() - job.over < LATE
-        if not job.report.exists() and late and not (job.cancelled or state in (*GONE, "CANCELLED")):
+        if (
+            not job.report.exists()
+            and late
+            and not (job.cancelled or state in (*REVOKED_STATES, "CANCELLED"))
+        ):
             return
         del self._jobs[job.task.id]
         for line in job.close():
             yield Line(job.task, line)
-        if job.report.exists() or not (state in GONE or not state) or job.cancelled:
+        if job.report.exists() or not (state in REVOKED_STATES or not state) or job.cancelled:
             seconds = job.over - (job.begun or job.over)
             yield ended(job.task, job.report, seconds, lambda: silent)
         else:

@@ -57,7 +57,7 @@ def working(project: Project) -> WorkingStore:
     return store
 
 
-def wanted(project: Project, lock: Lock, device: str) -> VerifyWish:
+def verify_wish(project: Project, lock: Lock, device: str) -> VerifyWish:
     """What is wanted of a machine. Raises InputError where it is not built, or not for that device."""
     if device and device not in lock.request.gpu:
         raise InputError(

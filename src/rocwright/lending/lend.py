@@ -34,7 +34,7 @@ from rocwright.store.working import WorkingStore
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.run import verify
 
-LOOK, MOST = 30.0, 600.0
+LOOK, LONGEST_PAUSE = 30.0, 600.0
 """Seconds between two looks, and the most, to which they grow while nothing is wanted."""
 
 PART_OF_MEMORY = 0.75
@@ -78,9 +78,9 @@ class Lender:
 
     def look(self) -> list[OfferedWish]:
         """All that trusted keys want, and whether this machine is for it. Raises NetworkError, InputError."""
-        return [offer for name in self._shared.names("wanted") for offer in self._seen(name)]
+        return [offer for name in self._shared.names("wanted") for offer in self._offered(name)]
 
-    def _seen(self, name: str) -> Iterator[OfferedWish]:
+    def _offered(self, name: str) -> Iterator[OfferedWish]:
         for key, word in self._shared.words("wanted", name):
             try:
                 wish = VerifyWish.model_validate_json(word.content)
@@ -204,7 +204,7 @@ class Lender:
                 ran = False
             if once and not ran:
                 return
-            pause = LOOK if ran else min(pause * 2, MOST)
+            pause = LOOK if ran else min(pause * 2, LONGEST_PAUSE)
             if not ran:
                 stop.wait(pause)
 
@@ -225,12 +225,12 @@ class Lender:
             if evidence is None:
                 self.say("  another machine verifies it")
                 continue
-            self.say(f"  {told(evidence)}")
+            self.say(f"  {evidence_line(evidence)}")
             return True
         return False
 
 
-def told(evidence: Evidence) -> str:
+def evidence_line(evidence: Evidence) -> str:
     """What was found, in a line."""
     wrong = [finding for finding in evidence.findings if not finding.ok]
     counts = ", ".join(

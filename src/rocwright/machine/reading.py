@@ -14,7 +14,7 @@ import stat
 import sys
 from collections import deque
 
-MOST = 1024 * 1024
+LIMIT = 1024 * 1024
 """Bytes of a file that are read; what the kernel tells is far shorter."""
 
 _RECORD = 8192
@@ -67,7 +67,7 @@ def answer(kind: str, path: str) -> object:
 def content(path: str) -> bytes:
     """A file's first bytes."""
     with open(path, "rb") as file:
-        return file.read(MOST)
+        return file.read(LIMIT)
 
 
 def log(path: str) -> bytes:
@@ -80,11 +80,11 @@ def log(path: str) -> bytes:
             return _records(path)
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - MOST))
-            tail = file.read(MOST)
+            file.seek(max(0, size - LIMIT))
+            tail = file.read(LIMIT)
     except PermissionError:
         return b""
-    return tail if size <= MOST else tail.partition(b"\n")[2]
+    return tail if size <= LIMIT else tail.partition(b"\n")[2]
 
 
 def _records(path: str) -> bytes:
@@ -104,7 +104,7 @@ def _records(path: str) -> bytes:
                 break
             lines.append(line)
             size += len(lines[-1]) + 1
-            while size > MOST:
+            while size > LIMIT:
                 size -= len(lines.popleft()) + 1
     finally:
         os.close(descriptor)

@@ -66,7 +66,7 @@ def of_watch(looks: Iterable[LastLook]) -> Iterator[Fact]:
         several: tuple[Alarm | Caution, ...] = (*report.alarms, *report.cautions)
         for notice in several:
             key = f"{WATCH}{look.lock} {notice.name} {notice.what}"
-            yield Fact(key, notice.what, look.at, _row_of(look.lock), detail=_said(notice))
+            yield Fact(key, notice.what, look.at, _row_of(look.lock), detail=_notice_lines(notice))
 
 
 def _row_of(label: str) -> str:
@@ -75,7 +75,7 @@ def _row_of(label: str) -> str:
     return row_name(stack, gpus.split(", "), base, variant) if base else label
 
 
-def _said(notice: Alarm | Caution) -> tuple[str, ...]:
+def _notice_lines(notice: Alarm | Caution) -> tuple[str, ...]:
     if isinstance(notice, Alarm):
         return (f"{notice.name}: {notice.what}", f"the lock has {notice.had}, upstream has {notice.now}")
     return (f"{notice.name}: {notice.what}{f' ({notice.why})' if notice.why else ''}",)

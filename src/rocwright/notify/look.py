@@ -51,7 +51,7 @@ def look(home: Home, settings: Config, order: LookOrder) -> None:
         if current != previous:
             ledger.write(home, current)
         if not order.note:
-            _told(home, settings, current)
+            _deliver_due(home, settings, current)
 
 
 def add(home: Home, settings: Config, kind: Kind, fact: Fact) -> None:
@@ -65,7 +65,7 @@ def add(home: Home, settings: Config, kind: Kind, fact: Fact) -> None:
             state = state.model_copy(update={"seen": state.seen | {fact.key: fact.state}})
         state = handed_out(state, changes, settings.notify)
         ledger.write(home, state)
-        _told(home, settings, state)
+        _deliver_due(home, settings, state)
 
 
 def hidden(settings: Config) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _noted(home: Home, settings: Config, order: LookOrder, previous: Ledger | No
         updated, changed = noted(state, observations, first=previous is None)
         secret = hidden(settings) if changed else ()
         for kind, fact in changed:
-            changes.append(change_of(kind, fact, timestamp, _more(records, kind, fact), secret))
+            changes.append(change_of(kind, fact, timestamp, _details(records, kind, fact), secret))
     if previous is None:
         updated = updated.model_copy(update={"pinged": {cycle.folder: cycle.id for cycle in cycles}})
     return handed_out(updated, changes, settings.notify)
@@ -127,7 +127,7 @@ def _running(records: Records) -> set[tuple[str, str, str, str]]:
     return {(run.stack, gpu, run.base, run.variant) for run in runs for gpu in run.gpu}
 
 
-def _more(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
+def _details(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
     """What is on record of a change: the first failure of a run, or what it shows."""
     run = None
     with contextlib.suppress(ExplainedError):
@@ -147,7 +147,7 @@ def _more(records: Records | None, kind: Kind, fact: Fact) -> Iterator[str]:
     yield f"rocwright history {run.id}"
 
 
-def _told(home: Home, settings: Config, state: Ledger) -> None:
+def _deliver_due(home: Home, settings: Config, state: Ledger) -> None:
     """Deliver what waits and may be tried now; all at once, each with its own limit in time."""
     due = [destination for destination in settings.notify if _is_due(state.told[destination.called])]
     cycles = {cycle.folder: cycle for cycle in last_cycles(home)}

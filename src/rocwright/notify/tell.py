@@ -19,7 +19,7 @@ PATIENCE = 40.0
 _FAILS = ExplainedError, OSError, subprocess.TimeoutExpired
 
 
-def _who(home: Home) -> tuple[bool, bool]:
+def _audience(home: Home) -> tuple[bool, bool]:
     """Whether anybody is to be told, and whether changes are noted at all: there was a server here, which has
     a feed of them. Raises InputError for settings that cannot be read."""
     settings = config()
@@ -37,7 +37,7 @@ def changes_told(home: Home, say: Callable[[str], None]) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, InterruptedByUser):
         with suppress(*_FAILS):
-            if _who(home)[1]:
+            if _audience(home)[1]:
                 start()
         raise
     except BaseException:
@@ -48,7 +48,7 @@ def changes_told(home: Home, say: Callable[[str], None]) -> Iterator[None]:
 
 def _is_new(home: Home) -> bool:
     """Whether somebody is to be told of whom it is not noted how everything stood before."""
-    if not _who(home)[0]:
+    if not _audience(home)[0]:
         return False
     from rocwright.notify.ledger import read
 
@@ -59,7 +59,7 @@ def _is_new(home: Home) -> bool:
 def tell_now(home: Home, say: Callable[[str], None]) -> None:
     """Look, and tell what changed; says what could not be told, and raises nothing."""
     try:
-        asks, notes = _who(home)
+        asks, notes = _audience(home)
         if not notes:
             return
         look = start()

@@ -15,7 +15,7 @@ from rocwright.notify.model import Fact, StateChange
 LONGEST, MOST_LINES = 400, 6
 """Characters of a line, and lines about one change."""
 
-IN_FULL, MOST = 3, 40
+IN_FULL, LINE_LIMIT = 3, 40
 """Changes of one message that are told with all their lines, and those that are told at all."""
 
 DOUBT = "This may have been told before: the last delivery was cut off."
@@ -85,8 +85,8 @@ _PLURAL: dict[Kind, str] = {
 def body_of(changes: Sequence[StateChange], machine: str, *, doubt: bool = False) -> str:
     """The text of a message: the few changes with their lines, many by their headlines alone."""
     lines = [DOUBT, ""] if doubt else []
-    for change in changes[:MOST]:
+    for change in changes[:LINE_LIMIT]:
         lines += [change.headline, *(f"  {line}" for line in change.detail if len(changes) <= IN_FULL)]
-    if len(changes) > MOST:
-        lines.append(f"and {count(len(changes) - MOST, 'more change')}: rocwright notify status --json")
+    if len(changes) > LINE_LIMIT:
+        lines.append(f"and {count(len(changes) - LINE_LIMIT, 'more change')}: rocwright notify status --json")
     return "\n".join((*lines, "", f"seen on {machine}, {changes[-1].at}"))

@@ -83,7 +83,7 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
         if (
             line.startswith("--- ")
             and lines[position + 1 : position + 2]
-            and _HUNK.match(_at(lines, position + 2))
+            and _HUNK.match(_line_at(lines, position + 2))
         ):
             old, new = (_named(header, subject, strip) for header in lines[position : position + 2])
             old = new if not strict and NOWHERE not in (old, new) else old
@@ -93,7 +93,7 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
                 )
             files.append(FileDiff(old, new, executable=executable))
             position, executable = position + 2, False
-            while _HUNK.match(_at(lines, position)):
+            while _HUNK.match(_line_at(lines, position)):
                 hunk, position = _read_hunk(lines, position, subject)
                 files[-1].hunks.append(hunk)
             continue
@@ -103,7 +103,7 @@ def parse_diff(text: str, subject: str, *, strip: int = 1, strict: bool = True) 
     return files
 
 
-def _at(lines: Sequence[str], position: int) -> str:
+def _line_at(lines: Sequence[str], position: int) -> str:
     return lines[position] if position < len(lines) else ""
 
 
@@ -146,8 +146,8 @@ def _read_hunk(lines: Sequence[str], position: int, subject: str) -> tuple[Hunk,
     new_lines: list[str] = []
     head, position = position + 1, position + 1
     last: tuple[list[str], ...] = ()
-    while old_count or new_count or _at(lines, position).startswith(_NO_NEWLINE):
-        line = _at(lines, position)
+    while old_count or new_count or _line_at(lines, position).startswith(_NO_NEWLINE):
+        line = _line_at(lines, position)
         sign, content = line[:1], f"{line[1:]}\n"
         match sign:
             # mail and editors strip the one space of an empty line

@@ -116,7 +116,7 @@ def judge(edit: Edit, draft: Draft) -> EditOutcome:
 def _judge_text(edit: Edit, draft: Draft) -> EditOutcome:
     original = draft.read(edit.file, edit.line_ends)
     if original is None:
-        return _gone(edit, edit.file)
+        return _missing_file(edit, edit.file)
     match = find(edit, original)
     count = len(match.changes)
     if count == 0 and edit.absent and edit.absent not in original:
@@ -163,7 +163,7 @@ def _drifted(edit: Edit, text: str, match: Match) -> EditOutcome:
     )
 
 
-def _gone(edit: Edit, name: str) -> EditOutcome:
+def _missing_file(edit: Edit, name: str) -> EditOutcome:
     return EditOutcome(
         edit=edit,
         state=State.GONE,
@@ -178,7 +178,7 @@ def _judge_diff(edit: Edit, draft: Draft) -> EditOutcome:
     for part in parse_diff(edit.patch, edit.diff):
         original = draft.read(part.name, edit.line_ends)
         if original is None and NOWHERE not in (part.old, part.new):
-            return _gone(edit, part.name)
+            return _missing_file(edit, part.name)
         applied = apply_hunks(part, original)
         if applied.failed is not None:
             hunk = applied.failed

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rocwright.model.steps import Plan, Step
 from rocwright.resolve.model import Lock
 
-ON = "@"
+SEPARATOR = "@"
 """Stands between a step's name and the stack that it is taken from, where both stacks have such a step."""
 
 
-def taken(base_plan: Plan, lock: Lock) -> tuple[Step, ...]:
+def shared_steps(base_plan: Plan, lock: Lock) -> tuple[Step, ...]:
     """The steps that build what the lock `lock` has of the components below it, and what they need, in order.
 
     Packages, roots and whatever else each stack has a step of its own of carry the name of the stack.
@@ -24,7 +24,7 @@ def taken(base_plan: Plan, lock: Lock) -> tuple[Step, ...]:
         if step.key in needed or (step.name in base_plan.artifacts and step.component in both):
             needed |= {step.key, *(item.key for item in step.inputs)}
     return tuple(
-        step if step.component in both else step.model_copy(update={"name": f"{step.name}{ON}{stack}"})
+        step if step.component in both else step.model_copy(update={"name": f"{step.name}{SEPARATOR}{stack}"})
         for step in base_plan.steps
         if step.key in needed
     )

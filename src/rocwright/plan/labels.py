@@ -40,7 +40,7 @@ def image_labels(
         # of an image that is the same for every GPU none is told
         "rocwright.gpu": ",".join(lock.request.gpu) if component.targets_code else "",
     }
-    return _said(labels | version_labels(lock, (locked, *inside)))
+    return _without_empty(labels | version_labels(lock, (locked, *inside)))
 
 
 def version_labels(lock: Lock, components: Iterable[LockedComponent]) -> dict[str, str]:
@@ -57,7 +57,7 @@ def version_labels(lock: Lock, components: Iterable[LockedComponent]) -> dict[st
     labels |= {f"rocwright.{slug(name)}.version": version for name, version in lock.provided.items()}
     if lock.rocm is not None:
         labels["rocwright.rocm.version"] = f"{lock.rocm.version} ({lock.rocm.name})"
-    return _said(labels)
+    return _without_empty(labels)
 
 
 def slug(text: str) -> str:
@@ -65,5 +65,5 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
-def _said(labels: dict[str, str]) -> dict[str, str]:
+def _without_empty(labels: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in labels.items() if value}

@@ -21,7 +21,7 @@ from rocwright.model.steps import (
     Step,
     TreeAction,
 )
-from rocwright.plan.below import taken
+from rocwright.plan.below import shared_steps
 from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.image import image_step
@@ -82,7 +82,9 @@ class _Maker:
 
     def __init__(self, lock: Lock, catalog: Catalog, base_plan: Plan | None = None) -> None:
         self.lock, self.catalog = lock, catalog
-        self.below = {step.name: step for step in taken(base_plan, lock)} if base_plan is not None else {}
+        self.below = (
+            {step.name: step for step in shared_steps(base_plan, lock)} if base_plan is not None else {}
+        )
         self.base, self.release = base_of(lock, catalog)
         self.steps: list[Step] = []
         self.roots: dict[str, Step] = {}
@@ -111,9 +113,9 @@ class _Maker:
         if (run := self.lock.python_run) is not None:
             self.steps.append(fetched(RUN_WHEELS, PYTHON, run.files, run.pending))
         artifacts = [name for locked in self.lock.components for name in self._component(locked)]
-        return Plan(steps=tuple(map(self._told, _unique(self.steps))), artifacts=tuple(artifacts))
+        return Plan(steps=tuple(map(self._with_materials, _unique(self.steps))), artifacts=tuple(artifacts))
 
-    def _told(self, step: Step) -> Step:
+    def _with_materials(self, step: Step) -> Step:
         """The step with what it is made of."""
         if step.component not in self.about:
             version, request = self.versions.get(step.component, ""), self.lock.request
@@ -167,7 +169,7 @@ class _Maker:
         artifacts = [self._offered(component, built)]
         if component.image is not None:
             run = _root(self.lock, "run")
-            dependencies = self._below(component, locked)
+            dependencies = self._needs_of(component, locked)
             inside = [dependency for dependency in self.lock.components if dependency.name in dependencies]
             labels = image_labels(component, locked, self.lock, run, inside)
             root = self.roots["run"]
@@ -211,7 +213,7 @@ class _Maker:
 
     def _installed(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """What is installed before a component's commands: build requirements, ROCm, the wheels it needs."""
-        dependencies = self._below(component, locked)
+        dependencies = self._needs_of(component, locked)
         wheels = [
             Input(name=name, key=step.key, output=step.action.outputs[0].name)
             for name, step in self._among(self.wheels, dependencies)
@@ -227,7 +229,7 @@ class _Maker:
 
     def _laid_in(self, component: Component, locked: LockedComponent) -> tuple[Input, ...]:
         """The archives that a component takes in, for the commands before its own to unpack."""
-        dependencies = self._below(component, locked)
+        dependencies = self._needs_of(component, locked)
         return (
             *(tarball for tarball in self.tarballs if tarball.name in dependencies),
             *(
@@ -236,7 +238,7 @@ class _Maker:
             ),
         )
 
-    def _below(self, component: Component, locked: LockedComponent) -> frozenset[str]:
+    def _needs_of(self, component: Component, locked: LockedComponent) -> frozenset[str]:
         """Everything that a component needs, and what that needs in turn."""
         if component.name in self.needed:
             return self.needed[component.name]
@@ -258,7 +260,7 @@ class _Maker:
     def _setup(self, component: Component, locked: LockedComponent, *, compiles: bool) -> tuple[str, ...]:
         """The commands that make ROCm and what a component takes in be found, before its own; where it
         `compiles`, its compilers run through the compiler cache, and wheels below it are set up too."""
-        dependencies = self._below(component, locked)
+        dependencies = self._needs_of(component, locked)
         commands: list[str] = []
         if self.lock.rocm is not None and ROCM in dependencies:
             commands += self.catalog.provider(self.lock.rocm.name).setup

@@ -13,7 +13,7 @@ from rocbase.model import Frozen
 from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 
-Known = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 class Manager(Frozen):
@@ -23,11 +23,11 @@ class Manager(Frozen):
     `version`, and `epoch` and `arch` where it has them; `example` is such a text.
     """
 
-    name: Known
-    type: Known
-    asked: Known
-    example: Known
-    source: Known
+    name: NonEmpty
+    type: NonEmpty
+    asked: NonEmpty
+    example: NonEmpty
+    source: NonEmpty
 
     @model_validator(mode="after")
     def _reads_its_example(self) -> Self:
@@ -48,28 +48,28 @@ class Manager(Frozen):
 class Distribution(Frozen):
     """Whose packages a base has: `base` is a glob of base:release; `{release}` is filled in in `name`."""
 
-    base: Known
-    vendor: Known
-    name: Known
-    source: Known
+    base: NonEmpty
+    vendor: NonEmpty
+    name: NonEmpty
+    source: NonEmpty
 
 
 class Forge(Frozen):
     """A host of git repositories that has a type of package URL of its own."""
 
-    host: Known
-    type: Known
-    source: Known
+    host: NonEmpty
+    type: NonEmpty
+    source: NonEmpty
 
 
 class Toolchain(Frozen):
     """Names of packages that are compilers, linkers or what drives them, as regular expressions of whole
     names; each of `examples` is one, none of `no_match` is."""
 
-    packages: tuple[Known, ...] = ()
-    examples: tuple[Known, ...] = ()
-    no_match: tuple[Known, ...] = ()
-    source: Known
+    packages: tuple[NonEmpty, ...] = ()
+    examples: tuple[NonEmpty, ...] = ()
+    no_match: tuple[NonEmpty, ...] = ()
+    source: NonEmpty
 
     @model_validator(mode="after")
     def _keeps_its_examples(self) -> Self:
@@ -90,18 +90,18 @@ class Toolchain(Frozen):
 class Classifiers(Frozen):
     """Classifiers that name one licence: each without its "License :: ", and the SPDX identifier."""
 
-    names: tuple[tuple[Known, Known], ...]
-    source: Known
+    names: tuple[tuple[NonEmpty, NonEmpty], ...]
+    source: NonEmpty
 
 
 class ProjectLibraries(Frozen):
     """Libraries (patterns of file names up to `.so`) of a project that is called otherwise; `also` are names
     that SBOMs have for the project."""
 
-    project: Known
-    libraries: tuple[Known, ...] = Field(min_length=1)
-    also: tuple[Known, ...] = ()
-    source: Known
+    project: NonEmpty
+    libraries: tuple[NonEmpty, ...] = Field(min_length=1)
+    also: tuple[NonEmpty, ...] = ()
+    source: NonEmpty
 
 
 class PackageNamesFile(Frozen):

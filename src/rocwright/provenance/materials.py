@@ -71,7 +71,7 @@ def made_from(step: Step, plan: Plan, lock: Lock) -> BuildProvenance:
     )
 
 
-def whole(lock: Lock, plan: Plan) -> BuildProvenance:
+def whole_provenance(lock: Lock, plan: Plan) -> BuildProvenance:
     """The same of all that a lock names, built or not."""
     last = plan.steps[-1]
     run = frozenset(pin.sha256 for root in lock.roots if root.role == "run" for pin in root.packages)

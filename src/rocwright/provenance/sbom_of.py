@@ -8,7 +8,7 @@ from rocbase.errors import InputError
 from rocwright.provenance.documents import Document, parse_document
 from rocwright.signing.safe_json import LARGEST_SBOM, read_bounded
 
-BESIDE = ".cdx.json"
+SIDECAR_SUFFIX = ".cdx.json"
 
 
 def read_document(path: Path) -> Document:
@@ -28,7 +28,7 @@ def read_bytes(path: Path) -> tuple[str, bytes]:
     """
     if path.name.endswith(".json"):
         return str(path), read_bounded(path, LARGEST_SBOM, "SBOM")
-    sidecar = path.with_name(path.name + BESIDE)
+    sidecar = path.with_name(path.name + SIDECAR_SUFFIX)
     if path.suffix == ".whl" and path.is_file():
         from rocwright.provenance.embed import NAME, sboms_in
         from rocwright.provenance.wheel_sbom import wheel_sbom

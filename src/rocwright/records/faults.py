@@ -17,7 +17,7 @@ AGAIN = {"SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "40001", "40P01"}
 
 TRIES = 3
 
-_GONE = ("08", "57P")
+_MISSING = ("08", "57P")
 """How PostgreSQL's codes begin where it cannot be reached, or goes away."""
 
 
@@ -52,7 +52,7 @@ def explained(error: BaseException | None, place: str, *, cut: bool = False) -> 
         return damaged(place, message)
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return _locked(place, message)
-    if code.startswith(_GONE) or (not code and cut) or _no_server(error):
+    if code.startswith(_MISSING) or (not code and cut) or _no_server(error):
         return NetworkError(
             f"the database server of the records does not answer: {place}",
             cause=message.splitlines()[0] if message else "the connection was closed without a message",

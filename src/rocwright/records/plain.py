@@ -74,7 +74,7 @@ class Plain:
         """As `Records.times`."""
         names = [*StepTime.__dataclass_fields__]
         columns = ", ".join(f'"{name}"' for name in names)
-        with self._told():
+        with self._explained():
             # names of fields of ours
             sql = f'SELECT {columns} FROM "step_times" ORDER BY "run" DESC'  # noqa: S608
             rows = self.exec_driver_sql(sql).fetchall()
@@ -82,14 +82,14 @@ class Plain:
 
     def built(self, step: str, key: str) -> list[tuple[str, str]]:
         """As `Records.built`."""
-        with self._told():
+        with self._explained():
             return built(self, step, key)
 
     def close(self) -> None:
         self._connection.close()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -263,9 +263,7 @@ class Records:
         with self.database.reading() as connection:
             rows = connection.execute(query).all()
         cell_values = json.loads(f"[{','.join(text for row in rows for text in row[-2:])}]")
-        evidence = iter(
-            [{name: NewestEvidence(*fields) for name, fields in entries.items()} for entries in cell_values]
-        )
+        evidence = iter([{key: NewestEvidence(*entry) for key, entry in row.items()} for row in cell_values])
         return [Cell._make((*row[:-2], next(evidence), next(evidence))) for row in rows]
 
     def promotions(
@@ -281,11 +279,9 @@ class Records:
         """What channels held, the newest first: the first one of a cell and channel is what it holds."""
         promotions = schema.promotions
         conditions = _given(promotions, stack=stack, gpu=gpu, base=base, variant=variant, channel=channel)
-        query = select(promotions).where(*conditions)
+        query = select(promotions).where(*conditions).order_by(promotions.c.number.desc())
         with self.database.reading() as connection:
-            rows = (
-                connection.execute(query.order_by(promotions.c.number.desc()).limit(limit)).mappings().all()
-            )
+            rows = connection.execute(query.limit(limit)).mappings().all()
         return [Promotion(**{name: row[name] for name in Promotion.model_fields}) for row in rows]
 
     def changed(self) -> tuple[int, int]:

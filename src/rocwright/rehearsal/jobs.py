@@ -18,7 +18,7 @@ from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.rehearsal.book import Book, Rehearsal, Trial, Within
 from rocwright.rehearsal.report import untried
 from rocwright.rehearsal.result import TrialTally
-from rocwright.rehearsal.sources import ExactSource, source_of, why
+from rocwright.rehearsal.sources import ExactSource, answers_line, source_of
 from rocwright.rehearsal.stand_ins import Ready, StandIns
 from rocwright.rehearsal.steps import TrialRequest, built_trial_step, source_step, tree_step, trial_step
 from rocwright.rehearsal.wheels import PUBLISHED, unlocked
@@ -177,7 +177,7 @@ class JobMaker:
                 self.book.stand_in[0].base, job.component, within.version, (within.place,)
             )
         except (FetchError, NetworkError) as error:
-            reason = f"no source of {within.folder} can be had here: {why(error)}"
+            reason = f"no source of {within.folder} can be had here: {answers_line(error)}"
             job.left += [untried(trial, reason) for _, trials in groups.values() for trial in trials]
             job.reason = job.reason or reason
             return
@@ -206,7 +206,7 @@ class JobMaker:
         for group, (ready, trials) in groups.items():
             around = base_of(lock, self.row.catalog)[0].env if ready.stand_in.rocm else ready.env
             env = environment_of(job.component, job.locked, lock, around, present(lock))
-            step = trial_step(f"{name}-{group}", job.component, ready, tree, self._asked(trials), env)
+            step = trial_step(f"{name}-{group}", job.component, ready, tree, self._trial_request(trials), env)
             job.steps += [*ready.steps, step]
             job.trials[step.name] = ready, trials
 
@@ -242,11 +242,11 @@ class JobMaker:
             job.trees.append(Tree(step=tree, source=locked, edits=tuple(edits)))
             env = environment_of(component, locked, ready.lock, ready.env, targets=self.row.gpu)
             name = f"{component.name}-{group}"
-            step = built_trial_step(name, component, ready, built, tree, self._asked(trials), env)
+            step = built_trial_step(name, component, ready, built, tree, self._trial_request(trials), env)
             job.steps += [*prior_steps, *ready.steps, step]
             job.trials[step.name] = ready, trials
 
-    def _asked(self, trials: tuple[Trial, ...]) -> TrialRequest:
+    def _trial_request(self, trials: tuple[Trial, ...]) -> TrialRequest:
         return TrialRequest(trials=trials, gpu=self.row.gpu, seed=self.row.seed, every=self.row.every)
 
 

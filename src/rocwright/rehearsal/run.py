@@ -110,7 +110,9 @@ class Rehearser:
         return tuple(
             self._of_wheels(job, row, project, ran)
             if job.component.kind == PUBLISHED
-            else _told(row.lock, rocm, job, reports[job.component.name], faults.get(job.component.name, ()))
+            else _rehearsed(
+                row.lock, rocm, job, reports[job.component.name], faults.get(job.component.name, ())
+            )
             for job in jobs
         )
 
@@ -118,7 +120,7 @@ class Rehearser:
         """A component that is wheels as others published them."""
         parts = [*job.left]
         for step in job.steps:
-            missing = _why(step, ran)
+            missing = _missing_reason(step, ran)
             parts += parts_of_wheels(job.component, job.locked, row.gpu, row.catalog, project.store, missing)
         return Rehearsed(
             component=job.component.name,
@@ -160,7 +162,7 @@ class Rehearser:
         for name, (_, trials) in job.trials.items():
             record = project.store.record(steps[name].key)
             if record is None:
-                reports.append((name, _why(steps[name], ran)))
+                reports.append((name, _missing_reason(steps[name], ran)))
                 continue
             [output] = [output for output in record.outputs if output.name == REPORT.name]
             try:
@@ -188,14 +190,14 @@ def _drifted(tree: Tree, project: Project, row: RehearsedRow) -> list[tuple[Edit
     ]
 
 
-def _why(step: Step, ran: Ran) -> str:
+def _missing_reason(step: Step, ran: Ran) -> str:
     """Why a step has no report: its own failure, else the first of the run."""
     errors = dict(ran.failures)
     error = errors.get(step.name) or next(iter(errors.values()), None)
     return f"{error.message}: {error.cause}" if error is not None else "it was not run"
 
 
-def _told(
+def _rehearsed(
     lock: Lock,
     rocm: str,
     job: ComponentJob,

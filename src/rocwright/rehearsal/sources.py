@@ -35,20 +35,20 @@ def source_of(
     try:
         return ExactSource(locked=find(component, version, tuple(places)))
     except (FetchError, NetworkError) as error:
-        reasons.append(why(error))
+        reasons.append(answers_line(error))
     for nearest in rehearsal.nearest:
         if version_in(version, nearest.versions):
             try:
                 source = find(component, nearest.version, (nearest.place,))
             except (FetchError, NetworkError) as error:
-                reasons.append(why(error))
+                reasons.append(answers_line(error))
                 continue
             note = f"{component.name} {nearest.version} stands in for {version} ({nearest.why})"
             return ExactSource(locked=source, instead=note)
     return f"no source of {component.name} {version} can be had here: {reasons[0]}"
 
 
-def why(error: FetchError | NetworkError) -> str:
+def answers_line(error: FetchError | NetworkError) -> str:
     """What the first places answered, in a line."""
     lines = [line.removeprefix("- ") for line in error.detail.splitlines()]
     return "; ".join(lines[:3]) or error.message

@@ -130,7 +130,7 @@ def _step(
     configure: Sequence[str],
     setup: Sequence[str] = (),
 ) -> Step:
-    trials = [_asked(component.name, trial, configure) for trial in request.trials]
+    trials = [_trial_words(component.name, trial, configure) for trial in request.trials]
     settings = {"seed": request.seed, "all": request.every, "trials": trials}
     mine = {
         "REHEARSAL": json.dumps(settings, sort_keys=True),
@@ -173,7 +173,7 @@ def _architecture(ready: Ready) -> str:
     return ready.root.about.architecture
 
 
-def _asked(component: str, trial: Trial, configure: Sequence[str]) -> dict[str, object]:
+def _trial_words(component: str, trial: Trial, configure: Sequence[str]) -> dict[str, object]:
     """A trial as the program in the sandbox reads it."""
     run = trial.run or "\n".join(configure)
     if not run:

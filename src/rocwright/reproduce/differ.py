@@ -11,7 +11,7 @@ from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
 from rocwright.sources.archive import unpack
 
-MOST = 40
+DETAIL_LIMIT = 40
 """Lines that are told of one file."""
 
 
@@ -37,9 +37,9 @@ def differences(first: Path, second: Path, filename: str) -> Iterator[str]:
             return
     yield summary(difference)
     details = list(lines(difference))
-    yield from details[:MOST]
-    if len(details) > MOST:
-        yield f"and {len(details) - MOST} more lines: rocwright wheel diff shows all"
+    yield from details[:DETAIL_LIMIT]
+    if len(details) > DETAIL_LIMIT:
+        yield f"and {len(details) - DETAIL_LIMIT} more lines: rocwright wheel diff shows all"
 
 
 def _write_links(folder: Path) -> None:

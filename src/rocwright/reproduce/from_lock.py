@@ -28,7 +28,7 @@ from rocwright.reproduce.reasons import LARGEST, reasons, zip_reasons
 from rocwright.resolve.model import Lock
 from rocwright.store.model import Store
 
-MOST = 200
+FILE_LIMIT = 200
 """Members of a wheel that are told, and the lines of one."""
 
 
@@ -168,10 +168,10 @@ def _compared(
             summary=summary(difference),
             written=() if difference.same_bytes else tuple(_written(wheel, ours)),
             metadata=tuple(
-                islice(lines(WheelDifference(same_bytes=False, metadata=difference.metadata)), MOST)
+                islice(lines(WheelDifference(same_bytes=False, metadata=difference.metadata)), FILE_LIMIT)
             ),
             members=tuple(_members(difference, wheel, ours)),
-            more=max(0, len(difference.files) + len(difference.moved) - MOST),
+            more=max(0, len(difference.files) + len(difference.moved) - FILE_LIMIT),
         )
 
 
@@ -181,7 +181,7 @@ def _written(wheel: Path, ours: Path) -> Iterator[str]:
 
 
 def _members(difference: WheelDifference, wheel: Path, ours: Path) -> Iterator[Member]:
-    for change in difference.moved[:MOST]:
+    for change in difference.moved[:FILE_LIMIT]:
         yield Member(
             path=change.before, says=(f"moved to {change.after}",), why=("path: its place in the wheel",)
         )
@@ -189,12 +189,12 @@ def _members(difference: WheelDifference, wheel: Path, ours: Path) -> Iterator[M
         their_files, our_files = (
             {versionless(file.path): file for file in files} for files in (their_wheel, our_wheel)
         )
-        for file in difference.files[: max(0, MOST - len(difference.moved))]:
-            details = tuple(islice(lines(WheelDifference(same_bytes=False, files=(file,))), MOST))
-            yield Member(path=file.path, says=details, why=tuple(_why(file, their_files, our_files)))
+        for file in difference.files[: max(0, FILE_LIMIT - len(difference.moved))]:
+            details = tuple(islice(lines(WheelDifference(same_bytes=False, files=(file,))), FILE_LIMIT))
+            yield Member(path=file.path, says=details, why=tuple(_reasons(file, their_files, our_files)))
 
 
-def _why(
+def _reasons(
     file: FileDifference, their_files: Mapping[str, WheelFile], our_files: Mapping[str, WheelFile]
 ) -> Iterator[str]:
     if file.before is None or file.after is None:

@@ -106,7 +106,7 @@ def reproduce(
             _build(needed, again, twin, options, progress, under_way)
             say("comparing")
             second = {step.key: _record(twin.store, step) for step in again}
-            report = _told(project, twin, again, first, second)
+            report = _comparison(project, twin, again, first, second)
             under_way.ended(
                 "verified" if report.same else "failed",
                 findings=[_finding(output) for output in report.outputs],
@@ -148,7 +148,7 @@ def _build(
         raise outcome.failures[0][1]
 
 
-def _told(
+def _comparison(
     project: Project,
     twin: Project,
     again: Sequence[Step],

@@ -18,7 +18,7 @@ from rocwright.resolve.constraints import Requirement, VersionCandidate, solve
 from rocwright.resolve.model import Request
 from rocwright.resolve.validate import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.resolve.validate import check_request
-from rocwright.resolve.without_code import lacking, to_build, told
+from rocwright.resolve.without_code import lacking, library_lines, to_build
 
 INSTALLER = "pip"
 """Comes along where anything is installed before a build: a wheel of it runs as it is."""
@@ -103,7 +103,7 @@ def choose(
     built = [name for name in to_build(lacks, request, stack, catalog) if name not in requested]
     if built:
         choice = _choice(request, catalog, (*requested, *built), version_of, constraints, prefer)
-    return replace(choice, notes=tuple(told(lacks, request, built)))
+    return replace(choice, notes=tuple(library_lines(lacks, request, built)))
 
 
 def _choice(

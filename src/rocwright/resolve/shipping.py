@@ -82,7 +82,9 @@ def ship(
     All but the hashes of Python packages is from the catalog's facts alone; those are kept, or asked for.
     """
     changed = []
-    previous = {request.name: held(folder / name_of(request), request) for request in requests(catalog)}
+    previous = {
+        request.name: shipped_lock_at(folder / name_of(request), request) for request in requests(catalog)
+    }
     packages = [part for lock in previous.values() if lock for part in lock.packages]
     has = [component for lock in previous.values() if lock for component in lock.components]
     outside = WithHashes(packages, resolve, has, find)
@@ -96,7 +98,7 @@ def ship(
     return changed
 
 
-def held(path: Path, request: Request) -> Lock | None:
+def shipped_lock_at(path: Path, request: Request) -> Lock | None:
     """The lock that lies there; None where none does, or it is for something else."""
     try:
         return read_lock(path, request)

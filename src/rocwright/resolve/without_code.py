@@ -59,7 +59,7 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
     return tuple(remaining)
 
 
-def told(lacks: Lacking, request: Request, built: Sequence[str]) -> Iterator[str]:
+def library_lines(lacks: Lacking, request: Request, built: Sequence[str]) -> Iterator[str]:
     """A line for each library: that it is built along, or that the user goes without."""
     for name, (target, fact) in lacks.items():
         if name in built:

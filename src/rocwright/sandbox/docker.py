@@ -43,7 +43,7 @@ class Docker:
         image = image_name(scene.skeleton)
         profile = scene.folder / "seccomp.json"
         profile.write_text(seccomp.profile())
-        parent_flags = _below(scene.cgroup)
+        parent_flags = _parent_flags(scene.cgroup)
         own = (
             "--pull=never",
             f"--pids-limit={scene.processes}",
@@ -60,7 +60,7 @@ class Docker:
         )
 
 
-def _below(group: str | None) -> tuple[str, ...]:
+def _parent_flags(group: str | None) -> tuple[str, ...]:
     """The flags that put the container below the scene's cgroup, none where the daemon takes only systemd's
     slices for that, or has cgroups of its own as a user's."""
     if group is None or not is_root():

@@ -19,7 +19,7 @@ HOSTNAME = "rocwright"
 MARK = "ROCWRIGHT_SANDBOX"
 """Environment variable that tells the processes of one sandbox from all others; the job never sees it."""
 
-_KEPT = (
+_PASSED_ON = (
     "PATH",
     "HOME",
     "USER",
@@ -120,7 +120,7 @@ def needs_root(engine: str, reason: str) -> SandboxError:
 
 def host_environment(name: str) -> dict[str, str]:
     """The few variables that an engine's own commands get, with the mark of sandbox `name`."""
-    return {key: os.environ[key] for key in _KEPT if key in os.environ} | {MARK: name}
+    return {key: os.environ[key] for key in _PASSED_ON if key in os.environ} | {MARK: name}
 
 
 STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SYS_CHROOT")

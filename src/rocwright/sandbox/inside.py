@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from rocbase.errors import InputError
 from rocwright.sandbox.model import SandboxJob
 
-_TOLD = """exec 2>&1
+_REPORTED = """exec 2>&1
 umask 022
 cd -- "$2" || { printf '%s nowhere\n' "$1"; exit 125; }
 printf '%s begin\n' "$1"
@@ -34,7 +34,7 @@ cd -- "$1" || exit 125
 shift
 exec "$@"
 """
-_BELOW = """umask 022
+_CHILD_GROUPS = """umask 022
 cd -- "$1" || exit 125
 shift
 "$@"
@@ -50,7 +50,7 @@ def new_token() -> str:
 
 def told(job: SandboxJob, token: str) -> tuple[str, ...]:
     """The command for a job whose begin is told on its output with `token`; its errors go to its output."""
-    return _shell(_TOLD, token, job.workdir, *_bare(job))
+    return _shell(_REPORTED, token, job.workdir, *_bare(job))
 
 
 def plain(job: SandboxJob) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def plain(job: SandboxJob) -> tuple[str, ...]:
 
 def below_shell(job: SandboxJob) -> tuple[str, ...]:
     """The same with a shell as the first process, which stays: the job is its child."""
-    return _shell(_BELOW, job.workdir, *_bare(job))
+    return _shell(_CHILD_GROUPS, job.workdir, *_bare(job))
 
 
 def _shell(script: str, *words: str) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from rocbase.processes.detached import detach_into
 from rocwright.home import Home
 from rocwright.serving import state
 
-MOST = 16 * 2**20
+LARGEST_LOG = 16 * 2**20
 """Bytes of each of the two files: some weeks of a server that one person uses."""
 
 _WRITER = Path(__file__).with_name("log_writer.py")
 
 
 def start_logged(
-    home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], *, limit: int = MOST
+    home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], *, limit: int = LARGEST_LOG
 ) -> Popen[bytes]:
     """Start a server whose output goes to its log. Raises InputError where its program is not installed."""
     log = state.log_of(home, name)

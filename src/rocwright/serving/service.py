@@ -146,7 +146,7 @@ def claimed(home: Home, name: str) -> Iterator[None]:
     all of it where making ready fails. Raises InputError for a name that is taken."""
     previous = state.read(home, name)
     if previous is not None and state.runs(previous):
-        raise state.taken(name)
+        raise state.name_in_use(name)
     state.forget(home, name)
     state.claim(home, name)
     try:

@@ -33,7 +33,7 @@ def check_wanted(
     address for others without a key."""
     running = [entry for entry in home_servers if state.runs(entry)]
     if any(entry.name == run_request.name for entry in running):
-        raise state.taken(run_request.name)
+        raise state.name_in_use(run_request.name)
     check_key(server, run_request)
     if not run_request.port:
         return free_port(run_request.host, server.port, running, say)

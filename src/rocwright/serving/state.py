@@ -81,11 +81,11 @@ def claim(home: Home, name: str) -> Path:
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError as error:
-        raise taken(name) from error
+        raise name_in_use(name) from error
     return folder
 
 
-def taken(name: str) -> InputError:
+def name_in_use(name: str) -> InputError:
     """The refusal of a name that another server has."""
     return InputError(
         f"{name} is running already",

@@ -126,7 +126,7 @@ def _unpack_tar(
                     continue
                 if wrapper == "":
                     wrapper = parts[0] if len(parts) > 1 or member.isdir() else None
-                target = _kept(parts, wrapper, subdir)
+                target = _without_wrapper(parts, wrapper, subdir)
                 if target:
                     _extract(tar, member, target, wrapper, subdir, extraction)
     with _refusing(name, ""):
@@ -146,7 +146,7 @@ def _extract(
     elif member.issym():
         extraction.add_link(target, member.linkname)
     elif member.islnk():
-        linked = _kept(checked_parts(member.linkname), wrapper, subdir)
+        linked = _without_wrapper(checked_parts(member.linkname), wrapper, subdir)
         if not linked:
             raise UnsafeMemberError(f"it links to {member.linkname}, outside the unpacked part")
         extraction.add_hard_link(target, linked)
@@ -174,10 +174,10 @@ def _refusing(archive: str, member: str) -> Iterator[None]:
         raise _hostile(archive, error.path or member, str(error)) from error
 
 
-def _kept(parts: Parts, wrapper: str | None, subdir: str) -> Parts:
+def _without_wrapper(parts: Parts, wrapper: str | None, subdir: str) -> Parts:
     if wrapper is not None and parts[:1] == (wrapper,):
         parts = parts[1:]
-    return _below(parts, subdir)
+    return _relative_to(parts, subdir)
 
 
 def _unpack_zip(archive: Path, extraction: Extraction, name: str, subdir: str, dropped: Dropped) -> None:
@@ -189,7 +189,7 @@ def _unpack_zip(archive: Path, extraction: Extraction, name: str, subdir: str, d
         for member in members:
             with _refusing(name, member.filename):
                 parts = checked_parts(member.filename)
-                target = _below(parts, subdir)
+                target = _relative_to(parts, subdir)
                 if not target or member.is_dir() or dropped.drops(parts):
                     continue
                 if stat.S_ISLNK(member.external_attr >> 16):
@@ -204,7 +204,7 @@ def _zip_content(bundle: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[b
             yield chunk
 
 
-def _below(parts: Parts, subdir: str) -> Parts:
+def _relative_to(parts: Parts, subdir: str) -> Parts:
     prefix = PurePosixPath(subdir).parts
     return parts[len(prefix) :] if parts[: len(prefix)] == prefix else ()
 

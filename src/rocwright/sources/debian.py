@@ -42,7 +42,9 @@ Dir::Log "/dev/null";
 
 _INST = re.compile(r"^Inst (\S+) \((\S+) ([^\[]*)")
 _MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)
-_GONE = re.compile(r"^E: (?:Version '[^']*' for|Unable to locate package) '?([a-z0-9][a-z0-9+.-]+)", re.M)
+_NOT_SERVED = re.compile(
+    r"^E: (?:Version '[^']*' for|Unable to locate package) '?([a-z0-9][a-z0-9+.-]+)", re.M
+)
 _NO_NETWORK = ("Could not resolve", "Could not connect", "Temporary failure resolving", "Unable to connect")
 _NO_RELEASE = "does not have a Release file"
 _SUITE = re.compile(r"[a-z][a-z0-9-]*")
@@ -139,7 +141,7 @@ class DebianArchive:
 
     def _create(self) -> None:
         for suite in dict.fromkeys((self.below, LONE)):
-            completed = self._made(suite)
+            completed = self._bootstrap(suite)
             if completed.ok or _NO_RELEASE not in completed.stderr:
                 break
         if not completed.ok:
@@ -163,7 +165,7 @@ class DebianArchive:
             write_atomic(self.folder / "etc/apt/preferences.d/takes", preferred)
         write_atomic(self._configured, self._configuration())
 
-    def _made(self, suite: str) -> process.Finished:
+    def _bootstrap(self, suite: str) -> process.Finished:
         """The folder as mmdebstrap makes it for a suite, with the mirror that it finds."""
         shutil.rmtree(self.folder, ignore_errors=True)
         # a user becomes root of a namespace, so that the folder is the user's own
@@ -252,7 +254,7 @@ class DebianArchive:
             completed = self._simulate([*(name for name in requested if name not in versions), *exactly])
             if completed.ok:
                 return completed
-            missing = set(_GONE.findall(completed.stderr)) & set(versions)
+            missing = set(_NOT_SERVED.findall(completed.stderr)) & set(versions)
             if not missing:
                 return None
             versions = {name: version for name, version in versions.items() if name not in missing}

@@ -27,7 +27,7 @@ FRESH = 7 * 24 * 3600
 FETCHING, READING = 900.0, 120.0
 """Seconds that fetching an index, and looking in it, may take."""
 
-MOST = 8 * 1024**3
+LARGEST_INDEX = 8 * 1024**3
 """Bytes of an index that are read, unpacked; the largest known one has some 1 GiB."""
 
 LONGEST = 64 * 1024
@@ -177,6 +177,6 @@ def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     start, size = time.monotonic(), 0
     for piece in pieces:
         size += len(piece)
-        if size > MOST or time.monotonic() - start > READING:
+        if size > LARGEST_INDEX or time.monotonic() - start > READING:
             raise OSError(f"it is too large to be read: {size:,} bytes in {READING:.0f} s were")
         yield piece

@@ -71,7 +71,7 @@ def find_digest(
     Raises NetworkError without an answer, FetchError where there is no such image, or none for it,
     InputError where skopeo is not installed. `folder` is made for it, and removed.
     """
-    with _made(folder):
+    with _scratch(folder):
         return skopeo.digest(_place(reference, architecture, seconds), folder)
 
 
@@ -79,7 +79,7 @@ def find_created(
     reference: Reference, folder: Path, architecture: Architecture, seconds: float
 ) -> datetime | None:
     """When an image was made, where it says so. Raises as above."""
-    with _made(folder):
+    with _scratch(folder):
         timestamp = skopeo.created(_place(reference, architecture, seconds), folder)
     try:
         return datetime.fromisoformat(timestamp.replace("Z", "+00:00")[:19] + "+00:00") if timestamp else None
@@ -89,12 +89,12 @@ def find_created(
 
 def find_tags(reference: Reference, folder: Path, seconds: float) -> tuple[str, ...]:
     """The tags of an image's name, the same for every architecture. Raises as above."""
-    with _made(folder):
+    with _scratch(folder):
         return skopeo.tags(_place(reference, Architecture.X86_64, seconds), folder)
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
+def _scratch(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield

@@ -194,7 +194,7 @@ def download(pin: FilePin, folder: Path) -> None:
 
 
 def _fetch(package: DistributionPackage, target: Path, client: PyPISimple, size: int) -> None:
-    address = _at(package.url, client)
+    address = _address(package.url, client)
     if address.startswith("file:"):
         web.download(package.url, target, size=size or None)
         return
@@ -312,7 +312,7 @@ class _Index:
     def _read_metadata(self, package: DistributionPackage) -> Metadata:
         if package.package_type != "wheel":
             return Metadata(requires=self.sdist(package).requires)
-        address = _at(package.url, *self._clients.values())
+        address = _address(package.url, *self._clients.values())
         # a mirror of files need not have the metadata beside them
         if package.has_metadata and address == package.url:
             text = checked_metadata(web.read_bytes(package.metadata_url, SECONDS), package)
@@ -362,7 +362,7 @@ def _put(package: DistributionPackage, endpoint: str, client: PyPISimple, store:
     return pin
 
 
-def _at(url: str, *clients: PyPISimple) -> str:
+def _address(url: str, *clients: PyPISimple) -> str:
     """Where a file of an index is to be had: at a mirror, or where it says; with the index's own login."""
     if not url.startswith(("https://", "http://")):
         raise FetchError(

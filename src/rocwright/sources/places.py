@@ -94,7 +94,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
             located = _locate(place, version, reach)
         except (NetworkError, FetchError) as error:
             errors.append(error)
-            reasons.append(f"{describe(place)}: {_why(error)}")
+            reasons.append(f"{describe(place)}: {_reason(error)}")
             continue
         return replace(located, kind=kind_of(place), passed_over=tuple(reasons))
     silent = all(isinstance(error, NetworkError) for error in errors)
@@ -107,7 +107,7 @@ def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Lo
     )
 
 
-def _why(error: NetworkError | FetchError) -> str:
+def _reason(error: NetworkError | FetchError) -> str:
     # that a place cannot be reached is said by its cause already
     return error.cause if isinstance(error, NetworkError) else f"{error.message} ({error.cause})"
 

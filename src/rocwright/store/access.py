@@ -58,7 +58,7 @@ def policy(url: str, role: Role, keyid: str = "*") -> Any:
     return make(parts.netloc, parts.path.strip("/"), rights(role, keyid))
 
 
-def _below(prefix: str, patterns: Sequence[str]) -> list[str]:
+def _prefixed(prefix: str, patterns: Sequence[str]) -> list[str]:
     return [f"{prefix}/{pattern}" if prefix else pattern for pattern in patterns]
 
 
@@ -66,7 +66,7 @@ def _s3(bucket: str, prefix: str, granted: Rights) -> Any:
     arn = f"arn:aws:s3:::{bucket}"
 
     def statement(name: str, actions: list[str], patterns: Sequence[str]) -> dict[str, Any]:
-        resources = [f"{arn}/{pattern}" for pattern in _below(prefix, patterns)]
+        resources = [f"{arn}/{pattern}" for pattern in _prefixed(prefix, patterns)]
         return {"Sid": name, "Effect": "Allow", "Action": actions, "Resource": resources}
 
     # without the right to list, what is missing is answered with 403 and not with 404; that request has no
@@ -88,7 +88,7 @@ def _gs(bucket: str, prefix: str, granted: Rights) -> Any:
 
     def one_of(patterns: Sequence[str]) -> str:
         terms = []
-        for pattern in _below(prefix, patterns):
+        for pattern in _prefixed(prefix, patterns):
             begin, _, end = pattern.partition("*")
             last = end.rpartition("*")[2]
             head = f'resource.name.startsWith("{root}/objects/{begin}")'
@@ -117,7 +117,7 @@ def _az(container: str, prefix: str, granted: Rights) -> Any:
 
     def only(actions: Sequence[str], patterns: Sequence[str]) -> str:
         these = " AND ".join(f"!(ActionMatches{{'{blobs}/{action}'}})" for action in actions)
-        names = ", ".join(f"'{pattern}'" for pattern in _below(prefix, patterns))
+        names = ", ".join(f"'{pattern}'" for pattern in _prefixed(prefix, patterns))
         return f"(({these}) OR (@Resource[{blobs}:path] ForAnyOfAnyValues:StringLike {{{names}}}))"
 
     rows: list[dict[str, Any]] = [{"role": "Storage Blob Data Reader", "scope": scope}]

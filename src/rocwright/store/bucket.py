@@ -166,7 +166,7 @@ class Bucket:
         import obstore
         from obstore.exceptions import NotSupportedError
 
-        with self._told(f"read {name}"):
+        with self._explained(f"read {name}"):
             if self._shared is not None:
                 yield from self._shared.chunks(name, begin)
                 return
@@ -187,7 +187,7 @@ class Bucket:
         import obstore
 
         try:
-            with self._told(f"look at {name}"):
+            with self._explained(f"look at {name}"):
                 if self._shared is not None:
                     return self._shared.stat(name).st_size
                 return int(obstore.head(self._objects(), name)["size"])
@@ -199,7 +199,7 @@ class Bucket:
         import obstore
 
         try:
-            with self._told(f"look at {name}"):
+            with self._explained(f"look at {name}"):
                 if self._shared is not None:
                     self._shared.stat(name)
                 return str(obstore.head(self._objects(), name)["e_tag"])
@@ -210,7 +210,7 @@ class Bucket:
         """Every object in a folder, at any depth."""
         import obstore
 
-        with self._told(f"list {folder}"), contextlib.suppress(KeyError):
+        with self._explained(f"list {folder}"), contextlib.suppress(KeyError):
             if self._shared is not None:
                 yield from self._shared.list(folder)
                 return
@@ -226,7 +226,7 @@ class Bucket:
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         try:
-            with self._told(f"write {name}"), self._there():
+            with self._explained(f"write {name}"), self._bucket_exists():
                 if self._shared is not None:
                     return self._shared.put(name, data, replace=False)
                 # a conditional put is one request: only what is large, and named by its hash, goes in parts
@@ -244,7 +244,7 @@ class Bucket:
         """Put an object over what is there: one made of others, or a file of which that is no copy."""
         import obstore
 
-        with self._told(f"write {name}"), self._there():
+        with self._explained(f"write {name}"), self._bucket_exists():
             if self._shared is not None:
                 self._shared.put(name, data, replace=True)
                 return
@@ -256,7 +256,7 @@ class Bucket:
         from obstore.exceptions import NotFoundError, PreconditionError
 
         try:
-            with self._told(f"write {name}"):
+            with self._explained(f"write {name}"):
                 if self._shared is not None:
                     self._shared.stat(name)
                 return str(obstore.put(self._objects(make=True), name, data, mode={"e_tag": tag})["e_tag"])
@@ -267,7 +267,7 @@ class Bucket:
         """Remove an object, if it is there."""
         import obstore
 
-        with self._told(f"remove {name}"), contextlib.suppress(KeyError, FileNotFoundError):
+        with self._explained(f"remove {name}"), contextlib.suppress(KeyError, FileNotFoundError):
             if self._shared is not None:
                 self._shared.remove(name)
                 return
@@ -296,7 +296,7 @@ class Bucket:
             )
 
     @contextlib.contextmanager
-    def _there(self) -> Iterator[None]:
+    def _bucket_exists(self) -> Iterator[None]:
         """What is missing where something is put is the bucket itself."""
         from obstore.exceptions import NotFoundError
 
@@ -310,7 +310,7 @@ class Bucket:
             ) from error
 
     @contextlib.contextmanager
-    def _told(self, action: str) -> Iterator[None]:
+    def _explained(self, action: str) -> Iterator[None]:
         """Faults of the library as errors of rocwright; a missing object is a KeyError."""
         from obstore import exceptions
 

@@ -61,7 +61,7 @@ def read_contents(bucket: Bucket) -> Contents:
     read_mark(bucket)
     # records before files: one that is put meanwhile comes after its files
     with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-        read = list(pool.map(lambda entry: _held(bucket, entry), bucket.list(FOLDERS["record"])))
+        read = list(pool.map(lambda entry: _read_record(bucket, entry), bucket.list(FOLDERS["record"])))
     return Contents(
         records=tuple(record for record in read if isinstance(record, StoredRecord)),
         blobs={name: blob for name, blob in Blobs(bucket).found().items() if is_key(name)},
@@ -69,7 +69,7 @@ def read_contents(bucket: Bucket) -> Contents:
     )
 
 
-def _held(bucket: Bucket, entry: Listed) -> StoredRecord | str:
+def _read_record(bucket: Bucket, entry: Listed) -> StoredRecord | str:
     """A record, or the name of what cannot be read as one."""
     try:
         _, _, key, keyid = entry.name.split("/")
@@ -115,14 +115,14 @@ def _shares(contents: Contents, records: list[tuple[str, StoredRecord]]) -> list
     for name, record in sorted(records, key=lambda pair: pair[1].written):
         row = count.setdefault(name, [0, 0, 0])
         row[0] += 1
-        for sha256 in _there(contents, record.files, counted):
+        for sha256 in _present_once(contents, record.files, counted):
             row[1] += 1
             row[2] += contents.blobs[sha256].size
     shares = [Share(name=name, records=row[0], files=row[1], size=row[2]) for name, row in count.items()]
     return sorted(shares, key=lambda share: (-share.size, share.name))
 
 
-def _there(contents: Contents, files: Mapping[str, int], counted: set[str]) -> Iterator[str]:
+def _present_once(contents: Contents, files: Mapping[str, int], counted: set[str]) -> Iterator[str]:
     for sha256 in files:
         if sha256 in contents.blobs and sha256 not in counted:
             counted.add(sha256)

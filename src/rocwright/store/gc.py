@@ -78,7 +78,7 @@ def check_whole(store: Store, on_file: Callable[[int], None] = lambda size: None
         except DamagedBlobError:
             damaged.append(sha256)
         on_file(size)
-    incomplete = [record for record in store.records() if not _whole(store, record)]
+    incomplete = [record for record in store.records() if not _is_complete(store, record)]
     for record in incomplete:
         store.forget(record.key)
     names = tuple(f"{record.step} {record.key[:12]}" for record in incomplete)
@@ -92,7 +92,7 @@ def check_whole(store: Store, on_file: Callable[[int], None] = lambda size: None
     )
 
 
-def _whole(store: Store, record: Record) -> bool:
+def _is_complete(store: Store, record: Record) -> bool:
     return all(store.has(output.sha256, output.size) for output in record.outputs)
 
 

@@ -251,7 +251,7 @@ class LocalStore:
         return [name for name in names if is_key(name)]
 
     def records(self) -> Sequence[Record]:
-        return [record for key in self.record_keys() if (record := self._known(key)) is not None]
+        return [record for key in self.record_keys() if (record := self._known_record(key)) is not None]
 
     def unknown(self) -> list[str]:
         unreadable = []
@@ -262,7 +262,7 @@ class LocalStore:
                 unreadable.append(key)
         return unreadable
 
-    def _known(self, key: str) -> Record | None:
+    def _known_record(self, key: str) -> Record | None:
         with contextlib.suppress(InputError):
             return self.record(key)
         return None

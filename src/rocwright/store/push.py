@@ -88,7 +88,7 @@ class Pusher:
         name = word_name("record", record.key, self.signer.public_key.keyid)
         existing = self.bucket.get(name, LARGEST)
         if existing is not None:
-            stored = self._kept(existing, record.key)
+            stored = self._own_record(existing, record.key)
             if stored is None:
                 return f"a record that is not ours lies there under our name: {name}"
             if not stored.gave_same(record):
@@ -112,7 +112,7 @@ class Pusher:
         pushed.records += 1
         return ""
 
-    def _kept(self, data: bytes, key: str) -> Record | None:
+    def _own_record(self, data: bytes, key: str) -> Record | None:
         try:
             return unseal(word_of(data, "record", key, [self.signer.public_key]).content.encode(), key)
         except (RefusedError, DamagedRecordError, UnknownRecordError):

@@ -147,7 +147,7 @@ class SharedStore:
         """The same with the envelope of each, as it lies there."""
         for signer in self.keys:
             path = word_name(kind, name, signer.keyid)
-            data = self._asked(partial(self.bucket.get, path, LARGEST))
+            data = self._answer(partial(self.bucket.get, path, LARGEST))
             if data is None:
                 continue
             try:
@@ -172,7 +172,7 @@ class SharedStore:
     def _called(self, keyid: str) -> str:
         return next((key.name for key in self.keys if key.keyid == keyid), keyid[:12])
 
-    def _asked(self, ask: Callable[[], bytes | None]) -> bytes | None:
+    def _answer(self, ask: Callable[[], bytes | None]) -> bytes | None:
         """What the bucket answers; nothing where it does not, which is said once."""
         if self.silent:
             return None

@@ -157,7 +157,7 @@ def _bounded(chunks: Iterator[bytes], remaining: int) -> Iterator[bytes]:
             return
 
 
-def told(checked: SharedCheck) -> list[str]:
+def check_lines(checked: SharedCheck) -> list[str]:
     """What a check found, in lines."""
     head = (
         f"{units.count(checked.words, 'signed object')} by {units.count(len(checked.signers), 'key')}, "

@@ -103,7 +103,7 @@ class SharedFolder:
             raise KeyError(name) from None
         try:
             for number, part in enumerate(folders, 1):
-                child = self._below(descriptor, part, "/".join(folders[:number]), make=make)
+                child = self._open_below(descriptor, part, "/".join(folders[:number]), make=make)
                 os.close(descriptor)
                 descriptor = child
             try:
@@ -113,7 +113,7 @@ class SharedFolder:
         finally:
             os.close(descriptor)
 
-    def _below(self, parent: int, part: str, path: str, *, make: bool) -> int:
+    def _open_below(self, parent: int, part: str, path: str, *, make: bool) -> int:
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(part, dir_fd=parent)

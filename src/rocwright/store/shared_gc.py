@@ -65,7 +65,7 @@ def clean(
             return Cleaned(files=0, size=0, unreadable=contents.unreadable)
         clock = max((entry.written for entry in bucket.list("leases")), default=0.0)
         own = [record for record in contents.records if keep is not None and record.keyid == keep.keyid]
-        expired = not_kept(own, keep, _meant(bucket, own), clock) if keep is not None else []
+        expired = not_kept(own, keep, _labels_of(bucket, own), clock) if keep is not None else []
         definitions = _definitions(bucket, contents, expired)
         named = contents.named(but=frozenset(record.path for record in expired))
         blobs = [
@@ -101,7 +101,7 @@ def not_kept(
     ]
 
 
-def _meant(bucket: Bucket, records: Iterable[StoredRecord]) -> dict[str, str]:
+def _labels_of(bucket: Bucket, records: Iterable[StoredRecord]) -> dict[str, str]:
     """Return for which GPUs and base the step of each record is, by its signer's definition there."""
 
     def ask(record: StoredRecord) -> tuple[str, str]:

@@ -120,7 +120,7 @@ class SharingStore:
             for output in record.outputs:
                 self._bring_file(Offered(shared, output, record), on_bytes)
         except (KeyError, NetworkError, InputError) as error:
-            shared.say(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_why(error)}")
+            shared.say(f"{shared.name}: {record.step} {key[:12]} cannot be had: {_reason(error)}")
             self._withdraw(key, record)
             return False
         self.local.put_record(record)
@@ -279,7 +279,7 @@ class SharingStore:
         return self.local.maintenance()
 
 
-def _why(error: KeyError | NetworkError | InputError) -> str:
+def _reason(error: KeyError | NetworkError | InputError) -> str:
     if isinstance(error, KeyError):
         return "the file is gone from it"
     return f"{error.message} ({error.cause})"

@@ -97,7 +97,7 @@ class Trust(Frozen):
 
     def without(self, name: str) -> Trust:
         """Without the key or store of that name. Raises InputError for a name that is not there."""
-        self._known(name)
+        self._check_known(name)
         return Trust(
             key=tuple(key for key in self.key if key.name != name),
             store=tuple(store for store in self.store if store.name != name),
@@ -105,11 +105,11 @@ class Trust(Frozen):
 
     def revoked(self, name: str, since: str) -> Trust:
         """With a key refused for what it signed at a time or later. Raises InputError."""
-        self._known(name, keys_only=True)
+        self._check_known(name, keys_only=True)
         keys = (key.model_copy(update={"revoked": since}) if key.name == name else key for key in self.key)
         return self.model_copy(update={"key": tuple(keys)})
 
-    def _known(self, name: str, *, keys_only: bool = False) -> None:
+    def _check_known(self, name: str, *, keys_only: bool = False) -> None:
         names = [key.name for key in self.key] + ([] if keys_only else [store.name for store in self.store])
         if name not in names:
             names = list(dict.fromkeys(names))

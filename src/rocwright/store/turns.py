@@ -52,7 +52,7 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
         against = [entry for entry in live if role == "clean" or entry.name.startswith(f"{FOLDER}/clean-")]
         if against:
             raise InputError(
-                f"{bucket} is in use: {_told(against[0].name)}",
+                f"{bucket} is in use: {_reason(against[0].name)}",
                 cause="files may only be removed while nobody adds any",
                 next_step="run the command again when that has ended; a lease of a killed process ends after "
                 f"{LIFE / 60:.0f} minutes",
@@ -63,5 +63,5 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
             bucket.remove(name)
 
 
-def _told(name: str) -> str:
+def _reason(name: str) -> str:
     return "somebody cleans it up" if name.startswith(f"{FOLDER}/clean-") else "somebody pushes to it"

@@ -194,14 +194,14 @@ class Untrusted:
                     yield entry
                 elif entry.is_folder:
                     with contextlib.suppress(FileNotFoundError):
-                        yield from self._match(self._below(folder, entry), entry.path, parts[1:], limit)
+                        yield from self._match(self._enter(folder, entry), entry.path, parts[1:], limit)
             self._refuse(f"more than {limit:,} files", path, "no step may leave that many")
         except OSError as error:
             self._refuse_error(error, path or ".")
         finally:
             level.close()
 
-    def _below(self, folder: int, entry: FolderEntry) -> int:
+    def _enter(self, folder: int, entry: FolderEntry) -> int:
         try:
             return self._into(folder, entry.name)
         except FileNotFoundError:

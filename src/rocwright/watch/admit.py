@@ -37,7 +37,7 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collectio
 
     `free` are those that the lock's request pins although nobody asked for it: an earlier candidate did.
     """
-    catalogued = _known(catalog, lock, name)
+    catalogued = _known_versions(catalog, lock, name)
     if not catalogued:
         return _package(lock, name, version)
     pin = known_kin(pin_for(catalogued, version), lock.request.versions.get(name, ""))
@@ -56,7 +56,7 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collectio
     return Admission(admitted=True, pin=pin, moves=moves)
 
 
-def _known(catalog: Catalog, lock: Lock, name: str) -> list[str]:
+def _known_versions(catalog: Catalog, lock: Lock, name: str) -> list[str]:
     """The versions that the catalog knows of a component, or of the ROCm of the lock's provider."""
     if name == ROCM and lock.rocm is not None and catalog.provider(lock.rocm.name).kind != "source":
         return list(catalog.provider(lock.rocm.name).versions)

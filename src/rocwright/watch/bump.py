@@ -55,7 +55,7 @@ class LockCandidate:
     silent: tuple[str, ...] = ()
 
 
-def wanted(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[str]) -> BumpRequest:
+def bump_request(lock: Lock, catalog: Catalog, news: Sequence[News], names: Sequence[str]) -> BumpRequest:
     """What to take: all that is admitted, or of the `names` the newest that fits, a pin of theirs or not.
 
     Raises InputError for a name that is no part of the lock.

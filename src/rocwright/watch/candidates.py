@@ -17,7 +17,7 @@ from rocwright.watch.question import ImageTags, Listing, Project, Question, Refs
 from rocwright.watch.questions import Watched
 from rocwright.watch.upstream import Answer
 
-MOST = 4
+GROUP_LIMIT = 4
 """Newer versions of one series that are looked at: the newest, and some for where those are too young."""
 
 
@@ -47,16 +47,18 @@ def newer(subject: Watched, answer: Answer, take: Take, python: str) -> list[tup
     offered: dict[Version, NewerVersion] = {}
     for candidate in _offered(subject, answer, python):
         version = _version(candidate.version)
-        if version is not None and version > has and not version.local and _taken(version, has, take):
+        if version is not None and version > has and not version.local and _is_taken(version, has, take):
             offered.setdefault(version, candidate)
     falling = sorted(offered, reverse=True)
     same_series = [version for version in falling if series(str(version)) == series(subject.version)]
     other_series = [version for version in falling if version not in same_series]
-    groups = (tuple(offered[version] for version in some[:MOST]) for some in (same_series, other_series))
+    groups = (
+        tuple(offered[version] for version in some[:GROUP_LIMIT]) for some in (same_series, other_series)
+    )
     return [group for group in groups if group]
 
 
-def _taken(version: Version, has: Version, take: Take) -> bool:
+def _is_taken(version: Version, has: Version, take: Take) -> bool:
     match take:
         case "all":
             return True

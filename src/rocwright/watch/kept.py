@@ -28,7 +28,7 @@ def keep(report: WatchReport, labels: Iterable[str], home: Home, timestamp: str)
         with contextlib.suppress(OSError):
             write_atomic(
                 home.watched / f"{sha256_bytes(label.encode())[:16]}.json",
-                LastLook(lock=label, at=timestamp, report=_of(report, label)).model_dump_json(),
+                LastLook(lock=label, at=timestamp, report=_report_of(report, label)).model_dump_json(),
             )
 
 
@@ -41,7 +41,7 @@ def kept(home: Home) -> list[LastLook]:
     return sorted(looks, key=lambda look: (look.at, look.lock), reverse=True)
 
 
-def _of(report: WatchReport, label: str) -> WatchReport:
+def _report_of(report: WatchReport, label: str) -> WatchReport:
     return report.model_copy(
         update={
             "alarms": tuple(alarm for alarm in report.alarms if alarm.lock == label),

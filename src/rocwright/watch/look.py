@@ -212,14 +212,14 @@ class UpdateChecker:
         """The newest; where that is held back, the newest that is known, and the newest that is not held."""
         pinned = False
         for number, candidate in enumerate(group):
-            news = self._one(subject, candidate, lock, label, catalog)
+            news = self._news_of(subject, candidate, lock, label, catalog)
             if number == 0 or news.admitted or (news.pin and not pinned):
                 yield news
             pinned = pinned or bool(news.pin)
             if news.admitted:
                 return
 
-    def _one(
+    def _news_of(
         self, subject: Watched, candidate: NewerVersion, lock: Lock, label: str, catalog: Catalog
     ) -> News:
         verdict = admit(lock, catalog, subject.name, candidate.version, self.free)

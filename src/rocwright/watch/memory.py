@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
 
-MOST = 5000
+ENTRY_LIMIT = 5000
 """Entries of each kind that are kept, the newest."""
 
 
@@ -31,8 +31,8 @@ class Memory(Frozen):
     def and_more(self, seconds: Mapping[str, float], days: Mapping[str, str]) -> Memory:
         """With what was seen now."""
         return Memory(
-            seconds=dict(list((self.seconds | dict(seconds)).items())[-MOST:]),
-            days=dict(list((self.days | dict(days)).items())[-MOST:]),
+            seconds=dict(list((self.seconds | dict(seconds)).items())[-ENTRY_LIMIT:]),
+            days=dict(list((self.days | dict(days)).items())[-ENTRY_LIMIT:]),
         )
 
     def save(self, path: Path) -> None:

@@ -17,7 +17,7 @@ def needless(
     lock: Lock, catalog: Catalog, issues: Mapping[str, Issue], name: str, version: str
 ) -> tuple[str, ...]:
     """In words, each a line; nothing for what is no component."""
-    locked = _had(lock, name)
+    locked = _locked_version(lock, name)
     try:
         Version(version)
         Version(locked)
@@ -30,7 +30,7 @@ def needless(
     )
 
 
-def _had(lock: Lock, name: str) -> str:
+def _locked_version(lock: Lock, name: str) -> str:
     if lock.rocm is not None and name == ROCM:
         return lock.rocm.version
     return next((component.version for component in lock.components if component.name == name), "")

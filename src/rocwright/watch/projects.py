@@ -21,7 +21,7 @@ from rocwright.resolve.settings import WatchSettings
 from rocwright.resolve.shipped import request_of, shipped_lock
 from rocwright.resolve.validate import check_request
 from rocwright.sources.patience import bounded, current, with_patience
-from rocwright.watch.bump import LockCandidate, make_candidate, wanted
+from rocwright.watch.bump import LockCandidate, bump_request, make_candidate
 from rocwright.watch.look import watch
 from rocwright.watch.question import Question
 from rocwright.watch.upstream import Answer
@@ -120,7 +120,7 @@ def _bumped(
             cause=f"the lock has {report.alarms[0].had}, upstream has {report.alarms[0].now}",
             next_step="find out why before you trust it; rocwright watch shows all of it",
         )
-    take = wanted(lock, project.catalog, report.news, names)
+    take = bump_request(lock, project.catalog, report.news, names)
     base, release = check_request(project.request, project.catalog)
     until = datetime.now(UTC) - timedelta(days=settings.cool_down) if settings.cool_down else None
     previous = lock if not take.roots else None

@@ -21,7 +21,7 @@ Has = Callable[[FilePin], bool]
 
 def standing(subject: Watched, reply: Reply, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:
     """What is wrong with one thing of a lock, by what its source says now."""
-    storage = _kept(subject.pins, has)
+    storage = _retention(subject.pins, has)
 
     def caution(summary: str, reason: str = "") -> Caution:
         return Caution(lock=label, name=subject.name, what=summary, why=reason, kept=storage)
@@ -86,7 +86,7 @@ def _files(
         yield caution(f"{subject.question} no longer has {subject.version}", "")
 
 
-def _kept(pins: Sequence[FilePin], has: Has) -> Kept:
+def _retention(pins: Sequence[FilePin], has: Has) -> Kept:
     if not pins:
         return "unknown"
     return "whole" if all(map(has, pins)) else "no"

@@ -44,16 +44,16 @@ def tell_report(report: WatchReport, *, quiet: bool = False) -> list[str]:
 
 def _alarm(alarm: Alarm, several: bool) -> Iterator[str]:
     yield f"ALARM: {alarm.what.upper()}"
-    yield f"  {_who(alarm, several)}   the lock has {alarm.had}, upstream has {alarm.now}"
+    yield f"  {_label(alarm, several)}   the lock has {alarm.had}, upstream has {alarm.now}"
     yield f"  {KEPT[alarm.kept]}; find out why before you trust it. The lock still builds what it names"
 
 
 def _caution(caution: Caution, several: bool) -> Iterator[str]:
     yield f"caution: {caution.what}{f' ({caution.why})' if caution.why else ''}"
-    yield f"  {_who(caution, several)}   {KEPT[caution.kept]}"
+    yield f"  {_label(caution, several)}   {KEPT[caution.kept]}"
 
 
-def _who(entry: Alarm | Caution | News, several: bool) -> str:
+def _label(entry: Alarm | Caution | News, several: bool) -> str:
     return f"{entry.lock}: {entry.name}" if several else entry.name
 
 
@@ -65,9 +65,9 @@ def _news(title: str, news: Sequence[News], several: bool) -> Iterator[str]:
         aged = days(update.age) if update.age is not None else "its age is unknown"
         words = [_STEPS.get(update.step, update.step), aged]
         if update.step == "packages":
-            yield f"  {_who(update, several)}: {update.new}"
+            yield f"  {_label(update, several)}: {update.new}"
         else:
-            yield f"  {_who(update, several)} {update.has} -> {update.new} ({', '.join(words)})"
+            yield f"  {_label(update, several)} {update.has} -> {update.new} ({', '.join(words)})"
         if update.why:
             yield f"    held back: {update.why}"
         if update.moves:

@@ -38,7 +38,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._+!~-]+")
 
 FILE = {"cache-control": "private, no-cache"}
 
-GONE = "it is no longer in the store: it was cleaned up"
+NOT_STORED = "it is no longer in the store: it was cleaned up"
 
 
 class Artifacts:
@@ -132,7 +132,7 @@ class Artifacts:
         try:
             return self._store().opened(artifact.sha256, self._hashes)
         except KeyError:
-            raise HTTPException(404, GONE) from None
+            raise HTTPException(404, NOT_STORED) from None
 
     def _store(self) -> Store:
         return store_of(self.site.home)

@@ -14,7 +14,7 @@ from rocwright.records.read import Records
 
 BROKEN = ("failed", "killed")
 
-MOST = 24
+CELL_LIMIT = 24
 """Cells of which it is looked up since when; a machine on which more are broken has one cause, or many."""
 
 MOST_RUNS = 30
@@ -59,7 +59,7 @@ def broken(
     issues, culprits = the_issues()[0], dict(_culprits(cycle))
     bad = sorted((cell for cell in cells if cell.outcome in BROKEN), key=lambda cell: cell.at, reverse=True)
     cached = cache if cache is not None else {}
-    begins = {cell.run: cached.get(cell.run) or _begin(records, cell) for cell in bad[:MOST]}
+    begins = {cell.run: cached.get(cell.run) or _begin(records, cell) for cell in bad[:CELL_LIMIT]}
     cached.clear()
     cached.update(begins)
     alike: dict[object, list[Cell]] = {}

@@ -43,7 +43,7 @@ class Laid:
 
     @property
     def bill(self) -> Path:
-        return self.file.with_name(self.file.name + sbom_of.BESIDE)
+        return self.file.with_name(self.file.name + sbom_of.SIDECAR_SUFFIX)
 
 
 def laid_out(folder: Path, artifact: Artifact) -> Laid | None:
@@ -80,7 +80,7 @@ def _candidates(output: Path, artifact: Artifact) -> Iterator[Path]:
 
 def _is_plain(file: Path, output: Path) -> bool:
     """Whether no link leads to a file or to what lies beside it: a server gives them to whoever may read."""
-    sidecars = (file.with_name(file.name + suffix) for suffix in (envelope.SUFFIX, sbom_of.BESIDE))
+    sidecars = (file.with_name(file.name + suffix) for suffix in (envelope.SUFFIX, sbom_of.SIDECAR_SUFFIX))
     return all(
         is_plain_file(path, output)
         for path in (file, *(sidecar for sidecar in sidecars if os.path.lexists(sidecar)))

@@ -13,7 +13,7 @@ from rocwright.web.eta import going
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked
 
-MOST = 20
+RUN_LIMIT = 20
 """Runs that are told one by one."""
 
 OLD_SECONDS = 5.0
@@ -39,7 +39,7 @@ class Now:
 
     def _render(self) -> bytes:
         records = self.site.records
-        runs = records.runs(Which(state="running"), limit=MOST)
+        runs = records.runs(Which(state="running"), limit=RUN_LIMIT)
         times = records.times() if runs else []
         running = [going(run, times) for run in runs]
         waiting = records.count(Which(state="queued"))

@@ -18,7 +18,7 @@ from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 from rocwright.web.speeds import by_lock, speeds
 
-MOST = 400
+POINT_LIMIT = 400
 """Points of one curve."""
 
 
@@ -38,10 +38,12 @@ class Trends:
         gpu, base = (request.query_params.get(name, "")[:100] for name in ("gpu", "base"))
         mine = [cell for cell in cells if cell.stack == stack]
         which = Which(stack=stack, gpu=gpu, base=base, outcome="built")
-        steps = await asked(lambda: records.steps(which, limit=MOST))
-        artifacts = await asked(lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=MOST))
+        steps = await asked(lambda: records.steps(which, limit=POINT_LIMIT))
+        artifacts = await asked(
+            lambda: records.artifacts(Which(stack=stack, gpu=gpu, base=base), limit=POINT_LIMIT)
+        )
         bench = Which(stack=stack, gpu=gpu, base=base, command=BENCH)
-        benched = await asked(lambda: records.steps(bench, limit=MOST))
+        benched = await asked(lambda: records.steps(bench, limit=POINT_LIMIT))
         return self.pages.page(
             request,
             "trends.html",

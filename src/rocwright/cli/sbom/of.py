@@ -48,12 +48,12 @@ def command(selection: Selection, form: str, every: bool, as_json: bool) -> None
 def _of_stack(selection: Selection) -> tuple[str, bytes]:
     from rocwright.flow import known_lock
     from rocwright.plan.make import make_plan
-    from rocwright.provenance.materials import whole
+    from rocwright.provenance.materials import whole_provenance
     from rocwright.provenance.sbom import SbomSubject, sbom
 
     project = the_project(selection)
     lock = known_lock(project, say)
-    materials = whole(lock, make_plan(lock, project.catalog))
+    materials = whole_provenance(lock, make_plan(lock, project.catalog))
     if lock.pending:
         say(f"missing, because the lock leaves it open: {'; '.join(lock.pending)}")
     return f"the lock of {lock.request.stack}", sbom(materials, lock, project.catalog, SbomSubject())

@@ -76,7 +76,9 @@ def _rights(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
         )
     groups = {right.group for right in closed if right.group is not None}
     if closed:
-        message = ", ".join(f"{right.path} (group {_told(right)}, mode {right.mode:o})" for right in closed)
+        message = ", ".join(
+            f"{right.path} (group {_group_name(right)}, mode {right.mode:o})" for right in closed
+        )
         nobodys = (0, machine.nobodys_group)
         names = ",".join(sorted({group.name for group in groups if group.name and group.gid not in nobodys}))
         fits = bool(names) and all(right.mode >> 3 & 6 == 6 for right in closed)
@@ -94,6 +96,6 @@ def _rights(machine: Machine, say: Say) -> Iterator[DoctorFinding]:
         yield say("nameless-group", "warning", f"no group here has the number {gids}", gids=gids)
 
 
-def _told(right: Right) -> str:
+def _group_name(right: Right) -> str:
     assert right.group is not None
     return f"{right.group.gid}{f' {right.group.name}' if right.group.name else ''}"

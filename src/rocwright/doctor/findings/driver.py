@@ -9,7 +9,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import fits
 from rocwright.doctor.findings.devices import named
-from rocwright.doctor.findings.model import DoctorFinding, Say, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
 from rocwright.machine.model import Gpu, Machine
 
 HALF = 0.55
@@ -70,7 +70,7 @@ def _firmware(gpu: Gpu, facts: HostFacts, stacks: tuple[str, ...], say: Say) -> 
         bad = {name: version for name, version in versions.items() if version & rule.mask in rule.bad}
         text = ", ".join(f"{name} {version & rule.mask:#x}" for name, version in (bad or versions).items())
         if bad:
-            yield found("firmware", "error", f"{named(gpu)} has firmware {text}", rule, stacks)
+            yield finding_of("firmware", "error", f"{named(gpu)} has firmware {text}", rule, stacks)
         elif versions:
             yield DoctorFinding(name="firmware", grade="ok", what=f"{named(gpu)} has firmware {text}")
         else:
@@ -87,12 +87,14 @@ def _link(gpu: Gpu, catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...])
             case "yes":
                 yield DoctorFinding(name="link", grade="ok", what=f"{named(gpu)} has {rule.feature}")
             case "no":
-                yield found("link", "error", f"{named(gpu)} needs {rule.feature}, and has none", rule, stacks)
+                yield finding_of(
+                    "link", "error", f"{named(gpu)} needs {rule.feature}, and has none", rule, stacks
+                )
             case "unknown":
                 message = (
                     f"{named(gpu)} needs {rule.feature}; whether it has them cannot be read as this user"
                 )
-                yield found("link", "note", message, rule, stacks)
+                yield finding_of("link", "note", message, rule, stacks)
 
 
 def _graphics_memory(

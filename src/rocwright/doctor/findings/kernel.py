@@ -12,7 +12,7 @@ from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, KnownIssue, di
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import Here, with_machine
 from rocwright.diagnosis.read_log import pieces
-from rocwright.doctor.findings.model import DoctorFinding, Say, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
 from rocwright.machine.model import DkmsModule, Driver, Gpu, Machine
 
 MOST_KNOWN = 6
@@ -43,7 +43,7 @@ def _settings(machine: Machine, facts: HostFacts, stacks: tuple[str, ...]) -> It
         if rule is None:
             unruled.append(f"{name}={value}")
         else:
-            yield found("parameter", rule.grade, f"{name}={printable(value)}", rule, stacks)
+            yield finding_of("parameter", rule.grade, f"{name}={printable(value)}", rule, stacks)
     if unruled:
         yield DoctorFinding(
             name="parameter", grade="ok", what=f"set of modules: {printable(' '.join(unruled))}"

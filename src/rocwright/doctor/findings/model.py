@@ -24,7 +24,7 @@ class DoctorFinding(Frozen):
     source: str = ""
 
 
-def found(
+def finding_of(
     name: str, grade: Grade, message: str, concern: Concern, stacks: Iterable[str], **places: object
 ) -> DoctorFinding:
     """A finding with the words of a concern; `places` are filled into its command."""
@@ -53,6 +53,6 @@ def speaker(facts: HostFacts, stacks: tuple[str, ...]) -> Say:
     """With the catalog's advice, for the stacks that are asked about."""
 
     def say(name: str, grade: Grade, message: str, **places: object) -> DoctorFinding:
-        return found(name, grade, message, facts.advice[name], stacks, **places)
+        return finding_of(name, grade, message, facts.advice[name], stacks, **places)
 
     return say

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
-from rocwright.doctor.findings.model import DoctorFinding, found, speaker
+from rocwright.doctor.findings.model import DoctorFinding, finding_of, speaker
 from rocwright.machine.model import Machine
 
 
@@ -20,7 +20,7 @@ def surroundings(
     for setting in facts.setting:
         number = machine.settings.get(setting.file)
         if number in setting.bad and machine.user.uid != 0:
-            yield found("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
+            yield finding_of("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
     if not machine.sub_ids:
         message = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
         yield say("sub-ids", "note", message, user=machine.user.name)
@@ -34,20 +34,20 @@ def surroundings(
                 message = (
                     f"{name}={value}, which is {own[value]}'s own identity: the card does not pose as another"
                 )
-                yield found("variable", "note", message, leak, stacks, variable=name)
+                yield finding_of("variable", "note", message, leak, stacks, variable=name)
             else:
-                yield found("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
+                yield finding_of("variable", leak.grade, f"{name}={value}", leak, stacks, variable=name)
     for place, value in machine.configured.items():
         file, key = place.rsplit(": ", 1)
         for rule in facts.configured:
             if key.replace("_", "-") in rule.keys and file.endswith(
                 tuple(suffix.lstrip("~") for suffix in rule.files)
             ):
-                yield found("configured", rule.grade, f"{place} = {value}", rule, stacks)
+                yield finding_of("configured", rule.grade, f"{place} = {value}", rule, stacks)
                 break
     for folder in facts.folder:
         if folder.path in machine.folders:
-            yield found("folder", "note", f"there is a {folder.path}", folder, stacks)
+            yield finding_of("folder", "note", f"there is a {folder.path}", folder, stacks)
     for path in machine.leftovers:
         yield say("leftover", "warning", f"{path} is a FIFO without a reader", path=shlex.quote(path))
     for unread in machine.unread:

@@ -108,7 +108,7 @@ class Board:
 
     def look(self) -> Beside:
         """What the others have."""
-        return together(self._others())
+        return together(self._other_claims())
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[Beside]:
@@ -148,7 +148,7 @@ class Board:
             else:
                 return True
 
-    def _others(self) -> Iterator[Claim]:
+    def _other_claims(self) -> Iterator[Claim]:
         try:
             folders = list(self._own.parent.parent.iterdir())
         except OSError:

@@ -45,17 +45,17 @@ class Lasting:
 
     def least(self) -> int:
         """The least of them; 0 until so long has passed."""
-        return max(0, min(value for _, value in self._values)) if self._whole() else 0
+        return max(0, min(value for _, value in self._values)) if self._window_is_full() else 0
 
     def usual(self) -> int:
         """Their mean; 0 until so long has passed."""
-        return max(0, round(mean(value for _, value in self._values))) if self._whole() else 0
+        return max(0, round(mean(value for _, value in self._values))) if self._window_is_full() else 0
 
     def forget(self) -> None:
         """Begin anew."""
         self._values.clear()
 
-    def _whole(self) -> bool:
+    def _window_is_full(self) -> bool:
         return bool(self._values) and self._values[0][0] <= self._values[-1][0] - PATIENCE
 
 

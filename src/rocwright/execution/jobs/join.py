@@ -58,15 +58,15 @@ def told_clients(server: Path, pid: int) -> bool:
 
 def tell_to_share(server: Path, pid: int) -> None:
     """All tools of a step are clients: it has no more processes than it holds tokens, and its first one."""
-    _told(server, pid).touch()
+    _shares_file(server, pid).touch()
 
 
 def told_to_share(server: Path, pid: int) -> bool:
     """Whether that was told, by the process of the step."""
-    return _told(server, pid).exists()
+    return _shares_file(server, pid).exists()
 
 
-def _told(server: Path, pid: int) -> Path:
+def _shares_file(server: Path, pid: int) -> Path:
     return server / f"shares-{pid}"
 
 

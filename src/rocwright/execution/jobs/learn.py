@@ -171,7 +171,7 @@ class Learnt:
         with self._lock:
             peaks = self._made.get((name, otherwise))
             if peaks is None:
-                rows = [*self._known.get(name, _Sort()).bins.items(), *self._of(name).bins.items()]
+                rows = [*self._known.get(name, _Sort()).bins.items(), *self._entry(name).bins.items()]
                 peaks = Peaks([(_size(number), weight) for number, weight in rows], otherwise)
                 self._made[name, otherwise] = peaks
             return peaks
@@ -180,7 +180,7 @@ class Learnt:
         """Bytes that a job of a sort holds on average while it runs, 0 where that is not known."""
         name = _name(component, step, kind)
         with self._lock:
-            old, new = self._known.get(name, _Sort()), self._of(name)
+            old, new = self._known.get(name, _Sort()), self._entry(name)
             seconds = old.seconds + new.seconds
             return (old.area + new.area) / seconds if seconds else 0.0
 
@@ -216,7 +216,7 @@ class Learnt:
             for key in [key for key in self._made if key[0] == name]:
                 del self._made[key]
 
-    def _of(self, name: str) -> _New:
+    def _entry(self, name: str) -> _New:
         return self._new.get(name) or _New()
 
     def save(self) -> None:

@@ -254,7 +254,10 @@ def _going(
 ) -> list[bool]:
     """Which of the processes, the oldest first, may go on, where those of other builds take their turns in
     the same order."""
-    mine = [_told(process, prospects, past, stopped=_name(process) in past.stopped) for process in active]
+    mine = [
+        _running_compiler(process, prospects, past, stopped=_name(process) in past.stopped)
+        for process in active
+    ]
     jobs = sorted([*mine, *competing], key=lambda job: job.started)
     if not mine or sum(job.wants for job in jobs) <= available:
         return [True] * len(mine)
@@ -343,14 +346,16 @@ def _claim(
         jobs=max(len(running), min(1, len(steps))),
         memory=sum(worker.memory for worker in workers),
         running=tuple(
-            _told(process, prospects, past, stopped=_name(process) in stays)
+            _running_compiler(process, prospects, past, stopped=_name(process) in stays)
             for process in active[:MOST_RUNNING]
         ),
         promised=grows + soon * usual,
     )
 
 
-def _told(process: StepProcess, prospects: Prospects, past: Past, *, stopped: bool) -> RunningCompiler:
+def _running_compiler(
+    process: StepProcess, prospects: Prospects, past: Past, *, stopped: bool
+) -> RunningCompiler:
     """A process as the order of all builds has it."""
     return RunningCompiler(
         started=process.started,

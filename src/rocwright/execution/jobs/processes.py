@@ -148,12 +148,12 @@ class Watch:
         for name, step in boxes:
             folder = folders[name]
             # some engines keep a container out of the sandbox's own cgroup
-            for pid in (folder and _members(folder)) or self._below(name):
+            for pid in (folder and _members(folder)) or self._marked_processes(name):
                 stat = _stat(pid)
                 if stat is not None:
                     stats[pid] = stat, step
         parents = {stat.parent for stat, _ in stats.values()}
-        processes = [self._seen(pid, stat, step, pid in parents) for pid, (stat, step) in stats.items()]
+        processes = [self._observed(pid, stat, step, pid in parents) for pid, (stat, step) in stats.items()]
         current = {(process.pid, process.started): process for process in processes}
         ended = tuple(process for name, process in self._before.items() if name not in current)
         self._before = current
@@ -162,7 +162,7 @@ class Watch:
             seen=tuple(processes), ended=ended, groups=tuple(folder for folder in folders.values() if folder)
         )
 
-    def _seen(self, pid: int, stat: _Stat, step: str, waits: bool) -> StepProcess:
+    def _observed(self, pid: int, stat: _Stat, step: str, waits: bool) -> StepProcess:
         memory = _memory(pid)
         kind, unit = self._kind(pid, stat, waits)
         previous = self._before.get((pid, stat.started))
@@ -203,7 +203,7 @@ class Watch:
                 self._kinds[key] = classified
         return classified
 
-    def _below(self, name: str) -> set[int]:
+    def _marked_processes(self, name: str) -> set[int]:
         """Processes that are in no cgroup of their sandbox: those that carry its mark, and their children."""
         timestamp, marked = self._marked.get(name, (0.0, []))
         clock = time.monotonic()

@@ -99,12 +99,12 @@ def bound_answers() -> None:
 
 def _check_page() -> Callable[[int], None]:
     """Return what is told of each piece of a page, and raises FetchError once it is too large or too slow."""
-    until, came = time.monotonic() + LONGEST_ANSWER, 0
+    until, received = time.monotonic() + LONGEST_ANSWER, 0
 
     def check(count: int) -> None:
-        nonlocal came
-        came += count
-        if came > MOST_ANSWER:
+        nonlocal received
+        received += count
+        if received > MOST_ANSWER:
             raise _refused(f"more than {size(MOST_ANSWER)} came, and no end in sight")
         if time.monotonic() > until:
             raise _refused(f"it was still coming after {duration(LONGEST_ANSWER)}")
@@ -114,16 +114,16 @@ def _check_page() -> Callable[[int], None]:
 
 def _check_speed() -> Callable[[int], None]:
     """Return what is told of each piece of a file, and raises FetchError once hardly anything comes."""
-    since, came = time.monotonic(), 0
+    since, received = time.monotonic(), 0
 
     def check(count: int) -> None:
-        nonlocal since, came
-        came += count
+        nonlocal since, received
+        received += count
         now = time.monotonic()
         if now - since > WINDOW:
-            if came < LEAST_BYTES:
-                raise _refused(f"{size(came)} came in {duration(now - since)}")
-            since, came = now, 0
+            if received < LEAST_BYTES:
+                raise _refused(f"{size(received)} came in {duration(now - since)}")
+            since, received = now, 0
 
     return check
 

@@ -15,7 +15,7 @@ from rocwright.verify.small_models import LLAMA, MAKERS
 
 TINY = "tiny"
 
-MADE = 2
+GENERATED = 2
 """Raised when what a maker writes changes: what older versions made is not taken for it."""
 
 
@@ -47,6 +47,6 @@ def tiny_model(words: str, kinds: Collection[str], folder: Path, facts: ModelsFi
             f"it takes {', '.join(facts.named(kind).says for kind in kinds)}",
             next_step="name a model of your own: --model FILE, --model FOLDER or --model hf:OWNER/NAME",
         )
-    path, companions = maker.make(folder / TINY / str(MADE))
+    path, companions = maker.make(folder / TINY / str(GENERATED))
     model = local_model(path, kinds, facts, False, f"{TINY}:{name}")
     return replace(model, sha256=sha256_file(model.path), companions=companions)
