@@ -54,9 +54,9 @@ def test_no_module_is_longer_than_400_lines() -> None:
 FILLERS = frozenset(
     re.findall(
         r"\w+",
-        """found told one two kept held had made asked said seen wanted known meant given taken done begun gone
-        left came beside below there here now before after rest way lot whole each other others more most least
-        such same about at on of by who what why where""",
+        """found told one two kept held had made asked said seen wanted known meant given taken done begun
+        gone left came beside below there here now before after rest way lot whole each other others more most
+        least such same about at on of by who what why where""",
     )
 )
 
