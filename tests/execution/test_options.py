@@ -18,25 +18,25 @@ from rocwright.farm.handed import Handed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithNiceness(StepOptions):
+class WithRetries(StepOptions):
     """The options of a step, and a new one."""
 
-    niceness: int | None = field(default=None, metadata={CLICK: {"words": ("--niceness",), "least": 0}})
+    retries: int | None = field(default=None, metadata={CLICK: {"words": ("--retries",), "least": 0}})
 
 
 def test_a_new_option_reaches_the_step_by_its_line_in_the_table(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[WithNiceness] = []
+    made: list[WithRetries] = []
 
     @click.command()
-    @build_options(table=WithNiceness)
-    def command(options: WithNiceness) -> None:
+    @build_options(table=WithRetries)
+    def command(options: WithRetries) -> None:
         made.append(options)
 
-    assert CliRunner().invoke(command, ["--niceness", "7", "--no-resume"]).exit_code == 0
-    assert made == [WithNiceness(niceness=7, resume=False)]
-    monkeypatch.setattr(asked, "StepOptions", WithNiceness)
+    assert CliRunner().invoke(command, ["--retries", "7", "--no-resume"]).exit_code == 0
+    assert made == [WithRetries(retries=7, resume=False)]
+    monkeypatch.setattr(asked, "StepOptions", WithRetries)
     task = Task(step=workshop.step("true"), store=workshop.store.url, jobs=1, options=made[0])
     _, key, text = task.words(jobs=1, report=tmp_path / "report")
     assert asked.Asked.read(key, text).options == made[0]
