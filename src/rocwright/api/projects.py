@@ -264,13 +264,13 @@ def verify_environment(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
-    from rocwright.verify.suites import SCRIPT, aimed, order_for, run_suites
+    from rocwright.verify.suites import SCRIPT_PATH, aimed, order_for, run_suites
 
     catalog = the_catalog()
     order = order_for(suites, str(python), device=device, size=size, every=every, only=only, repeat=repeat)
     if named_gpus(gpu):
         order = aimed(order, [catalog.target(name) for name in chosen_targets(gpu, say, catalog)])
-    return run_suites(order, catalog.holder(SCRIPT), Home.default(), say, run_id=run_id)
+    return run_suites(order, catalog.holder(SCRIPT_PATH), Home.default(), say, run_id=run_id)
 
 
 def remedies(project: Project) -> tuple[Remedy, ...]:

@@ -71,9 +71,9 @@ class History:
             if not commit:
                 break
             output = self._do("bisect", _WORDS[ask(commit)], commit)
-        return tuple(map(self.about, suspects))
+        return tuple(map(self.suspect_of, suspects))
 
-    def about(self, commit: str) -> Suspect:
+    def suspect_of(self, commit: str) -> Suspect:
         """A commit's title and date."""
         text = self._git("show", "--no-patch", "--format=%H%n%aI%n%s", commit).stdout
         name, date, title = [plain(line) for line in [*text.splitlines(), "", "", ""][:3]]

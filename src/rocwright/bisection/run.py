@@ -169,7 +169,7 @@ class _Search:
         try:
 
             def ask(commit: str) -> TrialAnswer:
-                self.trials.say(f"bisect: {name} at {commit[:12]} {history.about(commit).title}")
+                self.trials.say(f"bisect: {name} at {commit[:12]} {history.suspect_of(commit).title}")
                 try:
                     component = self._component_at(new, new_source, commit)
                 except ExplainedError:

@@ -68,7 +68,7 @@ _MAYBE_MEMORY = (
 def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of a run step. What depends on the machine (caches, and `jobs`, the variables
     that say how many processes there may be) changes no output."""
-    machine = {
+    machine_variables = {
         "CCACHE_DIR": CCACHE,
         # not the ccache.conf in that folder, which any step could write
         "CCACHE_CONFIGPATH": "/dev/null",
@@ -78,7 +78,7 @@ def environment(action: RunAction, jobs: Mapping[str, str]) -> dict[str, str]:
         "CCACHE_TEMPDIR": "/tmp/ccache",  # noqa: S108 - the sandbox's own
         "CCACHE_UMASK": "000",
     }
-    env = FIXED | machine | dict(jobs) | action.env
+    env = FIXED | machine_variables | dict(jobs) | action.env
     return env | ({"PATH": f"{ENVIRONMENT}/bin:{env['PATH']}"} if action.own_python else {})
 
 

@@ -23,10 +23,10 @@ class Pace(NamedTuple):
     late: bool
 
 
-def pace(home: Home, folder: Path, settings: Cycles, every: float, since: str) -> Pace:
+def pace(home: Home, folder: Path, cycles: Cycles, every: float, since: str) -> Pace:
     """How cycles of a folder come, where one is expected `every` so many hours, `since` then, unless the
-    settings say otherwise."""
-    cycle, limit, moment = last_cycle(folder, home), settings.limit(every), datetime.now(UTC)
+    `cycles` say otherwise."""
+    cycle, limit, moment = last_cycle(folder, home), cycles.limit(every), datetime.now(UTC)
     ended = cycle.ended if cycle else ""
     age = (moment - datetime.fromisoformat(ended)).total_seconds() if ended else None
     late = overdue(ended or since, limit, moment) is not None

@@ -71,7 +71,8 @@ def statement(provenance: BuildProvenance, lock: Lock, subject: Thing, how: Circ
                 | _how(provenance, lock)
                 | {
                     "compilerCache": {
-                        name: _cache(use, how.others.get(name, ())) for name, use in how.caches.items()
+                        component: _cache(use, how.others.get(component, ()))
+                        for component, use in how.caches.items()
                     }
                 },
                 "resolvedDependencies": [_dependency(material) for material in provenance.materials],

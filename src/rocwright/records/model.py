@@ -354,10 +354,10 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
             looked = [finding for finding in findings if not finding.absent and finding.check not in _HOW]
             if not looked:
                 return ""
-            named = [finding.device for finding in looked if finding.device]
-            if not named:
+            devices = [finding.device for finding in looked if finding.device]
+            if not devices:
                 return "checked without a GPU"
-            return _ran([device for device in named if not _software(device)])
+            return _ran([device for device in devices if not _software(device)])
         case _:
             return ""
 

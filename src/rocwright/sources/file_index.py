@@ -174,9 +174,9 @@ def likeliest(places: Iterable[tuple[str, str]], header: str) -> tuple[str, ...]
 
 def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Pieces as they come. Raises OSError where they are too many, or come too slowly."""
-    start, size = time.monotonic(), 0
+    began, size = time.monotonic(), 0
     for piece in pieces:
         size += len(piece)
-        if size > LARGEST_INDEX or time.monotonic() - start > READING:
+        if size > LARGEST_INDEX or time.monotonic() - began > READING:
             raise OSError(f"it is too large to be read: {size:,} bytes in {READING:.0f} s were")
         yield piece

@@ -34,7 +34,7 @@ from rocwright.records.model import (
 from rocwright.records.recorder import RunRecorder
 from rocwright.verify.lines import outcome_word, read_line
 
-SCRIPT = "checks/torch/suite.py"
+SCRIPT_PATH = "checks/torch/suite.py"
 """The program in the catalog's folder that runs the suites; it needs nothing of rocwright."""
 
 DRIFT = "drift"
@@ -178,7 +178,7 @@ def run_suites(
         say(f"    {outcome_word(finding):<6} {finding.name}  {finding.detail}")
 
     env = dict(os.environ) | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    finished = process.stream([python, folder / SCRIPT, *order.arguments()], on_line, env=env)
+    finished = process.stream([python, folder / SCRIPT_PATH, *order.arguments()], on_line, env=env)
     log.close()
     if not findings or (not finished.ok and all(finding.ok for finding in findings)):
         output = " | ".join(tail)[-400:] or "no output"

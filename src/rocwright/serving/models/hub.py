@@ -127,14 +127,14 @@ class Hub:
         with self._asking(address, file) as api:
             url = hf_hub_url(address.repository, file, revision=commit, endpoint=api.endpoint)
             metadata = get_hf_file_metadata(url, endpoint=api.endpoint)
-            mark, length = metadata.etag or "", metadata.size
-            if not (_SHA256.fullmatch(mark) or _SHA1.fullmatch(mark)) or length is None:
+            etag, length = metadata.etag or "", metadata.size
+            if not (_SHA256.fullmatch(etag) or _SHA1.fullmatch(etag)) or length is None:
                 raise FetchError(
                     f"the hub does not say what {name} is",
                     cause="its answer has no ETag or no length",
                     next_step="check HF_ENDPOINT: it must name a hub",
                 )
-            part = self._repository(address) / f".{mark}.part"
+            part = self._repository(address) / f".{etag}.part"
             part.touch()
             have = part.stat().st_size
             if have > length:
@@ -157,8 +157,8 @@ class Hub:
                         expected_size=length,
                         tqdm_class=bar,
                     )
-        _check(part, mark, name)
-        write_mark(path, part, mark)
+        _check(part, etag, name)
+        write_mark(path, part, etag)
 
     def _sha256(self, path: Path) -> str | None:
         mark = path.with_name(f".{path.name}.sha256")
@@ -204,10 +204,10 @@ class Hub:
         return names
 
 
-def write_mark(path: Path, part: Path, mark: str) -> None:
+def write_mark(path: Path, part: Path, etag: str) -> None:
     """Put a checked part in its place, and beside it what its bytes give."""
-    if _SHA256.fullmatch(mark):
-        write_atomic(path.with_name(f".{path.name}.sha256"), mark)
+    if _SHA256.fullmatch(etag):
+        write_atomic(path.with_name(f".{path.name}.sha256"), etag)
     part.chmod(0o444)
     part.replace(path)
 
@@ -222,21 +222,21 @@ def _check_room(part: Path, needed: int, name: str) -> None:
         )
 
 
-def _check(part: Path, mark: str, name: str) -> None:
+def _check(part: Path, etag: str, name: str) -> None:
     """Raises FetchError, and removes what came, where it is not what the hub says."""
     with part.open("rb") as file:
-        if _SHA256.fullmatch(mark):
+        if _SHA256.fullmatch(etag):
             actual = hashlib.file_digest(file, "sha256").hexdigest()
         else:  # a file of the repository itself: git's own name of its bytes
             digest = hashlib.sha1(b"blob %d\0" % part.stat().st_size, usedforsecurity=False)
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 digest.update(chunk)
             actual = digest.hexdigest()
-    if actual != mark:
+    if actual != etag:
         part.unlink()
         raise FetchError(
             f"{name} is not what the hub says",
-            cause=f"its hash is {actual[:16]}..., the hub says {mark[:16]}...",
+            cause=f"its hash is {actual[:16]}..., the hub says {etag[:16]}...",
             next_step="try again; if it happens again, the hub or a mirror (HF_ENDPOINT) gives other bytes: "
             "do not use them",
         )

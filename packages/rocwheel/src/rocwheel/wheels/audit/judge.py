@@ -203,10 +203,12 @@ def _of_features(watched: Sequence[Concern]) -> Iterator[Reason]:
 
 def _of_modes(file: CodeFile, question: Question) -> Iterator[Reason]:
     """Modes that the code is fixed to and the card may not be in."""
-    for mode in file.header.features:
-        supported = f"{mode[:-1]}-support" in isas()[question.on].features
-        if supported and mode not in question.modes:
-            text = f"it is for cards with {mode}; whether that holds of this {question.on} is not in the file"
+    for feature in file.header.features:
+        supported = f"{feature[:-1]}-support" in isas()[question.on].features
+        if supported and feature not in question.modes:
+            text = (
+                f"it is for cards with {feature}; whether that holds of this {question.on} is not in the file"
+            )
             yield _unknown("mode", text)
 
 
