@@ -64,7 +64,7 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
 
 
 def test_an_index_without_end_is_not_read_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_index, "MOST", 1024)
+    monkeypatch.setattr(file_index, "LARGEST_INDEX", 1024)
     index = laid(tmp_path, gzip.compress(b"usr/include/x.h a/b\n" * 999))
     with pytest.raises(NetworkError, match="cannot be read") as caught:
         index.packages_with("numa.h")
