@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import subprocess
@@ -26,6 +27,7 @@ from rocwheel.wheels.lint.judge import judge
 from rocwheel.wheels.slim.wheel import slim_wheel
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.split.device_wheels import split_device_wheels
+from rocwheel.wheels.split.manifest import read_neutral
 from rocwheel.wheels.split.wheel import split_wheel
 from rocwheel.wheels.zipping import ZipWriter
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
@@ -271,6 +273,25 @@ def of_git(path: Path) -> object:
         assert sum(file.stat().st_size for file in target.rglob("*")) < MIB, "it was checked out"
 
 
+def manifest(count: int) -> Callable[[Path], Path]:
+    """Return what writes the manifest of a split wheel with so many parts."""
+    library = {"path": "a", "size": 1, "sha256": "0" * 64, "kept": "b", "bundles": []}
+    names = {"record": "0" * 64, "epoch": 0, "wheel": NAME, "folder": INFO, "targets": []}
+    parts = [{"offset": 1, "size": 1}] * count
+    document = names | {"schema": 1, "libraries": [library | {"spans": parts}], "whole": []}
+
+    def make(folder: Path) -> Path:
+        path = folder / "manifest.json"
+        path.write_text(json.dumps(document))
+        return path
+
+    return make
+
+
+def merged_manifest(path: Path) -> object:
+    return read_neutral(path.read_bytes(), path.name)
+
+
 SMALL = Bound(size=64 * MIB, free=32 * MIB, ratio=50, members=1000, header=64 * 1024)
 """A bound in the place of one of the table, so that the inputs of tests can be small."""
 
@@ -302,6 +323,7 @@ CASES: dict[str, Case] = {
         READERS["install"],
         "cannot be read",
     ),
+    "merge: a manifest of small parts": Case(manifest(200_000), merged_manifest, ""),
     "gguf: arrays that nobody needs": Case(
         gguf(3000, 0, (array(number, 0, 4096, 1) for number in range(3000))), of_gguf, ""
     ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
@@ -14,26 +15,34 @@ from rocwheel.wheels.metadata import RecordRow, record_bytes
 from rocwheel.wheels.write import check_path
 
 NAME = "rocwright-split.json"
-LARGEST = 64 * 1024**2
+LARGEST = 16 * 1024**2
+"""Bytes of a manifest: it takes 16 times as much memory when it is read."""
 NEUTRAL = "neutral"
 """The local version of the neutral wheel, and what stands for its target."""
 
 KEPT_HEAD = b"rocwright: bytes of a library\n"
 """What stands before kept bytes, which else may look like the library that they are of."""
 
+STRICT = ConfigDict(extra="forbid")
+"""For the many small parts, which are no models: one of those takes 700 bytes."""
+
 Count = Annotated[int, Field(ge=0, lt=1 << 62)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Span(Frozen):
+@dataclass(frozen=True, slots=True)
+class Span:
     """`size` bytes at `offset` of the original file; `at` in the neutral one, None for the kept bytes."""
 
     offset: Count
     size: Count
     at: Count | None = None
 
+    __pydantic_config__ = STRICT
 
-class SplitEntry(Frozen):
+
+@dataclass(frozen=True, slots=True)
+class SplitEntry:
     """An entry of a bundle, at `offset` of it unpacked; `target` is empty for the host's."""
 
     id: str
@@ -41,6 +50,8 @@ class SplitEntry(Frozen):
     offset: Count
     size: Count
     sha256: str = ""
+
+    __pydantic_config__ = STRICT
 
 
 class Bundle(Frozen):
@@ -67,11 +78,14 @@ class SplitLibrary(Frozen):
     bundles: tuple[Bundle, ...]
 
 
-class Whole(Frozen):
+@dataclass(frozen=True, slots=True)
+class Whole:
     """A file that is for one target as a whole."""
 
     path: str
     target: str
+
+    __pydantic_config__ = STRICT
 
 
 class Neutral(Frozen):
@@ -110,8 +124,15 @@ def code_path(folder: str, library: str, index: int, entry_id: str) -> str:
 
 
 def as_bytes(manifest: Neutral | CodeManifest) -> bytes:
-    """The manifest as it is written."""
-    return manifest.model_dump_json(by_alias=True).encode() + b"\n"
+    """The manifest as it is written. Raises InputError if it is larger than what merging reads."""
+    data = manifest.model_dump_json(by_alias=True).encode() + b"\n"
+    if len(data) > LARGEST:
+        raise InputError(
+            f"the manifest of the pieces has {len(data):,} bytes",
+            cause=f"rocwheel merge reads {LARGEST:,} bytes of it",
+            next_step="rocwheel slim keeps the code of the GPUs that you name",
+        )
+    return data
 
 
 def read_neutral(data: bytes, subject: str) -> Neutral:
