@@ -130,7 +130,7 @@ def as_bytes(manifest: Neutral | CodeManifest) -> bytes:
         raise InputError(
             f"the manifest of the pieces has {len(data):,} bytes",
             cause=f"rocwheel merge reads {LARGEST:,} bytes of it",
-            next_step="rocwheel slim keeps the code of the GPUs that you name",
+            next_step="use `rocwheel slim --gpu GPU FILE` for the GPUs that you need",
         )
     return data
 
