@@ -35,6 +35,24 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
 
 Make = Callable[..., Launch]
 
+STATE = ServerState(
+    name="small",
+    stack="small",
+    component="small",
+    version="1",
+    gpu=("gfx1151",),
+    base="debian:sid",
+    on="cpu",
+    model="",
+    place="host",
+    host="127.0.0.1",
+    port=80,
+    health="/health",
+    mark="mark",
+    boot="",
+    begun="2026-11-25T15:00:00Z",
+)
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -67,24 +85,8 @@ def launch(home: Home, tmp_path: Path) -> Iterator[Make]:
             network=True,
         )
         ready = sandbox.make_ready(job, box, mark, stays=stays)
-        kept = ServerState(
-            name=name,
-            stack="small",
-            component="small",
-            version="1",
-            gpu=("gfx1151",),
-            base="debian:sid",
-            on="cpu",
-            model="",
-            place="host",
-            host="127.0.0.1",
-            port=port,
-            health="/health",
-            mark=mark,
-            boot=state.boot_id(),
-            begun=now(),
-            command=ready.argv,
-        )
+        own = {"name": name, "port": port, "mark": mark, "boot": state.boot_id(), "begun": now()}
+        kept = STATE.model_copy(update=own | {"command": ready.argv})
         server = Server(command=("program", "{port}"), port=port, health="/health")
         return Launch(state=kept, argv=ready.argv, env=dict(ready.env), server=server)
 

@@ -24,29 +24,13 @@ from rocwright.serving import ports
 from rocwright.serving.ask import ask
 from rocwright.serving.model import ServerState
 from rocwright.serving.ready import answers
+from tests.serving.conftest import STATE
 from tests.sources.test_pace import BODY, HEADERS, TRAILER, dripping
 
 SOUND = FirstRequest(path="/say", form={"response_format": "json"}, sound="file", answer="text")
 PICTURE = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="data.0.b64_json", picture="3x2")
 REQUEST = FirstRequest(path="/say", body='{"prompt": "Hi"}', answer="choices.0.text")
 Serve = Callable[[int, object], ServerState]
-STATE = ServerState(
-    name="small",
-    stack="small",
-    component="small",
-    version="1",
-    gpu=("gfx1151",),
-    base="debian:sid",
-    on="cpu",
-    model="",
-    place="host",
-    host="127.0.0.1",
-    port=1,
-    health="/health",
-    mark="mark",
-    boot="",
-    begun="2026-11-25T15:00:00Z",
-)
 
 
 def heard(kind: str, asked: bytes) -> bool:

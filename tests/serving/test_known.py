@@ -25,12 +25,11 @@ from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import check, known, launch, ready, state, stop
 from rocwright.serving.asked import asked_for
 from rocwright.serving.launch import Launch
-from rocwright.serving.model import ServerState
 from rocwright.serving.model_file import may_last
 from rocwright.store.local import LocalStore
 from tests.engines import must_work
 from tests.machine.machines import STRIX_HALO, machine
-from tests.serving.conftest import PROGRAM, free_port
+from tests.serving.conftest import PROGRAM, STATE, free_port
 
 MIB = 1024**2
 ASKED = "0" * 64
@@ -79,23 +78,13 @@ def first(home: Home, tmp_path: Path, python: Path, model: Path) -> Iterator[Lau
         ),
         network=True,
     )
-    kept = ServerState(
-        name="small",
-        stack="small",
-        component="small",
-        version="1",
-        gpu=("gfx1151",),
-        base="debian:sid",
-        on="cpu",
-        model=str(model),
-        place="host",
-        host="127.0.0.1",
-        port=port,
-        health="/health",
-        mark="rocwright-server-small-before",
-        boot=state.boot_id(),
-        begun="2026-11-25T00:00:00Z",
-    )
+    own = {
+        "model": str(model),
+        "port": port,
+        "boot": state.boot_id(),
+        "mark": "rocwright-server-small-before",
+    }
+    kept = STATE.model_copy(update=own)
     server = Server(command=("program", "{port}"), port=port, health="/health")
     yield Launch(state=kept, argv=(), env={}, server=server, job=job)
     for one in state.servers(home):

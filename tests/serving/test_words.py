@@ -23,11 +23,11 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.resolve.files import read_lock
 from rocwright.serving import choose
-from rocwright.serving.model import ServerState
 from rocwright.serving.model_file import model_of
 from rocwright.serving.models.tiny import GENERATED
 from rocwright.serving.words import compute_named, environment_for, words_of
 from rocwright.verify.small_models import MAKERS
+from tests.serving.conftest import STATE
 
 PLACES = {
     "artifact": "/a",
@@ -48,23 +48,6 @@ SERVER = Server(
         {"words": ("--all",), "why": "everywhere", "source": "measured"},
     ),
     compute=({"name": "cpu", "summary": "the processor", "words": ("--no-gpu",)},),
-)
-STATE = ServerState(
-    name="small",
-    stack="small",
-    component="small",
-    version="1",
-    gpu=("gfx1151",),
-    base="debian:sid",
-    on="cpu",
-    model="",
-    place="host",
-    host="127.0.0.1",
-    port=80,
-    health="/health",
-    mark="mark",
-    boot="",
-    begun="2026-11-25T15:00:00Z",
 )
 SERVED = [name for name in the_catalog().components if the_catalog().component(name).server is not None]
 UNPACKED = [name for name in SERVED if the_catalog().component(name).kind == "archive"]

@@ -241,7 +241,12 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     return memory
 
 
-_COMPLETIONS = {"engine": complete_engine, "executor": complete_executor}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "engine": {"shell_complete": complete_engine},
+    "executor": {"shell_complete": complete_executor},
+    "memory": {"callback": memory_option},
+}
+"""What click needs besides the table."""
 
 
 def _option_of(option: Field[Any]) -> Callable[[F], F]:
@@ -250,9 +255,7 @@ def _option_of(option: Field[Any]) -> Callable[[F], F]:
     words = settings.pop("words")
     if "least" in settings:
         settings["type"] = click.IntRange(min=settings.pop("least"))
-    if option.name == "memory":
-        settings["callback"] = memory_option
-    return click.option(*words, option.name, shell_complete=_COMPLETIONS.get(option.name), **settings)
+    return click.option(*words, option.name, **settings, **_SETTINGS.get(option.name, {}))
 
 
 def build_options(*names: str, table: type[StepOptions] = BuildOptions) -> Callable[[F], F]:
@@ -265,7 +268,7 @@ def build_options(*names: str, table: type[StepOptions] = BuildOptions) -> Calla
         @wraps(function)
         def with_options(**values: Any) -> Any:
             given = {option.name: values.pop(option.name) for option in chosen}
-            return function(options=table.given(given), **values)
+            return function(options=table.from_values(given), **values)
 
         # the last decorator is the first option that --help shows
         for option in reversed(chosen):

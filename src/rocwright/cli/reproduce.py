@@ -97,7 +97,7 @@ def _wheel_of_another(
             next_step=f"rocwright reproduce FILE.whl --lock {lock_file}",
         )
     _alone(selection, path)
-    options = BuildOptions.given({"jobs": jobs, "engine": engine})
+    options = BuildOptions.from_values({"jobs": jobs, "engine": engine})
     comparison = api.reproduce_wheel(path, lock_file, options=options, progress=choose_progress())
     if as_json:
         print_json(comparison.model_dump(mode="json") | {"same": comparison.same})

@@ -14,11 +14,11 @@ CLICK = "click"
 """The key of a field's metadata under which the settings of its option are: pydantic reads the others."""
 
 
-def _option(*words: str, help: str, default: Any = None, **settings: Any) -> Any:  # noqa: A002 - click's word
-    """Return a field with its option: a switch if `default` is true or false, else one that takes a value."""
+def _option(*words: str, text: str, default: Any = None, **settings: Any) -> Any:
+    """Return a field with its option and help `text`: a switch if `default` is a bool, else with a value."""
     if isinstance(default, bool):
         settings |= {"flag_value": not default, "default": default}
-    settings |= {"words": words, "help": help}
+    settings |= {"words": words, "help": text}
     if callable(default):
         return field(default_factory=default, metadata={CLICK: settings})
     return field(default=default, metadata={CLICK: settings})
@@ -32,20 +32,20 @@ class StepOptions:
     is compiled again. Without `resume` a step that was cut short starts clean.
     """
 
-    engine: str | None = _option("--engine", help="The sandbox engine. [default: the first that works here]")
+    engine: str | None = _option("--engine", text="The sandbox engine. [default: the first that works here]")
     compiler_cache: bool = _option(
         "--no-compiler-cache",
-        help="Compile everything again, without the compiler caches of earlier builds.",
+        text="Compile everything again, without the compiler caches of earlier builds.",
         default=True,
     )
     resume: bool = _option(
         "--no-resume",
-        help="Start steps clean that were cut short, instead of going on where they were.",
+        text="Start steps clean that were cut short, instead of going on where they were.",
         default=True,
     )
 
     @classmethod
-    def given(cls, values: dict[str, Any]) -> Self:
+    def from_values(cls, values: dict[str, Any]) -> Self:
         """Return the options of those names in `values`, with the default of each that is None."""
         names = {option.name for option in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in names and value is not None})
@@ -67,40 +67,40 @@ class BuildOptions(StepOptions):
 
     jobs: int = _option(
         *("--jobs", "-j"),
-        help="Maximum number of parallel processes. [default: all cores]",
+        text="Maximum number of parallel processes. [default: all cores]",
         default=lambda: os.cpu_count() or 1,
         least=1,
     )
     memory: int | None = _option(
         "--memory",
-        help="Memory limit of the whole build, such as 12GiB. [default: what the machine has]",
+        text="Memory limit of the whole build, such as 12GiB. [default: what the machine has]",
         metavar="SIZE",
     )
     sharing: bool = _option(
         "--no-job-server",
-        help="Give each step a fixed number of jobs, and never pause a process.",
+        text="Give each step a fixed number of jobs, and never pause a process.",
         default=True,
     )
     executor: str = _option(
         "--executor",
-        help="What runs the steps: local, dask or slurm (see rocwright farm), or one of another package.",
+        text="What runs the steps: local, dask or slurm (see rocwright farm), or one of another package.",
         default=LOCAL,
         metavar="NAME",
     )
     shards: int | None = _option(
         "--shards",
-        help="Compile large steps in so many parts, each a step of its own; 1 for none.  [default: as many "
+        text="Compile large steps in so many parts, each a step of its own; 1 for none.  [default: as many "
         "as dask or slurm has machines]",
         least=1,
     )
     keep_stopped: bool = _option(
         "--keep-stopped",
-        help="Keep the build folder of a step that was stopped because the disk was full.",
+        text="Keep the build folder of a step that was stopped because the disk was full.",
         default=False,
     )
     discard: bool = _option(
         "--discard",
-        help="Discard unsaved changes in trees that were opened with rocwright shell.",
+        text="Discard unsaved changes in trees that were opened with rocwright shell.",
         default=False,
     )
 

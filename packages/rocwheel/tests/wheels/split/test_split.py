@@ -152,6 +152,19 @@ def test_pieces_that_do_not_belong_together_are_refused(
     assert not (tmp_path / "merged").exists()
 
 
+def test_a_manifest_that_merging_would_not_read_is_not_written(
+    wheel: Path, parts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("manifest", "merge"):
+        monkeypatch.setattr(f"rocwheel.wheels.split.{module}.LARGEST", 99)
+    with pytest.raises(InputError, match="the manifest of the pieces has"):
+        split_wheel(wheel, tmp_path, epoch=EPOCH)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError) as caught:
+        merge_wheels([parts[NEUTRAL], parts["gfx1100"]], tmp_path)
+    assert "has more than 99 bytes" in caught.value.cause
+
+
 def test_a_wheel_without_gpu_code_has_no_pieces(tmp_path: Path) -> None:
     with pytest.raises(CheckError, match="no GPU code"):
         split_wheel(small_wheel(tmp_path), tmp_path / "parts", epoch=EPOCH)

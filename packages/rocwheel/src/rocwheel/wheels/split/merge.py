@@ -138,7 +138,7 @@ def _manifest(path: Path, file: WheelFile | None) -> bytes:
     if file is None or file.size > LARGEST:
         raise InputError(
             f"{path.name} is not a piece of a wheel",
-            cause=f"it has no {NAME}",
+            cause=f"it has no {NAME}" if file is None else f"its {NAME} has more than {LARGEST:,} bytes",
             next_step="give files that `rocwheel split` wrote",
         )
     return file.read(LARGEST)
