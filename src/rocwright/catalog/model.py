@@ -285,7 +285,7 @@ class Component(Frozen):
         return releases[version]
 
     def takes(self, version: str, components: Container[str]) -> dict[str, str]:
-        """What a version builds on, by range: what it needs, and uses of the components `components` it."""
+        """What a version builds on, by range: what it needs, and uses of the `components` beside it."""
         release = self.released(version)
         used = {name: required for name, required in (self.uses | release.uses).items() if name in components}
         return used | release.needs

@@ -1,4 +1,4 @@
-"""BuildOptions that several verbs share, and the project that they stand for."""
+"""Options that several verbs share, and the project that they stand for."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def _comparison(
 def _both(
     pairs: Iterable[tuple[Step, Record, Record]], getter: Callable[[Record], T], default: T
 ) -> tuple[T, T]:
-    """What the two builds say, of their last steps that say more than `default`."""
+    """What the two builds say, of the last step that says other than `default`."""
     both = [(getter(then), getter(rebuilt)) for _, then, rebuilt in pairs]
     return next((pair for pair in reversed(both) if pair != (default, default)), (default, default))
 
