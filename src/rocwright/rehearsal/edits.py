@@ -21,7 +21,7 @@ NAME = "edits"
 def counted(
     required: Sequence[Edit], applied: Sequence[Edit], faults: Sequence[TrialFault], version: str, place: str
 ) -> TrialTally:
-    """Those that the row requires (`required`), against those that were tried at a version from a kind of place;
+    """What the row requires (`required`), against those that were tried at a version from a kind of place;
     `faults` are those that did not apply."""
     tried = [edit for edit in required if edit in applied]
     skipped = [edit for edit in required if edit not in applied]
