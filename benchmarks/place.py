@@ -12,15 +12,15 @@ from pathlib import Path
 
 from benchmarks.measure import BenchError, Took, timed
 from rocwheel.tables import OVERLAY
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import load_catalog
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.model import Lock, Request
 from rocwright.project import project_of
-from rocwright.resolve.files import read_lock
-from rocwright.resolve.model import Lock, Request
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 
 BIN = Path(sys.executable).parent

@@ -28,9 +28,9 @@ from rocwright.model.steps import (
     Step,
     TreeAction,
 )
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock, LockedPython, LockedSdist, Request
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Lock, LockedPython, LockedSdist, Request
+from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.sources.archive import pack
 from rocwright.store.model import Output, Record, Store
 

@@ -9,8 +9,8 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release, Stack
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.model.steps import DebianOrigin, FilePin, GitOrigin, OutputSpec
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot, Request
-from rocwright.resolve.validate import wanted_packages
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedRoot, Request
+from rocwright.plan.resolve.validate import wanted_packages
 
 PACKAGES = 400
 """Packages in the root file system."""

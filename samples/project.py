@@ -17,9 +17,9 @@ from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import Lock
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwheel_samples import MissingError
-from rocwright.bases.roots import remove_tree
 from rocwright.model.architecture import host_architecture
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.image import ARCHITECTURES
 
 HOST = host_architecture()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwright.bisection.trial import LockTrials
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
-from rocwright.resolve.files import write_lock
-from rocwright.resolve.model import Lock, LockedComponent
+from rocwright.follow.bisection.trial import LockTrials
+from rocwright.plan.resolve.files import write_lock
+from rocwright.plan.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
 from samples.making import lock_of
 from samples.project import TinyProject, open_project, put_roots, write_catalog

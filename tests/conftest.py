@@ -20,9 +20,9 @@ from rocwheel_samples.fixtures import (
     no_test_touches_the_users_home,
     nothing_is_left_that_pytest_cannot_remove,
 )
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox import probe_all
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 from tests.collected import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.engines import must_work

@@ -25,9 +25,9 @@ from rocwright.cli.group import cli as rocwright
 from rocwright.cli.report import next_steps
 from rocwright.cli.tell import tell_any
 from rocwright.home import Home
+from rocwright.plan.resolve.files import write_lock
+from rocwright.plan.resolve.shipped import request_of, rows
 from rocwright.project import project_of
-from rocwright.resolve.files import write_lock
-from rocwright.resolve.shipped import request_of, rows
 from tests.making import lock_of
 
 ROOT = Path(__file__).parents[1]

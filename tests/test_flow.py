@@ -17,9 +17,8 @@ from samples.project import COMPONENTS, TinyProject, make_sources, open_project,
 
 from rocbase.errors import FailureClass, InputError, OutOfDiskError
 from rocbase.files.atomic import sha256_file
-from rocwright.bases.roots import remove_tree
-from rocwright.cleanup.inside import what_can_go
 from rocwright.cli import cli
+from rocwright.execution.cleanup.inside import what_can_go
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.outcome import Built
 from rocwright.execution.progress import PlainProgress
@@ -29,6 +28,7 @@ from rocwright.plan.decide import State
 from rocwright.project import kept_keys
 from rocwright.records.model import Run
 from rocwright.records.opening import read_records
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.programs import PROGRAMS
 from rocwright.store.gc import remove, rubbish
 
@@ -128,7 +128,7 @@ from rocwright.execution.progress import PlainProgress
 from rocwright.catalog.load import load_catalog
 from rocwright.flow import Project, build
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 
 sources, home, output = map(Path, sys.argv[1:])
 lock = read_lock(sources / "rocwright.lock")

@@ -10,7 +10,7 @@ import pytest
 
 from rocwright.home import Home
 from rocwright.records.opening import open_records
-from rocwright.signing.keys import chosen, folder, make_key, own_public_key
+from rocwright.store.signing.keys import chosen, folder, make_key, own_public_key
 from rocwright.web.access import Tokens
 from tests.conftest import Command
 

@@ -18,7 +18,7 @@ from rocwheel_samples.tables import each
 from rocwheel_samples.wheel_making import FILES, small_wheel
 from rocwright import api
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -76,7 +76,7 @@ def test_the_page_for_python_runs_and_prints_what_it_says(
     here.mkdir()
     monkeypatch.chdir(here)
     # nothing on the page needs a network
-    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream.__init__", asked_the_network)
+    monkeypatch.setattr("rocwright.plan.resolve.network.NetworkUpstream.__init__", asked_the_network)
     a_wheel_for_two(here)
     names: dict[str, object] = {}
     for heading, text in chapters(DOCS / "python.md"):

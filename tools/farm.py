@@ -22,8 +22,8 @@ from pathlib import Path
 from tests.farm.machines import Running, make_homes, running
 from tests.store.servers import s3
 
-from rocwright.bases.roots import remove_tree
 from rocwright.farm.dask.coordinator import places
+from rocwright.sources.bases.roots import remove_tree
 
 SHARED = {
     "AWS_ALLOW_HTTP": "true",

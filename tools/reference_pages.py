@@ -19,7 +19,7 @@ from rocwright.catalog.model import Component, Stack
 from rocwright.cli.group import cli
 from rocwright.cli.stacks import cells
 from rocwright.model.edits import Edit
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 from rocwright.verify.standing import Evidence, Standing, standings
 
 COMMANDS = "See [errors](errors.md) for what to do about an exit status."

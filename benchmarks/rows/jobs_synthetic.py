@@ -9,7 +9,7 @@ from benchmarks.crowd import Compiler, Race, Shop, clean, compilers, lay_out
 from benchmarks.place import ENGINE, Scratch, bench_home
 from benchmarks.results import Measured
 from rocwright import sandbox
-from rocwright.bases.roots import remove_tree
+from rocwright.sources.bases.roots import remove_tree
 
 GIB = 1024**3
 LIMIT = 4 * GIB

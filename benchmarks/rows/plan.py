@@ -13,14 +13,14 @@ from samples.many_components import ENVIRONMENT, PACKAGES, lock_of_all, many_com
 from benchmarks.measure import Took, processor, seconds, timed
 from benchmarks.place import bench_home
 from benchmarks.results import Measured
-from rocwright.bases.roots import remove_tree
 from rocwright.flow import planned
 from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
-from rocwright.resolve.model import Lock
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.model import Output, Record, Store
 
 COMPONENTS = 666

@@ -16,7 +16,7 @@ from benchmarks.results import FOLDER, Measured
 from rocwheel.wheels.devicecode.gpu import machines
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
 from rocwheel_samples.llvm import LLVM, llvm
-from rocwright.bases.roots import remove_tree
+from rocwright.sources.bases.roots import remove_tree
 
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
 BUNDLES, SIZE = 95, 500_000_000

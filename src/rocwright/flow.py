@@ -17,15 +17,15 @@ from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import Decision, State, decide
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.validate import check_runs_here
 from rocwright.project import Project, built_outputs, kept_keys, last_plan, project_of
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import Lock
-from rocwright.resolve.validate import check_runs_here
 
 if TYPE_CHECKING:
-    from rocwright.resolve.standing import LocksOf
+    from rocwright.plan.resolve.standing import LocksOf
 
 ROUNDS = 3
 """How often a build plans anew after it found something damaged in the store."""
@@ -36,11 +36,11 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
 
     Raises what resolving raises; the old lock stays where it fails.
     """
-    from rocwright.resolve.elsewhere import naming_bases
-    from rocwright.resolve.lock import make_lock, relocks
-    from rocwright.resolve.network import NetworkUpstream
-    from rocwright.resolve.shipped import preferred
-    from rocwright.resolve.validate import check_request
+    from rocwright.plan.resolve.elsewhere import naming_bases
+    from rocwright.plan.resolve.lock import make_lock, relocks
+    from rocwright.plan.resolve.network import NetworkUpstream
+    from rocwright.plan.resolve.shipped import preferred
+    from rocwright.plan.resolve.validate import check_request
 
     request, catalog = project.request, project.catalog
     with naming_bases(request, catalog):
@@ -77,7 +77,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
 
 def _base_locks(project: Project) -> LocksOf:
     """The locks in the home folder on which that of a project may stand: those that fit the recipes here."""
-    from rocwright.resolve.standing import kept_below
+    from rocwright.plan.resolve.standing import kept_below
 
     return kept_below(project.home, lambda candidate: make_plan(candidate, project.catalog))
 
@@ -101,9 +101,9 @@ def lock_again(project: Project, locked: Lock, on_line: Callable[[str], None]) -
 
     Raises what resolving raises.
     """
-    from rocwright.resolve.lock import make_lock
-    from rocwright.resolve.network import NetworkUpstream
-    from rocwright.resolve.validate import check_request
+    from rocwright.plan.resolve.lock import make_lock
+    from rocwright.plan.resolve.network import NetworkUpstream
+    from rocwright.plan.resolve.validate import check_request
 
     base, release = check_request(locked.request, project.catalog)
     ours = (project.catalog, project.store, project.home, on_line, locked)
@@ -163,9 +163,9 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     Without a `network` the last is made from the catalog alone, and not written. Raises what resolving
     raises.
     """
-    from rocwright.resolve.lock import make_lock
-    from rocwright.resolve.shipped import preferred, shipped_lock
-    from rocwright.resolve.upstream import OfflineUpstream
+    from rocwright.plan.resolve.lock import make_lock
+    from rocwright.plan.resolve.shipped import preferred, shipped_lock
+    from rocwright.plan.resolve.upstream import OfflineUpstream
 
     request, catalog = project.request, project.catalog
 
@@ -219,7 +219,7 @@ def build(
     they are in the result, all together.
     """
     from rocwright.provenance.layout import lay_out
-    from rocwright.signing.keys import chosen
+    from rocwright.store.signing.keys import chosen
 
     check_runs_here(locked.request)
     if locked.pending:
@@ -374,7 +374,7 @@ def _made_artifacts(project: Project, plan: Plan) -> list[Made]:
 
 def _add_room(error: ExplainedError, project: Project) -> None:
     """Tell in an error what can be removed by which command, in figures."""
-    from rocwright.cleanup.advice import what_to_free
+    from rocwright.execution.cleanup.advice import what_to_free
 
     # the file system that is full, where the error names it
     full = Path(error.subject) if error.subject.startswith("/") and Path(error.subject).exists() else None

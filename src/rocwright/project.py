@@ -15,9 +15,9 @@ from rocwright.catalog.load import Catalog, the_catalog
 from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
-from rocwright.resolve.aliases import catalog_for
-from rocwright.resolve.files import LOCK, PROJECT, read_request
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.aliases import catalog_for
+from rocwright.plan.resolve.files import LOCK, PROJECT, read_request
+from rocwright.plan.resolve.model import Request
 from rocwright.store.model import Output, Store
 
 

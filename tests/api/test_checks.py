@@ -12,7 +12,7 @@ from tests.plan.test_remedies import action, mended, remedy
 from rocbase.errors import InputError
 from rocwright import api
 from rocwright.home import Home
-from rocwright.resolve.files import write_lock
+from rocwright.plan.resolve.files import write_lock
 
 
 def test_an_environment_is_tried_and_what_was_found_is_on_record(home: Home, tmp_path: Path) -> None:

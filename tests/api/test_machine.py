@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.machine.machines import NVIDIA, STRIX_HALO, machine
+from tests.diagnosis.machine.machines import NVIDIA, STRIX_HALO, machine
 
 from rocbase.errors import InputError
 from rocwright import api

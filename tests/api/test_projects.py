@@ -14,9 +14,9 @@ from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.plan.decide import State
-from rocwright.resolve.lock import versions_in
-from rocwright.resolve.shipped import rows
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.plan.resolve.lock import versions_in
+from rocwright.plan.resolve.shipped import rows
+from rocwright.plan.resolve.upstream import OfflineUpstream
 
 
 def test_a_request_has_targets_in_the_place_of_names() -> None:
@@ -67,7 +67,7 @@ def test_a_project_lies_where_it_is_told(tmp_path: Path) -> None:
 def test_the_lock_that_comes_along_is_planned_and_exported_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    monkeypatch.delattr("rocwright.plan.resolve.network.NetworkUpstream")
     told: list[str] = []
     project = api.project("gfx-smoke", "Strix Halo", "debian:sid", folder=tmp_path)
     locked = api.lock(project, say=told.append)
@@ -125,7 +125,7 @@ def test_a_lock_without_versions_has_those_that_the_plan_of_its_row_shows(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream", OutsideOffline)
+    monkeypatch.setattr("rocwright.plan.resolve.network.NetworkUpstream", OutsideOffline)
     project = api.project(
         stack, gpu, base, accept_missing=without, architecture="x86_64", folder=tmp_path, home=tmp_path
     )
@@ -140,7 +140,7 @@ def test_a_lock_without_versions_has_those_that_the_plan_of_its_row_shows(
 def test_what_the_user_pins_goes_before_the_versions_of_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rocwright.resolve.network.NetworkUpstream", OutsideOffline)
+    monkeypatch.setattr("rocwright.plan.resolve.network.NetworkUpstream", OutsideOffline)
     asked: dict[str, Any] = {"architecture": "x86_64", "folder": tmp_path, "home": tmp_path}
     pinned = api.project("ollama", "gfx1151", "debian:trixie", versions={"ollama": "0.32.15"}, **asked)
     assert api.resolve(pinned).versions["ollama"] == "0.32.15"
@@ -153,7 +153,7 @@ def test_what_the_user_pins_goes_before_the_versions_of_the_row(
 def test_what_no_row_is_of_is_planned_without_a_network_and_says_what_its_versions_are(
     gpu: str, base: str, extra: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    monkeypatch.delattr("rocwright.plan.resolve.network.NetworkUpstream")
     project = api.project(
         "pytorch", gpu, base, extra=extra, architecture="x86_64", folder=tmp_path, home=tmp_path
     )

@@ -17,10 +17,10 @@ from rocwright.catalog.model import Component, Stack, StackRow, SystemNeeds, Sys
 from rocwright.catalog.remedy import AddPackages
 from rocwright.catalog_lint.for_people import ForPeopleFile, marked
 from rocwright.plan.make import make_plan
-from rocwright.resolve.choose import choose
-from rocwright.resolve.model import Request
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
-from rocwright.resolve.validate import wanted_packages
+from rocwright.plan.resolve.choose import choose
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.plan.resolve.validate import wanted_packages
 from rocwright.verify.verdict import verdict
 
 CATALOG = builtin_catalog()

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from tests.catalog.walks import walks
-from tests.machine.machines import GIB, POLARIS, STRIX_HALO, machine
+from tests.diagnosis.machine.machines import GIB, POLARIS, STRIX_HALO, machine
 
 from rocwheel_samples.tables import each
 from rocwright.catalog.issue import plain, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.watchlist import the_watchlist
 from rocwright.diagnosis.facts import HostFacts, host_facts
+from rocwright.diagnosis.machine.rooms import storages
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.diagnosis.scan import Scan
 from rocwright.doctor import findings
 from rocwright.doctor.doctor import examine
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.rooms import storages
-from rocwright.machine.tree import Tree
 from rocwright.model.versions import version_in
 
 CATALOG, FACTS = builtin_catalog(), host_facts()

@@ -19,7 +19,7 @@ from rocwright.catalog.folders import DATA, catalog_folders
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.catalog_lint.recipes import check_catalog
 from rocwright.plan.make import make_plan
-from rocwright.resolve.validate import check_request
+from rocwright.plan.resolve.validate import check_request
 
 NEW_GPU = """
 [[target]]

@@ -14,13 +14,13 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component, Release, Stack, StackRow
 from rocwright.catalog.place import GitPlace
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.choose import choose
+from rocwright.plan.resolve.constraints import nearest_version
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Lock, Request
+from rocwright.plan.resolve.shipped import request_of, rows
+from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.plan.values import chosen_values
-from rocwright.resolve.choose import choose
-from rocwright.resolve.constraints import nearest_version
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.shipped import request_of, rows
-from rocwright.resolve.upstream import OfflineUpstream
 
 CATALOG = builtin_catalog()
 ROWS = list(rows(CATALOG))

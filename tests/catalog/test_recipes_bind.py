@@ -21,11 +21,11 @@ from rocwright.model.edits import Edit
 from rocwright.model.versions import version_in
 from rocwright.plan.edits import edits_as_written
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.aliases import PYTHON, ROCM
+from rocwright.plan.resolve.constraints import VersionCandidate, refusals, solve
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.plan.values import chosen_values
-from rocwright.resolve.aliases import PYTHON, ROCM
-from rocwright.resolve.constraints import VersionCandidate, refusals, solve
-from rocwright.resolve.model import Lock
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 CATALOG = builtin_catalog()
 RECIPES = list(CATALOG.components.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.catalog.walks import walks
-from tests.machine.machines import POLARIS, machine
+from tests.diagnosis.machine.machines import POLARIS, machine
 
 from rocbase.errors import ConflictError, InputError
 from rocwheel.wheels.choose import Target as Gpu
@@ -24,13 +24,13 @@ from rocwright.catalog.load import Catalog, builtin_catalog, kept_from_builds
 from rocwright.catalog.target import Quirk, Target
 from rocwright.catalog_lint.for_people import ForPeopleFile, marked
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.model import Machine
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.able import able, lacking
 from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.model import Machine
-from rocwright.machine.tree import Tree
-from rocwright.resolve.gpus import targets_named
+from rocwright.plan.resolve.gpus import targets_named
 from rocwright.verify.suites import SuiteOrder, aimed
 
 CATALOG, FACTS = builtin_catalog(), host_facts()

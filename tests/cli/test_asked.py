@@ -19,11 +19,11 @@ from rocwright.cli.lock import command as lock_command
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import change_request, read_request, write_lock
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.project import project_of
-from rocwright.resolve.files import change_request, read_request, write_lock
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Request
-from rocwright.resolve.upstream import OfflineUpstream
 
 PROJECT = """\
 # mine
@@ -93,7 +93,7 @@ def test_stacks_shows_every_row_and_tells_more_of_one(
 
 def init(*words: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
     monkeypatch.chdir(folder)
-    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    monkeypatch.delattr("rocwright.plan.resolve.network.NetworkUpstream")
     return CliRunner().invoke(cli, ["init", "--arch", "x86_64", *words])
 
 
@@ -206,7 +206,7 @@ def test_an_export_without_a_lock_or_a_row_asks_nothing_outside_and_says_what_to
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delattr("rocwright.resolve.network.NetworkUpstream")
+    monkeypatch.delattr("rocwright.plan.resolve.network.NetworkUpstream")
     words = [
         "export",
         "pipeline",

@@ -17,8 +17,8 @@ from tests.making import builtin, lock_of, record_of
 
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Input, Step, TreeAction
-from rocwright.resolve.files import read_lock, write_lock, write_request
-from rocwright.resolve.model import Lock, Request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.model import Lock, Request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.bench.test_on_record import figure, run
 from tests.conftest import Command
+from tests.verify.bench.test_on_record import figure, run
 
 from rocwright.home import Home
 from rocwright.records.opening import open_records

@@ -15,10 +15,10 @@ from tests.conftest import Command
 from tests.making import lock_of, put_output, small_plan
 
 from rocwheel_samples.tables import each
-from rocwright.bases.roots import unpacked_root
 from rocwright.cli import VERBS, cli
 from rocwright.home import Home
-from rocwright.resolve.files import read_request, write_lock, write_request
+from rocwright.plan.resolve.files import read_request, write_lock, write_request
+from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
 
 HELP = [(name,) for name in VERBS] + [

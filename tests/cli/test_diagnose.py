@@ -17,8 +17,8 @@ from rocwright.diagnosis.diagnose import FailurePlace
 from rocwright.diagnosis.explain import explain
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
 from rocwright.sources.debian import DebianArchive
 
 LOG = (

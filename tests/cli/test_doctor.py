@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.machine.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
+from tests.diagnosis.machine.machines import GIB, NVIDIA, POLARIS, STRIX_HALO, machine
 
 from rocbase.errors import FetchError
 from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
 
 
 @pytest.fixture(autouse=True)

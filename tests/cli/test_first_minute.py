@@ -20,8 +20,8 @@ from tests.terminal import run_in_terminal
 from rocwright.cli import cli
 from rocwright.execution.runs import LogFile, UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
 
 REQUEST = Request(stack="gfx-smoke", gpu=("gfx1151",), base="debian:sid")
 PROJECT = 'stack = "gfx-smoke"\ngpu = ["gfx1151"]\nbase = "debian:sid"\n'

@@ -16,7 +16,7 @@ from rocwheel.wheels.canonicalize import form_of, normalise
 from rocwheel_samples.wheel_making import NAME, small_wheel
 from rocwright.home import Home
 from rocwright.model.step_environment import EPOCH
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 
 FORMS = ("as built", "as laid out", "canonical form")
 SHOWN = 16

@@ -15,7 +15,7 @@ from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 
 ISSUES = """
 [[issue]]

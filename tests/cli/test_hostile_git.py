@@ -18,7 +18,7 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Input, Step, TreeAction
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 

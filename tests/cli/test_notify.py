@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from click.shell_completion import ShellComplete
 from tests.conftest import Command
-from tests.notify.receiving import Receiver, receiving
+from tests.follow.notify.receiving import Receiver, receiving
 from tests.web.serving import a_run
 
 from rocwright.cli import cli

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
-from tests.patching.making import Git
+from tests.sources.patching.making import Git
 
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
-from rocwright.patching.commits import commit_id, tree_id
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
+from rocwright.sources.patching.commits import commit_id, tree_id
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record
 

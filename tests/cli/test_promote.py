@@ -14,14 +14,14 @@ from tests.web.serving import a_run
 from rocbase.errors import InputError
 from rocbase.files.atomic import sha256_bytes
 from rocwright.cli import cli
-from rocwright.cycle.by_hand import promote
-from rocwright.cycle.channels import channels_in
-from rocwright.cycle.stands import places
+from rocwright.follow.cycle.by_hand import promote
+from rocwright.follow.cycle.channels import channels_in
+from rocwright.follow.cycle.stands import places
 from rocwright.home import Home
+from rocwright.plan.resolve.files import read_lock, write_request
+from rocwright.plan.resolve.model import Lock
 from rocwright.records.model import Finding
 from rocwright.records.opening import open_records
-from rocwright.resolve.files import read_lock, write_request
-from rocwright.resolve.model import Lock
 
 ROW = "gfx-smoke_gfx1151_debian-sid"
 PINNED = f"{ROW}_gfx-smoke=0.1.0"

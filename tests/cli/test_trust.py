@@ -22,14 +22,14 @@ from rocwright.flow import current_lock
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.plan.decide import State
-from rocwright.resolve.files import lock_text
-from rocwright.signing.keys import fingerprint
+from rocwright.plan.resolve.files import lock_text
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from rocwright.store.push import Pusher
 from rocwright.store.sharing import SharingStore
+from rocwright.store.signing.keys import fingerprint
 from rocwright.store.trust import Trust, TrustedStore, read_trust, trust_file, write_trust
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from rocwright.diagnosis.machine.surroundings import read_leftovers
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.apply import apply
 from rocwright.doctor.findings.model import DoctorFinding
-from rocwright.machine.surroundings import read_leftovers
-from rocwright.machine.tree import Tree
 
 SAFE = DoctorFinding(name="a", grade="warning", what="a", remedy="true a 'b c'", safe=True)
 UNSAFE = DoctorFinding(name="b", grade="error", what="b", remedy="false")

@@ -11,8 +11,8 @@ from rocwright import __version__
 from rocwright.doctor.attachments import last_failure, versions
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
 
 
 def run(home: Home, outcome: str, stack: str = "s") -> None:

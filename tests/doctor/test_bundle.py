@@ -15,12 +15,12 @@ from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.bundle import clean, secrets, write_bundle
 from rocwright.doctor.doctor import examine
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.tree import Tree
-from tests.machine.machines import STRIX_HALO, machine
+from tests.diagnosis.machine.machines import STRIX_HALO, machine
 
 PLANTED = {
     "etc/machine-id": "0123456789abcdef0123456789abcdef",

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.model import Group, Right
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.doctor import DoctorReport, examine
 from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
-from rocwright.machine.model import Group, Right
-from rocwright.machine.tree import Tree
-from tests.machine.machines import (
+from tests.diagnosis.machine.machines import (
     GIB,
     NAVI31,
     NAVI31_TOO,

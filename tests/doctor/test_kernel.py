@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from rocwright.diagnosis.diagnose import FailurePlace, diagnose
+from rocwright.diagnosis.machine.model import Container, Group, Right
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.doctor import examine
 from rocwright.doctor.for_log import with_this_machine
 from rocwright.doctor.this_machine import here
-from rocwright.machine.model import Container, Group, Right
-from rocwright.machine.tree import Tree
+from tests.diagnosis.machine.machines import POLARIS, STRIX_HALO, machine
 from tests.doctor.test_doctor import CATALOG, EVERY, FACTS, named, report
-from tests.machine.machines import POLARIS, STRIX_HALO, machine
 
 BOOT = "[    0.000000] Linux version 6.18.6 (build@host) (gcc 15.2.1) #1 SMP\n"
 GCVM = "[  111.406246] amdgpu 0000:c5:00.0: amdgpu: GCVM_L2_PROTECTION_FAULT_STATUS:0x00A01A30\n"
@@ -226,7 +226,7 @@ def test_a_container_is_known_by_its_mark(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_long_log_is_read_by_whole_lines() -> None:
-    from rocwright.machine import reading
+    from rocwright.diagnosis.machine import reading
 
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"x" * 100 + b"\n" + b"line of a log\n" * 200_000)
@@ -237,7 +237,7 @@ def test_the_end_of_a_long_log_is_read_by_whole_lines() -> None:
 
 
 def test_a_record_of_the_kernels_log_is_a_line_as_dmesg_shows_it() -> None:
-    from rocwright.machine.reading import kernel_line
+    from rocwright.diagnosis.machine.reading import kernel_line
 
     record = b"3,1234,111406246,-;amdgpu 0000:c5:00.0: fault; status\n SUBSYSTEM=pci\n"
     assert kernel_line(record) == b"[  111.406246] amdgpu 0000:c5:00.0: fault; status"
@@ -254,7 +254,7 @@ def test_a_diagnosis_reads_this_machine_only_where_kernel_or_firmware_are_blamed
         looked.append(1)
         return Tree(root)
 
-    monkeypatch.setattr("rocwright.machine.tree.Tree", tree)
+    monkeypatch.setattr("rocwright.diagnosis.machine.tree.Tree", tree)
     calm = diagnose([b"a.c:1:10: fatal error: numa.h: No such file or directory\n"])
     assert with_this_machine(calm) == calm
     assert looked == []

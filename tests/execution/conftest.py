@@ -10,12 +10,12 @@ import pytest
 from tests.making import EPOCH, put_output, record_of
 
 from rocwheel_samples.trees import write_tree
-from rocwright.bases.roots import remove_tree
 from rocwright.execution.exec_step import execute
 from rocwright.execution.options import StepOptions
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction, Input, OutputSpec, Resources, RunAction, Step, TreeAction
 from rocwright.sources.archive import pack
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record, Store
 

@@ -22,13 +22,13 @@ from rocwright.execution.stages import Stage
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import Step
-from rocwright.patching.commits import tree_id
-from rocwright.patching.edits import apply_edits
-from rocwright.patching.history import Changes, read_changes
-from rocwright.patching.repository import BASE
-from rocwright.patching.save import save_changes
+from rocwright.sandbox.untrusted import Untrusted
+from rocwright.sources.patching.commits import tree_id
+from rocwright.sources.patching.edits import apply_edits
+from rocwright.sources.patching.history import Changes, read_changes
+from rocwright.sources.patching.repository import BASE
+from rocwright.sources.patching.save import save_changes
 from rocwright.store.local import LocalStore
-from rocwright.untrusted import Untrusted
 
 FILES = {
     "README": "hello\n",

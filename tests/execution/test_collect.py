@@ -24,7 +24,7 @@ from rocwheel_samples.hostile_files import (
 )
 from rocwright.execution.collect import cache_statistics, collect
 from rocwright.model.steps import OutputSpec
-from rocwright.untrusted import MOST_TEXT, Untrusted
+from rocwright.sandbox.untrusted import MOST_TEXT, Untrusted
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
 ODD = [

@@ -242,7 +242,7 @@ def test_an_executor_without_a_place_is_refused_before_anything_runs(
 
 FORBIDDEN = {
     "os", "signal", "subprocess", "psutil", "multiprocessing", "threading", "concurrent",
-    "rocbase.processes", "rocwright.machine", "rocwright.sandbox", "rocwright.farm",
+    "rocbase.processes", "rocwright.diagnosis.machine", "rocwright.sandbox", "rocwright.farm",
     "rocwright.execution.jobs", "rocwright.execution.disk",
 }  # fmt: skip
 """What tells how and where a step runs."""

@@ -18,8 +18,8 @@ from rocwright.execution.install import check_versions, environment_python, inst
 from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 
 

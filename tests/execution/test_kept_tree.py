@@ -14,14 +14,14 @@ import pytest
 from tests.execution.conftest import Workshop
 
 from rocbase.errors import CheckError, CompileError, InputError, OutOfMemoryError, StepTimeoutError
-from rocwright.cleanup.inside import what_can_go
 from rocwright.execution import kept_tree, opened
+from rocwright.execution.cleanup.inside import what_can_go
 from rocwright.execution.compiler_cache import add_others, drop
 from rocwright.execution.inspect import open_shell
 from rocwright.execution.workspace import Workspace
 from rocwright.model.steps import FetchAction, Input, Resources, Step
 from rocwright.sandbox import sweep
-from rocwright.signing.keys import make_key, pem_of, signer_of
+from rocwright.store.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.trust import Trust, TrustedKey, trust_file, write_trust
 
 RAN = tuple(f"echo {word} >> /build/ran" for word in ("one", "two", "three"))

@@ -12,11 +12,11 @@ import pytest
 from rocbase.errors import InputError
 from rocwheel_samples.hostile_files import make_deep
 from rocwheel_samples.trees import write_tree
-from rocwright.bases.roots import remove_tree
 from rocwright.execution import opened
 from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
+from rocwright.sources.bases.roots import remove_tree
 
 BASE = "1" * 40
 

@@ -14,8 +14,8 @@ from rocbase.errors import CheckError
 from rocwright.execution.install import install, installed
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, published_wheels
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 from rocwright.verify.run import verify
 

@@ -11,9 +11,9 @@ from tests.making import lock_of
 from rocbase.errors import InputError, InterruptedByUser
 from rocwright.execution.runs import LogFile, UnderWay, find_log, log_name, parse_line
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import Run, StepRun, new_run_id
 from rocwright.records.opening import read_records
-from rocwright.resolve.model import Request
 
 REQUEST = Request(stack="s", gpu=("gfx1151",), base="debian:sid")
 

@@ -14,8 +14,6 @@ from tests.making import EPOCH
 from tests.sources.conftest import make_repository
 
 from rocwheel_samples.trees import write_tree
-from rocwright.bases import debian
-from rocwright.bases.roots import remove_tree
 from rocwright.execution.asked import Asked
 from rocwright.execution.step_process import run
 from rocwright.home import Home
@@ -30,6 +28,8 @@ from rocwright.model.steps import (
 )
 from rocwright.sources import signed_packages
 from rocwright.sources.archive import pack
+from rocwright.sources.bases import debian
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.git import pack_commit
 from rocwright.store import packed
 from rocwright.store.local import LocalStore

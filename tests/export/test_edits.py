@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.patching.making import diff_of, edit
+from tests.sources.patching.making import diff_of, edit
 
 from rocbase.errors import PatchError
 from rocwheel_samples.trees import write_tree
 from rocwright.export.edits import edits_file, program
 from rocwright.model.edits import Edit
-from rocwright.patching.edits import apply_edits
+from rocwright.sources.patching.edits import apply_edits
 
 FILES = {
     "CMakeLists.txt": "cmake_minimum_required(VERSION 2.8)\nset(ARCHS gfx900 gfx906)\n",

@@ -12,7 +12,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.jobs import LIMITS, MEMINFO, fewer, jobs_lines
 from rocwright.export.write import export
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 
 GIB = 1024**3
 CATALOG = builtin_catalog()

@@ -10,8 +10,8 @@ from tests.conftest import Command
 from rocbase.errors import InputError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.read_back import read_versions, with_versions
-from rocwright.resolve.files import read_request
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.files import read_request
+from rocwright.plan.resolve.model import Request
 
 REFUSED = (
     "GFX_SMOKE_VERSION=$(touch owned)",

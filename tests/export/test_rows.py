@@ -33,10 +33,10 @@ from rocwright.export.windows import builds_there
 from rocwright.export.write import FORMATS, carried_sources, export
 from rocwright.model.steps import ImageOrigin
 from rocwright.plan.make import make_plan
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock
-from rocwright.resolve.shipped import name_of, request_of, rows, shipped_lock
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.shipped import name_of, request_of, rows, shipped_lock
+from rocwright.plan.resolve.upstream import OfflineUpstream
 
 HASH = re.compile(r"\b[0-9a-f]{64}\b")
 ROWS = {name_of(request_of(stack, row)): (stack, row) for stack, row in rows(builtin_catalog())}

@@ -11,8 +11,8 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Stack, StackRow
 from rocwright.export.write import export
 from rocwright.plan.make import make_plan
-from rocwright.resolve.model import Lock
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 
 CATALOG = builtin_catalog()
 ROWS = list(rows(CATALOG))

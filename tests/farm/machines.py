@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rocwright.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.signed import now
+from rocwright.store.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.trust import Trust, TrustedKey, write_trust
 
 NAMES = ("asks", "one", "two")

@@ -41,8 +41,8 @@ from rocwright.home import Home
 from rocwright.model.steps import Plan, Resources, RunAction, Step
 from rocwright.plan.decide import decide
 from rocwright.sandbox import probe_all
-from rocwright.signing.keys import key_of
 from rocwright.store import open_store
+from rocwright.store.signing.keys import key_of
 
 pytestmark = pytest.mark.timing
 

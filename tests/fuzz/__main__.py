@@ -19,7 +19,7 @@ with atheris.instrument_imports(
         *("rocwheel.wheels", "rocwright.provenance", "rocwright.web", "h11"),
         *(
             "rocwright.sources",
-            "rocwright.resolve",
+            "rocwright.plan.resolve",
             "rocwright.store.seal",
             "rocwright.serving.models",
             "tarfile",

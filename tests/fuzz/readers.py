@@ -26,7 +26,7 @@ from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.catalog.load import builtin_catalog
 from rocwright.execution.install import read_wheel
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import lock_text, read_lock
+from rocwright.plan.resolve.files import lock_text, read_lock
 from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.sources import web

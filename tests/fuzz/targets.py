@@ -53,7 +53,7 @@ from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.provenance.check import read_statement, told
 from rocwright.provenance.compare import compare
 from rocwright.provenance.documents import parse_document
-from rocwright.signing.envelope import as_line, parse_envelopes, sign, signed_by
+from rocwright.store.signing.envelope import as_line, parse_envelopes, sign, signed_by
 from tests.fuzz import http, readers
 
 LARGEST = 1024 * 1024

@@ -12,8 +12,8 @@ from rocbase.toml.read import parse, read_toml
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
 from rocwright.export.write import export
-from rocwright.resolve.model import Lock
-from rocwright.watch.standing import locked_on
+from rocwright.follow.watch.standing import locked_on
+from rocwright.plan.resolve.model import Lock
 
 CATALOG = builtin_catalog()
 LOCKS = CATALOG.folders[0] / "locks"

@@ -17,9 +17,9 @@ import rocwheel
 import rocwright
 from rocbase.errors import CheckError
 from rocbase.processes.python import python_module
-from rocwright.bisection.commits import History
-from rocwright.cleanup import outside
 from rocwright.execution import install
+from rocwright.execution.cleanup import outside
+from rocwright.follow.bisection.commits import History
 from rocwright.sources import index
 from rocwright.sources.git import remote_refs
 from rocwright.web import queue

@@ -13,9 +13,9 @@ from rocbase.folders.links import through_no_link
 from rocwheel_samples.wheel import make_wheel
 from rocwright.export.model import ExportFile
 from rocwright.export.write import write
-from rocwright.patching.history import UserCommit
-from rocwright.patching.save import save_changes
 from rocwright.provenance.layout import write_index
+from rocwright.sources.patching.history import UserCommit
+from rocwright.sources.patching.save import save_changes
 
 FILES = {"Containerfile": ExportFile(b"FROM x\n"), "base/run.sh": ExportFile(b"exit\n", executable=True)}
 

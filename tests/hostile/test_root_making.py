@@ -12,9 +12,9 @@ import pytest
 from tests.making import deb
 
 from rocbase.errors import CheckError
-from rocwright.bases.debian import ENVIRONMENT
-from rocwright.bases.namespace import PLACE, give, host_programs, sandboxed
 from rocwright.model.steps import ArchiveOrigin, DebianOrigin, FilePin
+from rocwright.sources.bases.debian import ENVIRONMENT
+from rocwright.sources.bases.namespace import PLACE, give, host_programs, sandboxed
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.signed_packages import KEPT, remember, require_signed
 

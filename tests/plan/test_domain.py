@@ -14,7 +14,7 @@ from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.model.edits import Edit
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 
 STACK, COMPONENT = "torch-extensions", "torchvision"
 

@@ -8,7 +8,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import ImageAction
 from rocwright.plan.labels import image_labels
 from rocwright.plan.make import make_plan
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 
 COMMIT = "b" * 40
 

@@ -23,9 +23,9 @@ from rocwright.model.edits import Edit
 from rocwright.model.steps import FetchAction, Input, Plan, RunAction
 from rocwright.plan.edits import edits_for
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.aliases import base_of
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.plan.values import expand
-from rocwright.resolve.aliases import base_of
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction

@@ -18,8 +18,8 @@ from rocwright.catalog.remedy import RemedyAction
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.make import make_plan
 from rocwright.plan.remedies import WRAPPERS, assigned, remedied_commands, remedied_environment
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import Lock, Remedy
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.model import Lock, Remedy
 
 ACTION: TypeAdapter[RemedyAction] = TypeAdapter(RemedyAction)
 

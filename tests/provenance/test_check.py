@@ -22,8 +22,8 @@ from rocwright.home import Home
 from rocwright.provenance import statement
 from rocwright.provenance.check import read_statement, statements_of, told, verify
 from rocwright.provenance.sidecars import attest
-from rocwright.signing import envelope
-from rocwright.signing.keys import KEY, PASSPHRASE, chosen, make_key, public_key, signer_of
+from rocwright.store.signing import envelope
+from rocwright.store.signing.keys import KEY, PASSPHRASE, chosen, make_key, public_key, signer_of
 from tests.provenance.workplace import BETA, make_workplace
 
 ALICE, BOB = CryptoSigner.generate_ed25519(), CryptoSigner.generate_ed25519()

@@ -24,7 +24,7 @@ from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
 from rocwright.provenance.layout import as_built, write_index
 from rocwright.provenance.sidecars import attest
-from rocwright.signing.keys import KEY, make_key
+from rocwright.store.signing.keys import KEY, make_key
 from tests.provenance.official import faults
 from tests.provenance.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
 

@@ -14,9 +14,9 @@ from rocwright.model.steps import (
     Origin,
     PackageOrigin,
 )
+from rocwright.plan.resolve.model import LockedRoot
 from rocwright.provenance.materials import Material
 from rocwright.provenance.purl import purl_of
-from rocwright.resolve.model import LockedRoot
 
 SHA, COMMIT = "5" * 64, "c" * 40
 

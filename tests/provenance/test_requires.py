@@ -12,12 +12,12 @@ from rocwheel.wheels.metadata import Headers
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Lock, LockedComponent, Request
+from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.provenance.bundled import Contents
 from rocwright.provenance.materials import whole_provenance
 from rocwright.provenance.sbom import SbomSubject, sbom
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock, LockedComponent, Request
-from rocwright.resolve.upstream import OfflineUpstream
 from rocwright.store.model import Output
 from tests.making import deb, digest
 from tests.provenance.official import faults

@@ -17,11 +17,11 @@ from rocwright.home import Home
 from rocwright.model.edits import Edit
 from rocwright.model.steps import ArchiveOrigin
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.bundled import Bundled, Contents
 from rocwright.provenance.cyclonedx import licenses
 from rocwright.provenance.materials import made_from, whole_provenance
 from rocwright.provenance.sbom import SbomSubject, sbom
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 from tests.provenance.official import faults
 from tests.provenance.test_requires import locked

@@ -15,15 +15,15 @@ from rocbase.errors import CheckError, InputError
 from rocwheel_samples.trees import write_tree
 from rocwheel_samples.wheel_making import zip_of
 from rocwright.catalog.model import Check
-from rocwright.checks.passed import Passed
-from rocwright.checks.static import CheckNote
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.flow import build
 from rocwright.home import Home
 from rocwright.provenance.check import statements_of, verify
+from rocwright.provenance.checks.passed import Passed
+from rocwright.provenance.checks.static import CheckNote
 from rocwright.provenance.sidecars import attest
-from rocwright.signing.keys import NewKey, make_key, public_key
+from rocwright.store.signing.keys import NewKey, make_key, public_key
 from rocwright.verify import run
 from tests.provenance.workplace import BETA, FILES, Workplace, make_workplace
 

@@ -16,9 +16,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.home import Home
 from rocwright.model.steps import DebianSourceOrigin, FilePin, GitOrigin, Plan, Step
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
 from rocwright.provenance.layout import Artifact, lay_out
-from rocwright.resolve.model import Lock
 from tests.making import deb, digest, lock_of, put_output
 
 COMMIT = "a" * 40

@@ -13,8 +13,8 @@ from tests.real.registry import Registry, serving_registry
 from tests.real.standins import make_compiler_root
 from tests.sources.conftest import index as index
 
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
+from rocwright.sources.bases.roots import remove_tree
 
 LONGEST = (
     "test_heal",

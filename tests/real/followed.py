@@ -23,9 +23,9 @@ from tests.sources.conftest import Repository, make_repository
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
 from rocwright.home import Home
+from rocwright.plan.resolve.files import read_lock
 from rocwright.records.model import Run, Which
 from rocwright.records.opening import open_records
-from rocwright.resolve.files import read_lock
 
 SMOKE, TALLY = "gfx-smoke", "tally"
 GPUS = {SMOKE: ("gfx1151",), TALLY: ("gfx803", "gfx1103", "gfx1151")}

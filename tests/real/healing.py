@@ -13,13 +13,13 @@ from typing import Any
 
 from tests.real.stacks import rocwright
 
-from rocwright.bases.roots import unpacked_root
 from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import project_in
-from rocwright.resolve.files import read_lock
-from rocwright.resolve.model import Lock
+from rocwright.sources.bases.roots import unpacked_root
 
 CATALOG = Path(__file__).parent / "heal_catalog"
 """Recipes of small parts of real sources, none of which builds as it is."""

@@ -9,14 +9,14 @@ from samples.world import PRODUCT, World
 from tests.conftest import Command
 
 from rocbase.errors import InputError
-from rocwright.bisection.model import Failure, Try
-from rocwright.bisection.report import BAD_LOCK, GOOD_LOCK, tell
-from rocwright.bisection.run import bisect
-from rocwright.bisection.search import TrialAnswer
-from rocwright.bisection.trial import LockTrials
+from rocwright.follow.bisection.model import Failure, Try
+from rocwright.follow.bisection.report import BAD_LOCK, GOOD_LOCK, tell
+from rocwright.follow.bisection.run import bisect
+from rocwright.follow.bisection.search import TrialAnswer
+from rocwright.follow.bisection.trial import LockTrials
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock, write_request
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.model import Lock
 
 pytestmark = pytest.mark.real
 

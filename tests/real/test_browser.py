@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from samples.project import make_sources, open_project, put_roots
 
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 
 pytestmark = pytest.mark.real
 

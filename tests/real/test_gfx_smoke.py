@@ -28,16 +28,16 @@ from tests.store.servers import static_host
 from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.emulators import emulators
 from rocwright import sandbox
-from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import builtin_catalog
-from rocwright.cycle.run import last_cycle
+from rocwright.follow.cycle.run import last_cycle
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock
 from rocwright.records.opening import open_records
-from rocwright.resolve.files import read_lock
 from rocwright.sandbox import ENGINES, cgroup
 from rocwright.sandbox.model import Mount, SandboxJob
+from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real

@@ -21,7 +21,6 @@ from rocbase.errors import FetchError, NetworkError
 from rocbase.files.atomic import sha256_file, write_atomic
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import builtin_catalog, load_catalog
 from rocwright.execution.exec_step import execute
@@ -32,10 +31,11 @@ from rocwright.export.write import carried_sources, export
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import ImageOrigin, Input, OutputSpec, RunAction, Step
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.network import NetworkUpstream
 from rocwright.project import Project
-from rocwright.resolve.model import Request
-from rocwright.resolve.network import NetworkUpstream
 from rocwright.sandbox import cgroup
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.image import ARCHITECTURES, Reference, find_digest, pull
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output

@@ -15,20 +15,20 @@ from tests.real.registry import Registry
 from tests.sources.test_layers import save
 
 from rocbase.errors import ConflictError, FetchError
-from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.execution.exec_step import execute
 from rocwright.execution.fetch import fetch
+from rocwright.follow.watch.packages import lists_of, newer
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
+from rocwright.plan.resolve.difference import name_and_version
+from rocwright.plan.resolve.network import NetworkUpstream
 from rocwright.plan.roots import root_steps
-from rocwright.resolve.difference import name_and_version
-from rocwright.resolve.network import NetworkUpstream
+from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.sources.image import ARCHITECTURES
 from rocwright.sources.package_lists import newest
 from rocwright.store.local import LocalStore
-from rocwright.watch.packages import lists_of, newer
 
 HOST = host_architecture()
 
@@ -172,7 +172,7 @@ def test_a_base_is_locked_fetched_and_made_by_its_own_package_manager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     catalog, base = catalog_of(manager, release)
-    monkeypatch.setattr("rocwright.bases.image.the_catalog", lambda: catalog)
+    monkeypatch.setattr("rocwright.sources.bases.image.the_catalog", lambda: catalog)
     lines: list[str] = []
     store = LocalStore(tmp_path / "store")
     with NetworkUpstream(base, base.release[0], catalog, store, home, lines.append) as online:

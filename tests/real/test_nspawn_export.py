@@ -24,13 +24,13 @@ from tests.real.archives import (
 
 from rocbase.files.atomic import write_atomic
 from rocwheel_samples.trees import write_tree
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.export.write import export
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Request
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.upstream import OfflineUpstream
+from rocwright.sources.bases.roots import remove_tree
 
 pytestmark = [
     pytest.mark.real,

@@ -21,11 +21,11 @@ from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.edits import Edit
 from rocwright.model.versions import version_in
-from rocwright.patching.check import check_tree
-from rocwright.patching.edits import EditOutcome, State, apply_edits
 from rocwright.sources import index
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
+from rocwright.sources.patching.check import check_tree
+from rocwright.sources.patching.edits import EditOutcome, State, apply_edits
 from rocwright.store.local import LocalStore
 
 pytestmark = pytest.mark.real

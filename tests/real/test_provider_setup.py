@@ -18,8 +18,8 @@ from rocbase.errors import CompileError
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import FilePin, Input, OutputSpec, Resources, RunAction, Step
 from rocwright.plan.packages import fetched
+from rocwright.plan.resolve.network import NetworkUpstream
 from rocwright.plan.values import environment_of
-from rocwright.resolve.network import NetworkUpstream
 
 pytestmark = pytest.mark.real
 

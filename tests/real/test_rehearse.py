@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.place import BuiltinPlace
 from rocwright.execution.fetch import fetch
@@ -31,6 +30,7 @@ from rocwright.rehearsal.result import RowRehearsed, TrialTally
 from rocwright.rehearsal.rows import asked_rows
 from rocwright.rehearsal.run import How, Rehearser
 from rocwright.sources.archive import unpack
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.debian import DebianArchive
 from rocwright.store.local import LocalStore
 from rocwright.verify.standing import local_evidence

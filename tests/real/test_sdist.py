@@ -10,7 +10,7 @@ from tests.real.stacks import rocwright
 
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 

@@ -24,9 +24,9 @@ from rocwright.farm.executors import run_steps
 from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import decide
-from rocwright.signing.keys import key_of
 from rocwright.store import open_store
 from rocwright.store.local import LocalStore
+from rocwright.store.signing.keys import key_of
 
 pytestmark = [pytest.mark.real, *compilers]
 

@@ -17,7 +17,7 @@ from tests.real.real_wheels import debian_package, real_wheel
 from rocbase.files.atomic import sha256_file
 from rocwheel.wheels.repair import Made, Request, bundle, check_traced, plan_for
 from rocwheel_samples.fake_rocm import compile_library, make_wheel
-from rocwright.bases.roots import remove_tree
+from rocwright.sources.bases.roots import remove_tree
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,7 @@ from tests.real.healing import CATALOG, Case
 from tests.real.stacks import build_and_verify, rocwright
 
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 

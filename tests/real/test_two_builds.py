@@ -18,11 +18,11 @@ import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.real.standins import CMAKE
 
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 from rocwright.sandbox import cgroup, state
 from rocwright.sandbox.cgroup import Cgroup
+from rocwright.sources.bases.roots import remove_tree
 
 pytestmark = [
     pytest.mark.real,

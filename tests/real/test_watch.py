@@ -11,17 +11,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.follow.watch.conftest import Field, catalog_of, component, git_component, lock_with, release, tag
 from tests.real.registry import Registry
 from tests.sources.conftest import Repository
 from tests.sources.conftest import repository as repository
-from tests.watch.conftest import Field, catalog_of, component, git_component, lock_with, release, tag
 
+from rocwright.follow.watch.question import PackageSet
+from rocwright.follow.watch.tell import tell_report
+from rocwright.follow.watch.upstream import Upstream
 from rocwright.home import Home
 from rocwright.model.steps import DebianOrigin, FilePin, ImageOrigin
-from rocwright.resolve.model import LockedComponent, LockedRoot
-from rocwright.watch.question import PackageSet
-from rocwright.watch.tell import tell_report
-from rocwright.watch.upstream import Upstream
+from rocwright.plan.resolve.model import LockedComponent, LockedRoot
 
 pytestmark = pytest.mark.real
 

@@ -20,12 +20,12 @@ from rocbase.errors import ExplainedError, InputError, InternalError, NetworkErr
 from rocwright.cli import cli
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records import ended, faults, opening
 from rocwright.records.model import Finding, Run, RunOutcome, Sample, StepRun, Which
 from rocwright.records.opening import open_records, read_records
 from rocwright.records.place import place
 from rocwright.records.spool import spool
-from rocwright.resolve.model import Request
 
 pytestmark = pytest.mark.timing
 
@@ -100,7 +100,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
 from rocwright.records.opening import open_records
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 
 home, disk = Home(Path(sys.argv[1])), Path(sys.argv[1]) / "disk"
 open_records(home).close()
@@ -213,7 +213,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
 from rocwright.records.opening import read_records
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 
 home = Home(Path(sys.argv[1]))
 under_way = UnderWay("build", Request(stack="s", gpu=("g",), base="b"), home, print)
@@ -277,7 +277,7 @@ from pathlib import Path
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 
 home, stack = Home(Path(sys.argv[1])), sys.argv[2]
 for number in range(8):

@@ -14,11 +14,11 @@ from tests.records.test_records import run as a_run
 from rocwright.execution.history import took
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records import schema, write
 from rocwright.records.model import Artifact, Run, Sample, StepRun
 from rocwright.records.opening import open_records, read_records
 from rocwright.records.plain import open_plain
-from rocwright.resolve.model import Request
 
 BUILD = """
 import sys
@@ -29,7 +29,7 @@ from rocwright.execution.history import took
 from rocwright.home import Home
 from rocwright.provenance.sidecars import _logs
 from rocwright.records.model import StepRun
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 
 home, said = Home(Path(sys.argv[1])), []
 assert len(list(took(home))) == int(sys.argv[2])

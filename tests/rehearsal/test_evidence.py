@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import REHEARSAL, Finding, StepRun
 from rocwright.records.opening import read_records
-from rocwright.resolve.model import Request
 from rocwright.verify.standing import local_evidence
 
 ROW = Request(stack="pytorch", gpu=("gfx803",), base="debian:sid")

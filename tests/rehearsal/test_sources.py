@@ -11,10 +11,10 @@ from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, IndexPlace, Place
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.rehearsal.book import Book, Nearest, Rehearsal, RocmPlace, StandIn
 from rocwright.rehearsal.kept import kept
 from rocwright.rehearsal.sources import ExactSource, source_of
-from rocwright.resolve.model import LockedComponent
 from rocwright.sources.places import describe, kind_of
 
 GIT = GitPlace(git="https://git.example/engine", tag="v2")

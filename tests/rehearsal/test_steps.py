@@ -12,10 +12,10 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Component, Release
 from rocwright.model.step_environment import FIXED
 from rocwright.model.steps import BaseAction, FetchAction, Input, RunAction, Step
+from rocwright.plan.resolve.model import Request
 from rocwright.rehearsal.book import StandIn, Trial
 from rocwright.rehearsal.stand_ins import Ready, customized
 from rocwright.rehearsal.steps import REPORT, TrialRequest, built_trial_step, trial_step
-from rocwright.resolve.model import Request
 
 ROOT = Step(name="root/build", component="debian:sid", action=FetchAction())
 TREE = Step(name="tree/engine", component="engine", action=FetchAction(pending="a tree"))

@@ -14,14 +14,14 @@ from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
+from rocwright.plan.resolve.model import Lock, LockedComponent
+from rocwright.plan.resolve.shipped import shipped_lock
 from rocwright.records.model import Which
 from rocwright.records.opening import open_records
 from rocwright.rehearsal import run
 from rocwright.rehearsal.result import RowRehearsed, TrialTally
 from rocwright.rehearsal.rows import asked_rows
 from rocwright.rehearsal.run import How, Rehearser
-from rocwright.resolve.model import Lock, LockedComponent
-from rocwright.resolve.shipped import shipped_lock
 from rocwright.store.local import LocalStore
 from rocwright.verify.standing import local_evidence
 

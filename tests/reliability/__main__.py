@@ -18,7 +18,7 @@ from tests.reliability.flips import KINDS, Flip, flipped
 from tests.reliability.kills import Kill, killed
 from tests.reliability.subject import Subject, make_subject
 
-from rocwright.bases.roots import remove_tree
+from rocwright.sources.bases.roots import remove_tree
 
 OUT = Path(__file__).parents[2] / ".out/reliability.json"
 PARTS = ("flips", "disks", "kills")

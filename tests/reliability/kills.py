@@ -13,7 +13,7 @@ import httpx
 from tests.execution.test_kill import kill, some_child
 from tests.reliability.subject import Subject
 
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 
 CHECK_EVERY = 10
 """Kills after which a whole build must give the right bytes."""

@@ -19,9 +19,9 @@ from samples.project import TAR, make_sources, open_project, put_roots
 from tests.execution.test_kill import processes_of
 from tests.making import make_tiny_root
 
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 
 COMPILE = """for n in 1 2 3 4; do

@@ -12,7 +12,7 @@ from tests.reliability.flips import KINDS, flipped
 from tests.reliability.kills import killed
 from tests.reliability.subject import Subject, make_subject
 
-from rocwright.bases.roots import remove_tree
+from rocwright.sources.bases.roots import remove_tree
 
 pytestmark = pytest.mark.real
 

@@ -18,16 +18,16 @@ from samples.project import make_sources, open_project, put_roots
 
 from rocwright import sandbox
 from rocwright.api import project as project_for
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
 from rocwright.home import Home
 from rocwright.model.steps import FilePin, ImageOrigin, IndexOrigin
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.serving.service import Service
 from rocwright.serving.words import environment_for
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from tests.engines import must_work

@@ -12,13 +12,13 @@ from rocwheel.wheels.detect import DetectedGpu
 from rocwright.api.projects import project
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.model import Machine
+from rocwright.diagnosis.machine.rights import COMPUTE
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.model import Machine
-from rocwright.machine.rights import COMPUTE
-from rocwright.machine.tree import Tree
 from rocwright.serving import check, laid
-from tests.machine.machines import POLARIS, machine
+from tests.diagnosis.machine.machines import POLARIS, machine
 
 CATALOG = builtin_catalog()
 RENDER = "/dev/dri/renderD128"

@@ -16,12 +16,12 @@ import pytest
 
 from rocwright import sandbox
 from rocwright.api import project as project_for
-from rocwright.bases.roots import remove_tree
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.serving.words import words_of
+from rocwright.sources.bases.roots import remove_tree
 from tests.engines import must_work
 from tests.forked import Forking
 from tests.serving.conftest import free_port

@@ -14,21 +14,21 @@ from samples.making import make_tiny_root
 from rocbase.errors import CheckError
 from rocwheel_samples.tables import each
 from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.server import Server
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.tree import Tree
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import check, known, launch, ready, state, stop
 from rocwright.serving.asked import asked_for
 from rocwright.serving.launch import Launch
 from rocwright.serving.model_file import may_last
+from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
+from tests.diagnosis.machine.machines import STRIX_HALO, machine
 from tests.engines import must_work
-from tests.machine.machines import STRIX_HALO, machine
 from tests.serving.conftest import PROGRAM, STATE, free_port
 
 MIB = 1024**2

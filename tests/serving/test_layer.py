@@ -8,9 +8,9 @@ import pytest
 
 from rocbase.errors import CheckError
 from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home
 from rocwright.serving.layer import Layer
+from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
 
 

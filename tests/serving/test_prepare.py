@@ -12,17 +12,17 @@ import pytest
 from samples.project import TinyProject
 
 from rocbase.errors import InputError
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, IndexOrigin
-from rocwright.resolve.model import LockedPython
+from rocwright.plan.resolve.model import LockedPython
 from rocwright.sandbox import probe_all
 from rocwright.serving import requirements_lock
 from rocwright.serving.asked import asked_for
 from rocwright.serving.environments import Environment, remember, remembered
 from rocwright.serving.prepare import prepare
 from rocwright.serving.wheels import check_makes_wheels
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.index import Resolved
 from rocwright.store.local import LocalStore
 from tests.engines import must_work

@@ -16,10 +16,10 @@ import pytest
 
 from rocbase.errors import InputError
 from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
 from rocwright.home import Home
 from rocwright.serving.environments import ABOUT, HOME, INSIDE, Environment
 from rocwright.serving.program import check_folder, check_homes, program_command, program_environment
+from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
 from tests.engines import must_work
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from samples.project import TinyProject, make_sources, open_project, put_roots
 
-from rocwright.bases.roots import remove_tree
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.plan.make import make_plan
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import LockedRoot
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.model import LockedRoot
 from rocwright.sandbox import probe_all
 from rocwright.serving.prepare import prepare
 from rocwright.serving.program import run_program
 from rocwright.serving.wheels import built_lock, check_makes_wheels
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from tests.engines import must_work

@@ -20,14 +20,14 @@ from rocwright.api import project as project_for
 from rocwright.api import serving
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
-from rocwright.machine.tree import Tree
-from rocwright.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.serving import check
+from tests.diagnosis.machine.machines import STRIX_HALO, machine
 from tests.engines import must_work
 from tests.forked import Forking
-from tests.machine.machines import STRIX_HALO, machine
 from tests.serving.conftest import free_port
 
 SERVE = r"""

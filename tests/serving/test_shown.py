@@ -14,7 +14,7 @@ from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
 from rocwright.cli.servers import show
 from rocwright.home import Home
-from rocwright.resolve.shipped import request_of, shipped_lock
+from rocwright.plan.resolve.shipped import request_of, shipped_lock
 from rocwright.serving.choose import served_component
 from rocwright.serving.model import RunRequest
 from rocwright.serving.service import Service

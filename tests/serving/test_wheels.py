@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 from rocwright.serving.wheels import not_built
 
 

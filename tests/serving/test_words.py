@@ -21,7 +21,7 @@ from rocwright.catalog.server import FirstRequest, Server
 from rocwright.cli.servers import curl
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
-from rocwright.resolve.files import read_lock
+from rocwright.plan.resolve.files import read_lock
 from rocwright.serving import choose
 from rocwright.serving.model_file import model_of
 from rocwright.serving.models.tiny import GENERATED

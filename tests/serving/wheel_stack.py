@@ -12,8 +12,8 @@ from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.model import LockedPython
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.model import LockedPython
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from tests.making import record_of

@@ -10,7 +10,6 @@ from securesystemslib.signer import CryptoSigner
 from tests.making import digest, record_of
 
 from rocwright.model.steps import FetchAction, Input, Step
-from rocwright.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
@@ -18,6 +17,7 @@ from rocwright.store.model import Output, Record
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore
 from rocwright.store.sharing import SharingStore
+from rocwright.store.signing.keys import make_key, pem_of, signer_of
 from rocwright.store.trust import TrustedKey
 
 ADDED = "2026-01-01T00:00:00Z"

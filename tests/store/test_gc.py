@@ -10,11 +10,11 @@ from pathlib import Path
 from tests.making import put_output, record_of, small_plan
 
 from rocwheel_samples.hostile_files import make_deep, make_fifo
-from rocwright.bases.roots import remove_tree
-from rocwright.cleanup.inside import find_work
-from rocwright.cleanup.model import the_kinds
+from rocwright.execution.cleanup.inside import find_work
+from rocwright.execution.cleanup.model import the_kinds
 from rocwright.home import Home
 from rocwright.model.steps import Plan
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import Rubbish, check_whole, folder_size, leftovers, remove, rubbish, usage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record

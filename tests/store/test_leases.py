@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.making import put_output, small_plan
 
-from rocwright.bases.roots import remove_tree
-from rocwright.cleanup.inside import what_can_go
+from rocwright.execution.cleanup.inside import what_can_go
 from rocwright.home import Home
 from rocwright.model.steps import Plan
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import remove
 from rocwright.store.local import LocalStore
 

@@ -18,9 +18,9 @@ from tests.making import digest, put_output, record_of, small_plan
 from rocbase.files.atomic import CHUNK
 from rocbase.files.bounds import Bound
 from rocwheel_samples.tables import each
-from rocwright.bases.contents import fault
-from rocwright.bases.roots import unpack_root
 from rocwright.sources.archive import unpack
+from rocwright.sources.bases.contents import fault
+from rocwright.sources.bases.roots import unpack_root
 from rocwright.store import packed
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record

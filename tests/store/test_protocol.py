@@ -19,7 +19,7 @@ from tests.store.sharers import Machine
 from rocbase.errors import InputError
 from rocbase.files.hashes import Hashes
 from rocwheel_samples.tables import each
-from rocwright.cleanup.room import look
+from rocwright.execution.cleanup.room import look
 from rocwright.home import Home
 from rocwright.plan.decide import decide
 from rocwright.store import SCHEMES, open_store

@@ -12,8 +12,8 @@ from tests.making import digest, put_output, small_plan
 
 from rocbase.errors import InputError
 from rocwheel_samples.tables import each
-from rocwright.bases.roots import remove_tree
 from rocwright.plan.decide import State, decide
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
 from rocwright.store.model import RECORD_SCHEMA, Output, Record

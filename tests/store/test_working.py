@@ -14,13 +14,13 @@ from rocbase.errors import InputError
 from rocwright.execution.exec_step import execute, finished
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
-from rocwright.signing.keys import make_key
 from rocwright.store import open_store
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
 from rocwright.store.model import Output, Record
 from rocwright.store.shared import word_name
+from rocwright.store.signing.keys import make_key
 from rocwright.store.step_lease import lease_name
 from rocwright.store.working import WorkingStore
 

@@ -10,14 +10,14 @@ import pytest
 from samples.project import make_sources, open_project, put_roots
 from tests.conftest import Command
 
-from rocwright.cycle.channels import LockEvidence, missing
 from rocwright.execution.compiler_cache import lend
+from rocwright.follow.cycle.channels import LockEvidence, missing
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.files import read_lock, write_lock, write_request
+from rocwright.plan.resolve.settings import Channel
 from rocwright.records.model import ANEW, Finding, now, said_of
 from rocwright.records.opening import read_records
-from rocwright.resolve.files import read_lock, write_lock, write_request
-from rocwright.resolve.settings import Channel
 from rocwright.store.local import LocalStore
 from rocwright.store.model import CacheUse, Shard
 

@@ -6,9 +6,9 @@ from tests.making import lock_of
 
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
-from rocwright.lending.ask import needed
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
+from rocwright.verify.lending.ask import needed
 from rocwright.verify.prepare import CHECK_ROOT, checked_in
 
 CATALOG = builtin_catalog()

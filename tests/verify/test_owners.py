@@ -11,11 +11,11 @@ from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.making import record_of
 from tests.store.sharers import Machine
 
-from rocwright.cycle.channels import LockEvidence, missing
+from rocwright.follow.cycle.channels import LockEvidence, missing
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.settings import Channel
 from rocwright.project import Project
 from rocwright.records.model import OWNER, Finding, now, said_of
-from rocwright.resolve.settings import Channel
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record, Shard
 from rocwright.verify.owners import owners

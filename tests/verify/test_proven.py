@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rocwright.catalog.load import Catalog, builtin_catalog
-from rocwright.resolve.elsewhere import resolves
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.elsewhere import resolves
+from rocwright.plan.resolve.model import Request
 from rocwright.verify.proven import proven_base
 
 CATALOG = builtin_catalog()

@@ -19,10 +19,10 @@ from rocwright.home import Home
 from rocwright.model.steps import FilePin, IndexOrigin, RunAction
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
-from rocwright.resolve.files import read_lock, write_lock
-from rocwright.resolve.lock import make_lock
-from rocwright.resolve.model import Lock, LockedPython, Request
-from rocwright.resolve.upstream import OfflineUpstream
+from rocwright.plan.resolve.files import read_lock, write_lock
+from rocwright.plan.resolve.lock import make_lock
+from rocwright.plan.resolve.model import Lock, LockedPython, Request
+from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output
 from rocwright.verify import run

@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 from rocbase.files.atomic import sha256_bytes
 from rocbase.processes.owner import this_process
-from rocwright.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.follow.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.follow.watch.kept import keep
+from rocwright.follow.watch.model import Alarm, News, Silent, WatchReport
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import Artifact, Finding, Promotion, Run, Sample, with_failure
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
 from rocwright.serving import state
 from rocwright.serving.model import ServerState
-from rocwright.watch.kept import keep
-from rocwright.watch.model import Alarm, News, Silent, WatchReport
 from tests.web.serving import a_run, a_step, write_log
 
 LONG = "a-path-that-has-no-place-to-break-at/" * 6

@@ -15,11 +15,11 @@ import pytest
 from rocbase.files.atomic import sha256_bytes
 from rocwheel_samples.index_making import make_wheel
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.ended import me
 from rocwright.records.model import Finding, Run
 from rocwright.records.opening import end_the_dead
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
 from rocwright.web.app import app
 from rocwright.web.cycling import Cycling
 from rocwright.web.guard import HEADERS

@@ -13,7 +13,7 @@ from rocbase.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
-from rocwright.signing.keys import make_key
+from rocwright.store.signing.keys import make_key
 from rocwright.web.app import app
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
 from tests.web.serving import Served, a_run, serve_site

@@ -12,9 +12,9 @@ from rocwheel_samples.fatbin import write_wheel
 from rocwheel_samples.gpu_assembly import assemble, kernel_source
 from rocwright.cli.history import command
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
 from rocwright.store.local import LocalStore
 from rocwright.web.build_page import build_page
 from tests.making import lock_of

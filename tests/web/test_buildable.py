@@ -9,8 +9,8 @@ import pytest
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture
+from rocwright.plan.resolve.shipped import requests, shipped_lock
 from rocwright.records.read import Records
-from rocwright.resolve.shipped import requests, shipped_lock
 from rocwright.web.app import app
 from rocwright.web.buildable import Buildable
 from rocwright.web.queue import MOST_WAITING, Queue

@@ -10,10 +10,10 @@ import pytest
 from rocbase.files.atomic import sha256_bytes
 from rocwright.catalog.issue import the_issues
 from rocwright.diagnosis.search import search
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.model import Lock, Remedy
 from rocwright.records.model import Run
 from rocwright.records.read import Records
-from rocwright.resolve.files import read_lock
-from rocwright.resolve.model import Lock, Remedy
 from rocwright.web.pages import about
 from tests.making import lock_of
 from tests.web.serving import Served, a_run, a_step

@@ -10,10 +10,10 @@ from xml.parsers import expat
 import pytest
 
 from rocwright.config import Config
+from rocwright.follow.notify.ledger import write
+from rocwright.follow.notify.look import LookOrder, look
+from rocwright.follow.notify.model import Ledger, StateChange
 from rocwright.home import Home
-from rocwright.notify.ledger import write
-from rocwright.notify.look import LookOrder, look
-from rocwright.notify.model import Ledger, StateChange
 from rocwright.records.read import Records
 from tests.web.serving import HOST, Served, a_run, a_step, serve_site
 

@@ -10,16 +10,16 @@ from markupsafe import escape
 
 from rocbase.errors import NetworkError
 from rocwright.catalog.load import builtin_catalog
-from rocwright.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.follow.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.follow.watch.kept import keep, kept
+from rocwright.follow.watch.look import watch
+from rocwright.follow.watch.model import Alarm, Caution, News, Silent, WatchReport
+from rocwright.follow.watch.question import Question
+from rocwright.follow.watch.upstream import Answer
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.settings import WatchSettings
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
-from rocwright.resolve.settings import WatchSettings
-from rocwright.watch.kept import keep, kept
-from rocwright.watch.look import watch
-from rocwright.watch.model import Alarm, Caution, News, Silent, WatchReport
-from rocwright.watch.question import Question
-from rocwright.watch.upstream import Answer
 from tests.making import lock_of
 from tests.web.serving import Served, a_run
 
@@ -52,7 +52,7 @@ class Deaf:
 
 
 def test_whoever_looks_leaves_what_was_found(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rocwright.watch.look.Upstream", Deaf)
+    monkeypatch.setattr("rocwright.follow.watch.look.Upstream", Deaf)
     lock = lock_of("llama-hip")
     report = watch({"one": lock, "other": lock}, WatchSettings(), builtin_catalog(), home)
     assert report.silent

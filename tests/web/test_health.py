@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 from rocbase.errors import InternalError
 from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Config
-from rocwright.cycle.model import CycleTold
+from rocwright.follow.cycle.model import CycleTold
+from rocwright.follow.notify.look import LookOrder, look
 from rocwright.home import Home
-from rocwright.notify.look import LookOrder, look
 from rocwright.records.model import Promotion
 from rocwright.records.read import Records
 from rocwright.store.local import LocalStore

@@ -17,9 +17,9 @@ import pytest
 from samples.project import TinyProject, make_sources, open_project, put_roots
 
 from rocwright.home import Home
+from rocwright.plan.resolve.files import read_lock, write_request
 from rocwright.records.model import Run
 from rocwright.records.opening import open_records
-from rocwright.resolve.files import read_lock, write_request
 from tests.execution.test_kill import nothing_left, processes_of
 
 pytestmark = pytest.mark.timing

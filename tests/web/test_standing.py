@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from rocwheel_samples.tables import each
 from rocwright.cli import cli
-from rocwright.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.follow.cycle.model import Culprit, CycleTold, RowTold
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import (
     Artifact,
     Cell,
@@ -23,7 +24,6 @@ from rocwright.records.model import (
     with_failure,
 )
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
 from rocwright.web.cells import offer
 from rocwright.web.eta import going, in_a_word
 from rocwright.web.failures import broken

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from rocwright.follow.notify.ledger import read, write
 from rocwright.home import Home
-from rocwright.notify.ledger import read, write
 from rocwright.records.read import Records
 from rocwright.web import telling
 from rocwright.web.health import Health
 from rocwright.web.telling import Telling
-from tests.notify.receiving import receiving
+from tests.follow.notify.receiving import receiving
 from tests.web.serving import Served, a_run, until
 
 

@@ -199,7 +199,7 @@ def _words(
     words = (stack, gpu, base, sorted(versions.items()), *named)
     if stack:
         return words
-    from rocwright.resolve.files import PROJECT
+    from rocwright.plan.resolve.files import PROJECT
 
     path = Path(PROJECT).absolute()
     return (*words, str(path), path.read_text() if path.is_file() else "")

@@ -25,7 +25,7 @@ def targets(name: str = "", catalog: Catalog | None = None) -> tuple[Target, ...
 
     Raises InputError where `name` means none.
     """
-    from rocwright.resolve.gpus import targets_named
+    from rocwright.plan.resolve.gpus import targets_named
 
     catalog = catalog or _catalog()
     return tuple(targets_named(name, catalog)) if name else tuple(catalog.targets.values())
@@ -43,7 +43,7 @@ def target(
     a name that means none or several, and where "auto" finds none.
     """
     from rocwheel.wheels.asked import strongest
-    from rocwright.resolve.gpus import target_named
+    from rocwright.plan.resolve.gpus import target_named
 
     catalog = catalog or _catalog()
     if name != AUTO:
@@ -114,7 +114,7 @@ def _catalog() -> Catalog:
 
 
 def _names(catalog: Catalog | None) -> GpuTable:
-    from rocwright.resolve.gpus import table_of
+    from rocwright.plan.resolve.gpus import table_of
 
     return table_of(catalog or _catalog())
 

@@ -10,9 +10,9 @@ from rocwright.api.gpus import silent
 from rocwright.api.projects import Say
 
 if TYPE_CHECKING:
-    from rocwright.lending.ask import LentEvidence
-    from rocwright.lending.lend import Lender
     from rocwright.project import Project
+    from rocwright.verify.lending.ask import LentEvidence
+    from rocwright.verify.lending.lend import Lender
 
 LOOK = 5.0
 
@@ -28,7 +28,7 @@ def verify_elsewhere(
     or the project is not built, NetworkError.
     """
     from rocwright import flow
-    from rocwright.lending.ask import answers, put, verify_wish
+    from rocwright.verify.lending.ask import answers, put, verify_wish
 
     lock = flow.current_lock(project, say)
     devices = ("",) if cpu else lock.request.gpu
@@ -56,12 +56,12 @@ def lender(url: str = "", *, say: Say = silent) -> Lender:
     from rocwright.catalog.load import the_catalog
     from rocwright.config import config_file, store_of
     from rocwright.diagnosis.facts import host_facts
+    from rocwright.diagnosis.machine.tree import Tree
     from rocwright.doctor.this_machine import here
     from rocwright.home import Home
-    from rocwright.lending.lend import Lender
-    from rocwright.machine.tree import Tree
     from rocwright.store import open_store
     from rocwright.store.working import WorkingStore
+    from rocwright.verify.lending.lend import Lender
 
     home, catalog = Home.default(), the_catalog()
     store = open_store(url) if url else store_of(home)

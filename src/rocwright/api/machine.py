@@ -10,12 +10,12 @@ from rocwright.api.gpus import AUTO, chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis
+    from rocwright.diagnosis.machine.tree import Tree
     from rocwright.diagnosis.novel import Novelty
     from rocwright.doctor.apply import Applied
     from rocwright.doctor.doctor import DoctorReport
     from rocwright.doctor.findings.model import DoctorFinding
     from rocwright.home import Home
-    from rocwright.machine.tree import Tree
 
 
 def diagnose(
@@ -154,10 +154,10 @@ def doctor(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
+    from rocwright.diagnosis.machine.tree import Tree
     from rocwright.doctor.doctor import engines_here, examine
     from rocwright.doctor.this_machine import here, only
     from rocwright.home import Home
-    from rocwright.machine.tree import Tree
 
     catalog, facts, home = the_catalog(), host_facts(), Home.default()
     names = [name for name in named_gpus(gpu) if name != AUTO]

@@ -10,9 +10,9 @@ from rocwright.api.projects import Say, lock
 
 if TYPE_CHECKING:
     from rocwright.execution.progress import Progress
+    from rocwright.plan.resolve.model import Lock
     from rocwright.project import Project
     from rocwright.records.model import Figure
-    from rocwright.resolve.model import Lock
 
 
 def bench(
@@ -33,7 +33,7 @@ def bench(
     project is not built as its lock says, nothing of it is measured, `model` is none, or the GPU is emulated;
     CheckError where a program fails.
     """
-    from rocwright.bench.run import bench as measure
+    from rocwright.verify.bench.run import bench as measure
 
     locked = locked or lock(project, shipped=False, say=say)
     path = None if model is None else Path(model).expanduser().resolve()

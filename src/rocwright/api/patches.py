@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rocwright.patching.offered import Offered
+    from rocwright.sources.patching.offered import Offered
 
 
 def check_offered(
@@ -27,8 +27,8 @@ def check_offered(
     """
     from rocwright.api.gpus import target
     from rocwright.catalog.load import the_catalog
-    from rocwright.patching.foreign import read_patches
-    from rocwright.patching.offered import check_offered as check
+    from rocwright.sources.patching.foreign import read_patches
+    from rocwright.sources.patching.offered import check_offered as check
 
     edits = the_catalog().component(component).edit
     parsed = read_patches([Path(path) for path in patches])

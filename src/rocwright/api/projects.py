@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from rocwright.execution.outcome import Built
     from rocwright.execution.progress import Progress
     from rocwright.plan.decide import Decision
+    from rocwright.plan.resolve.model import Lock, Remedy, Request
     from rocwright.project import Project
     from rocwright.records.model import Finding
     from rocwright.records.read import Records
-    from rocwright.resolve.model import Lock, Remedy, Request
 
     Planned = Callable[[Lock, list[Decision]], None]
 
@@ -55,7 +55,7 @@ def request(
     """
     from rocwright.catalog.load import the_catalog
     from rocwright.model.architecture import architecture_named
-    from rocwright.resolve.model import Request
+    from rocwright.plan.resolve.model import Request
     from rocwright.verify.proven import proven_base
 
     catalogued = the_catalog().stack(stack)
@@ -181,7 +181,7 @@ def build(
     from rocwright import flow
     from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import PlainProgress
-    from rocwright.resolve.validate import check_runs_here
+    from rocwright.plan.resolve.validate import check_runs_here
 
     check_runs_here(project.request)
     reporter = progress or PlainProgress()
@@ -192,13 +192,13 @@ def build(
         planned(locked, plan(project, locked))
     with reporter as shown:
         if heal:
-            from rocwright.remedies.heal import heal as build_and_heal
+            from rocwright.doctor.remedies.heal import heal as build_and_heal
 
             built = build_and_heal(project, locked, options, shown, run_id=run_id, origin=origin)[1]
         else:
             built = flow.build(project, locked, options, shown, run_id=run_id, origin=origin)
     if built.failures:
-        from rocwright.remedies.heal import add_offers
+        from rocwright.doctor.remedies.heal import add_offers
 
         add_offers(project, built.lock, built)
     elif verify:
@@ -286,8 +286,8 @@ def forget_remedies(project: Project, issue: str) -> tuple[Remedy, ...]:
 
     Raises InputError where there is no lock, or none of that issue in it.
     """
-    from rocwright.remedies.trail import without
-    from rocwright.resolve.files import write_lock
+    from rocwright.doctor.remedies.trail import without
+    from rocwright.plan.resolve.files import write_lock
 
     locked = _lock_here(project)
     remaining = without(locked, issue)
@@ -297,7 +297,7 @@ def forget_remedies(project: Project, issue: str) -> tuple[Remedy, ...]:
 
 def _lock_here(project: Project) -> Lock:
     from rocbase.errors import InputError
-    from rocwright.resolve.files import read_lock
+    from rocwright.plan.resolve.files import read_lock
 
     if not project.lock_path.exists():
         raise InputError(

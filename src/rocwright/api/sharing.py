@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner
 
     from rocwright.api.projects import Say
+    from rocwright.plan.resolve.model import Lock
     from rocwright.project import Project
-    from rocwright.resolve.model import Lock
     from rocwright.store.contents import Contents
     from rocwright.store.mirror import Copied
     from rocwright.store.push import Pushed
@@ -43,8 +43,8 @@ def push(
     from rocwright.api.projects import lock, plan
     from rocwright.config import store_of
     from rocwright.home import Home
+    from rocwright.plan.resolve.files import lock_text
     from rocwright.plan.roots import RUN_ROOT
-    from rocwright.resolve.files import lock_text
     from rocwright.store.bucket import Bucket
     from rocwright.store.damage import Damage
     from rocwright.store.push import Pusher
@@ -197,7 +197,7 @@ class Transfer:
 
 def _signer(key: str | Path | None = None) -> CryptoSigner:
     """What signs with a private key, the user's own where none is named. Raises InputError without one."""
-    from rocwright.signing.keys import chosen, signer_of
+    from rocwright.store.signing.keys import chosen, signer_of
 
     private = chosen(Path(key) if key is not None else None)
     if private is None:

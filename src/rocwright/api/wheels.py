@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import Progress
     from rocwright.model.steps import Step
-    from rocwright.reproduce.from_lock import FromLock
+    from rocwright.verify.reproduce.from_lock import FromLock
 
 
 def inspect(path: str | Path) -> Inspection:
@@ -107,9 +107,9 @@ def reproduce_wheel(
     from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import PlainProgress
     from rocwright.flow import build
+    from rocwright.plan.resolve.files import read_lock
     from rocwright.project import project_of
-    from rocwright.reproduce.from_lock import reproduce_wheel as compare
-    from rocwright.resolve.files import read_lock
+    from rocwright.verify.reproduce.from_lock import reproduce_wheel as compare
 
     locked = read_lock(Path(lock))
     project = project_of(locked.request, Path.cwd())

@@ -35,7 +35,7 @@ from rocwright.catalog.remedy import (
 from rocwright.diagnosis.diagnose import FailurePlace, LogSearch
 from rocwright.model.edits import check_inside
 from rocwright.model.versions import version_in
-from rocwright.resolve.aliases import ROCM
+from rocwright.plan.resolve.aliases import ROCM
 
 Findings = Iterator[tuple[str, str]]
 

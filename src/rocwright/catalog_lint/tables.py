@@ -19,7 +19,6 @@ from rocwheel.wheels.lint.leftovers import LeftoversFile
 from rocwheel.wheels.lint.rules import LintRulesFile
 from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
-from rocwright.bench.model import BENCH, BenchFile
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.notebook import Notebook
@@ -28,14 +27,15 @@ from rocwright.catalog.schema import schema as schema_of
 from rocwright.catalog.target import PciId
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys
 from rocwright.catalog_lint.recipes import Findings, LintedTable, check_catalog, unknown
-from rocwright.cleanup.model import Kinds
-from rocwright.cycle.channels import ChannelsFile
 from rocwright.diagnosis.facts import Concern, HostFile
+from rocwright.execution.cleanup.model import Kinds
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
+from rocwright.follow.cycle.channels import ChannelsFile
 from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
 from rocwright.serving.models.facts import ModelsFile
+from rocwright.verify.bench.model import BENCH, BenchFile
 from rocwright.verify.standing import Evidence
 
 NonEmpty = Annotated[str, Field(min_length=1)]

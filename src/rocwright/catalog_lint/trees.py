@@ -16,10 +16,10 @@ from rocwright.config import store_of
 from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
-from rocwright.patching.series import apply_series, lay_packaging
-from rocwright.resolve.model import LockedComponent
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
+from rocwright.sources.patching.series import apply_series, lay_packaging
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 
 

@@ -58,9 +58,9 @@ def command(
         return
     from rocbase.cli.tell import print_json, print_table
     from rocwright import api
-    from rocwright.bench.text import COLUMNS, rows
     from rocwright.execution.progress import choose_progress
     from rocwright.records.model import new_run_id
+    from rocwright.verify.bench.text import COLUMNS, rows
 
     run_id = new_run_id()
     figures = api.bench(
@@ -76,9 +76,9 @@ def command(
 def _compare(project: Project, other_stack: str, as_json: bool) -> None:
     """What is on record of two stacks, side by side. Raises InputError where one has no figures."""
     from rocbase.cli.tell import print_json, print_table
-    from rocwright.bench.on_record import figures_of, side_by_side
-    from rocwright.bench.text import COMPARED, compared
     from rocwright.records.opening import read_records
+    from rocwright.verify.bench.on_record import figures_of, side_by_side
+    from rocwright.verify.bench.text import COMPARED, compared
 
     gpu = project.request.gpu[0]
     with read_records(project.home) as records:

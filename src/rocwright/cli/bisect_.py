@@ -44,13 +44,13 @@ def command(
     A search that was stopped continues where it was.
     """
     from rocbase.cli.tell import print_json
-    from rocwright.bisection.report import tell, write_report
-    from rocwright.bisection.run import bisect
-    from rocwright.bisection.trial import LockTrials
-    from rocwright.cycle.row import FollowedRow
     from rocwright.execution.progress import choose_progress
-    from rocwright.resolve.files import read_lock
-    from rocwright.watch.projects import candidate_path
+    from rocwright.follow.bisection.report import tell, write_report
+    from rocwright.follow.bisection.run import bisect
+    from rocwright.follow.bisection.trial import LockTrials
+    from rocwright.follow.cycle.row import FollowedRow
+    from rocwright.follow.watch.projects import candidate_path
+    from rocwright.plan.resolve.files import read_lock
 
     project = the_project(selection)
     known_good = FollowedRow.of(project.request, project.lock_path.parent, project).lock("known-good")

@@ -14,7 +14,7 @@ from rocwright.execution.options import BuildOptions
 
 if TYPE_CHECKING:
     from rocwright.plan.decide import Decision
-    from rocwright.resolve.model import Lock
+    from rocwright.plan.resolve.model import Lock
 
 
 @click.command("build")
@@ -68,7 +68,7 @@ def command(
         say=say,
     )
     if as_json:
-        from rocwright.remedies.trail import as_data as trail
+        from rocwright.doctor.remedies.trail import as_data as trail
 
         remedies = {"remedies": trail(built.lock)} if built.lock.remedies else {}
         print_json(as_data(project, built) | remedies)

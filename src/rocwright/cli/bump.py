@@ -37,9 +37,9 @@ def command(
     are names too. Everything else stays as it is locked, as far as the solver allows.
     """
     from rocbase.cli.tell import print_json
+    from rocwright.follow.watch.projects import bump, put_candidate, watch_settings
+    from rocwright.plan.resolve.tell_difference import tell_difference
     from rocwright.project import project_in
-    from rocwright.resolve.tell_difference import tell_difference
-    from rocwright.watch.projects import bump, put_candidate, watch_settings
 
     if write and output is not None:
         raise click.UsageError("Use either --output or --write, not both.")

@@ -13,7 +13,7 @@ from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, size_option
 
 if TYPE_CHECKING:
-    from rocwright.cleanup.model import DiskSpace, Piece, Reclaimable
+    from rocwright.execution.cleanup.model import DiskSpace, Piece, Reclaimable
 
 _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
 
@@ -26,7 +26,7 @@ def _age(_: click.Context, __: click.Parameter, text: str | None) -> float | Non
 
 
 def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    from rocwright.cleanup.model import the_kinds
+    from rocwright.execution.cleanup.model import the_kinds
 
     return [name for name in the_kinds().names if name.startswith(incomplete)]
 
@@ -65,9 +65,9 @@ def command(
     from rocbase.cli.tell import print_json
     from rocbase.errors import InputError
     from rocbase.units import size
-    from rocwright.cleanup.model import chosen, the_kinds
-    from rocwright.cleanup.room import RUNTIMES, clear, kinds_asked, look
     from rocwright.config import store_of
+    from rocwright.execution.cleanup.model import chosen, the_kinds
+    from rocwright.execution.cleanup.room import RUNTIMES, clear, kinds_asked, look
     from rocwright.home import Home
     from rocwright.project import kept_keys
 
@@ -119,7 +119,7 @@ def command(
 def _show(room: DiskSpace, folder: str) -> None:
     from rocbase.cli.tell import print_table
     from rocbase.units import size
-    from rocwright.cleanup.model import staying
+    from rocwright.execution.cleanup.model import staying
 
     print_table(
         ("kind", "size", "things", "last use", "removable", "what it is", "once removed", "command"),

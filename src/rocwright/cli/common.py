@@ -47,7 +47,7 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
 def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shell completion with targets and, once something is typed, names of products and chips."""
     from rocwright.catalog.load import the_catalog
-    from rocwright.resolve.gpus import table_of
+    from rocwright.plan.resolve.gpus import table_of
 
     return completions(table_of(the_catalog()).gpus, incomplete)
 
@@ -143,8 +143,8 @@ def tells_changes(function: F) -> F:
 
     @wraps(function)
     def telling(*args: Any, **rest: Any) -> Any:
+        from rocwright.follow.notify.tell import changes_told
         from rocwright.home import Home
-        from rocwright.notify.tell import changes_told
 
         with changes_told(Home.default(), say):
             return function(*args, **rest)
@@ -287,7 +287,7 @@ def engine_option(function: F) -> F:
 def here(*, quiet: bool = False) -> Path:
     """The folder of the project: this one, or the nearest above it that has a project file, which is told
     unless `quiet`."""
-    from rocwright.resolve.files import PROJECT, project_folder
+    from rocwright.plan.resolve.files import PROJECT, project_folder
 
     folder = project_folder(Path.cwd())
     if folder != Path.cwd() and not quiet:
@@ -299,7 +299,7 @@ def the_project(selection: Selection) -> Project:
     """The project of this folder or one above it, or the one that the options name. Raises InputError."""
     from rocbase.errors import InputError
     from rocwright import api
-    from rocwright.resolve.files import PROJECT
+    from rocwright.plan.resolve.files import PROJECT
 
     if not selection.names_a_stack:
         project = api.project(folder=here())

@@ -12,9 +12,9 @@ from rocwright.cli.watch import settings_options
 from rocwright.execution.options import BuildOptions
 
 if TYPE_CHECKING:
+    from rocwright.follow.watch.bump import LockCandidate
+    from rocwright.plan.resolve.model import Lock
     from rocwright.project import Project
-    from rocwright.resolve.model import Lock
-    from rocwright.watch.bump import LockCandidate
 
 
 @click.command("cycle")
@@ -41,16 +41,16 @@ def command(
     stopped continues where it was. Exit code 0: every row is fine; 1: a candidate failed, or was not tried.
     """
     from rocbase.cli.tell import print_json
-    from rocwright.cycle.channels import channels
-    from rocwright.cycle.run import CycleConfig, cycle, look
-    from rocwright.cycle.tell import tell
     from rocwright.execution.progress import choose_progress
-    from rocwright.notify.tell import tell_now
+    from rocwright.follow.cycle.channels import channels
+    from rocwright.follow.cycle.run import CycleConfig, cycle, look
+    from rocwright.follow.cycle.tell import tell
+    from rocwright.follow.notify.tell import tell_now
+    from rocwright.follow.watch.projects import newest, watch_settings
+    from rocwright.follow.watch.upstream import Shared
+    from rocwright.plan.resolve.files import PROJECT, read_project
     from rocwright.project import project_in
-    from rocwright.resolve.files import PROJECT, read_project
     from rocwright.sources.patience import with_patience
-    from rocwright.watch.projects import newest, watch_settings
-    from rocwright.watch.upstream import Shared
 
     folder = here()
     settings = watch_settings(folder, {"take": take, "cool_down": cool_down, "seconds": seconds})

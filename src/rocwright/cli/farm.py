@@ -205,7 +205,7 @@ def verify(selection: Selection, cpu: bool, wait: float, as_json: bool) -> None:
             ]
         )
     else:
-        from rocwright.lending.lend import evidence_line
+        from rocwright.verify.lending.lend import evidence_line
 
         for device, all_ in evidence.items():
             place = device or "a processor"

@@ -12,8 +12,8 @@ from rocwright.cli.common import Selection, project_options, the_project
 from rocwright.cli.place import in_place, say
 
 if TYPE_CHECKING:
+    from rocwright.plan.resolve.model import Remedy
     from rocwright.project import Project
-    from rocwright.resolve.model import Remedy
 
 
 def _issues(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -34,7 +34,7 @@ def command(selection: Selection, explain: bool, forget: str | None, as_json: bo
     from rocbase.cli.tell import print_json
     from rocbase.errors import InputError
     from rocwright import api
-    from rocwright.remedies.trail import as_data, lines
+    from rocwright.doctor.remedies.trail import as_data, lines
 
     if explain and forget:
         raise click.UsageError("Use either --explain or --forget, not both.")
@@ -62,8 +62,8 @@ def command(selection: Selection, explain: bool, forget: str | None, as_json: bo
 
 
 def _tell_forgotten(selection: Selection, project: Project, forgotten: Sequence[Remedy]) -> None:
-    from rocwright.remedies.words import does
-    from rocwright.resolve.lock import relocks
+    from rocwright.doctor.remedies.words import does
+    from rocwright.plan.resolve.lock import relocks
 
     say(f"{len(forgotten)} removed from {project.lock_path}")
     chose = [

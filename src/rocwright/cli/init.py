@@ -45,8 +45,8 @@ def command(selection: Selection, force: bool) -> None:
     from rocwright import api
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
-    from rocwright.resolve.elsewhere import check_resolves
-    from rocwright.resolve.files import PROJECT, write_request
+    from rocwright.plan.resolve.elsewhere import check_resolves
+    from rocwright.plan.resolve.files import PROJECT, write_request
     from rocwright.verify.verdict import lines, verdict
 
     if not selection.stack:

@@ -85,7 +85,7 @@ def _tell_found(matches: list[IssueMatch]) -> None:
 
 
 def _tell(issue: Issue) -> None:
-    from rocwright.remedies.words import does
+    from rocwright.doctor.remedies.words import does
 
     rows = [
         ("means", issue.means),

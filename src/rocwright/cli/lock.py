@@ -11,7 +11,7 @@ from rocwright.cli.common import Selection, here, project_options, the_project
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
-    from rocwright.resolve.model import Lock
+    from rocwright.plan.resolve.model import Lock
 
 
 @click.command("lock")
@@ -32,8 +32,8 @@ def command(selection: Selection, forget: bool, accept: bool, as_json: bool) -> 
     from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.flow import accept_lock
-    from rocwright.resolve.choose import ROCM
-    from rocwright.resolve.files import PROJECT, change_request
+    from rocwright.plan.resolve.choose import ROCM
+    from rocwright.plan.resolve.files import PROJECT, change_request
 
     if selection.changes and not selection.names_a_stack:
         folder = here()
@@ -62,7 +62,7 @@ def command(selection: Selection, forget: bool, accept: bool, as_json: bool) -> 
 def _tell_remedies(locked: Lock) -> None:
     """What is kept of the lock that was there before, and what of it may be needless now."""
     from rocwright.cli.report import show_remedies
-    from rocwright.remedies.trail import needless
+    from rocwright.doctor.remedies.trail import needless
 
     if locked.remedies:
         show_remedies(locked)

@@ -11,7 +11,7 @@ from rocwright.cli.common import here
 
 if TYPE_CHECKING:
     from rocwright.config import Config, Destination
-    from rocwright.notify.model import DeliveryState
+    from rocwright.follow.notify.model import DeliveryState
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -40,7 +40,7 @@ def test(name: str | None, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocbase.errors import NetworkError
     from rocwright.config import config, config_file
-    from rocwright.notify.deliver import message
+    from rocwright.follow.notify.deliver import message
 
     settings = config()
     text = f"This is a test from {platform.node()}: messages of rocwright arrive here."
@@ -89,9 +89,9 @@ def status(as_json: bool) -> None:
     """What each destination was told last, and what waits for it."""
     from rocbase.cli.tell import print_json, print_table
     from rocwright.config import config, config_file
+    from rocwright.follow.notify.ledger import read
+    from rocwright.follow.notify.model import DeliveryState, Ledger
     from rocwright.home import Home
-    from rocwright.notify.ledger import read
-    from rocwright.notify.model import DeliveryState, Ledger
 
     settings, ledger = config(), read(Home.default()) or Ledger(since="")
     states = {
@@ -145,9 +145,9 @@ def _failure_note(state: DeliveryState) -> str:
 def now() -> None:
     """Look for changes and deliver what waits, as every build and cycle does at its end."""
     from rocwright.config import config
+    from rocwright.follow.notify.look import LookOrder, look
+    from rocwright.follow.notify.tell import untold
     from rocwright.home import Home
-    from rocwright.notify.look import LookOrder, look
-    from rocwright.notify.tell import untold
 
     home = Home.default()
     look(home, config(), LookOrder())
@@ -163,11 +163,11 @@ def failed(what: str) -> None:
     It is told once, until a cycle of this folder ends again.
     """
     from rocwright.config import config
+    from rocwright.follow.notify.changes import UNIT
+    from rocwright.follow.notify.look import add
+    from rocwright.follow.notify.model import Fact
+    from rocwright.follow.notify.tell import untold
     from rocwright.home import Home
-    from rocwright.notify.changes import UNIT
-    from rocwright.notify.look import add
-    from rocwright.notify.model import Fact
-    from rocwright.notify.tell import untold
     from rocwright.records.model import now
 
     home, folder, time = Home.default(), str(here().resolve()), now()

@@ -14,7 +14,7 @@ from rocwright.cli.place import say
 
 if TYPE_CHECKING:
     from rocwright.model.edits import Edit
-    from rocwright.patching.check import Column
+    from rocwright.sources.patching.check import Column
 
 
 @click.group("patch")
@@ -97,8 +97,8 @@ def check(
 
 def _given_tree(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
 
-    from rocwright.patching.check import check_tree
     from rocwright.sources.archive import unpack
+    from rocwright.sources.patching.check import check_tree
 
     if source.is_dir():
         return check_tree(source, edits, targets, version=version, place=str(source))
@@ -112,7 +112,7 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
     from rocbase.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import shelf_here, wanted_trees, why_not
-    from rocwright.patching.check import Column, check_tree
+    from rocwright.sources.patching.check import Column, check_tree
 
     recipe = the_catalog().component(component)
     shelf, suites = shelf_here(say)
@@ -245,9 +245,9 @@ def save(
     from rocwright.execution.stages import stages_of
     from rocwright.execution.workspace import Workspace
     from rocwright.flow import current_lock, planned
-    from rocwright.patching.commits import PREPARED
-    from rocwright.patching.save import save_changes
     from rocwright.project import last_plan
+    from rocwright.sources.patching.commits import PREPARED
+    from rocwright.sources.patching.save import save_changes
 
     project = the_project(selection)
     if folder is None:

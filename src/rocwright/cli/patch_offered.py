@@ -14,9 +14,9 @@ from rocbase.cli.options import say
 from rocbase.units import count, printable
 
 if TYPE_CHECKING:
-    from rocwright.patching.fuzzy import HunkOutcome
-    from rocwright.patching.offered import FileResult, Offered, PatchResult
-    from rocwright.resolve.model import LockedComponent
+    from rocwright.plan.resolve.model import LockedComponent
+    from rocwright.sources.patching.fuzzy import HunkOutcome
+    from rocwright.sources.patching.offered import FileResult, Offered, PatchResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ def check_patches(
     from rocbase.cli.tell import print_json
     from rocbase.errors import FailureClass
     from rocwright.catalog.load import the_catalog
-    from rocwright.patching.foreign import read_patches
-    from rocwright.patching.offered import check_offered
+    from rocwright.sources.patching.foreign import read_patches
+    from rocwright.sources.patching.offered import check_offered
 
     edits = the_catalog().component(component).edit
     patches = read_patches(paths, strip)
@@ -87,7 +87,7 @@ def _tree(component: str, lock_file: Path | None, source: Path | None, version: 
 def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
     """The component in the lock that is named, or in the project's here; None without a lock."""
     from rocbase.errors import InputError
-    from rocwright.resolve.files import LOCK, read_lock
+    from rocwright.plan.resolve.files import LOCK, read_lock
 
     path = lock_file or Path(LOCK)
     if lock_file is None and not path.is_file():
@@ -178,8 +178,8 @@ def _show(component: str, tree: _Tree, offered: Offered) -> None:
 
 def _faults(patch: PatchResult) -> Iterator[str]:
     """What a person must look at in a patch."""
-    from rocwright.patching.fuzzy import HunkState
-    from rocwright.patching.offered import MOST_SHOWN
+    from rocwright.sources.patching.fuzzy import HunkState
+    from rocwright.sources.patching.offered import MOST_SHOWN
 
     if patch.why:
         yield f"\n{printable(patch.name[:120])}: {printable(patch.why[:600])}\n   {patch.next_step}"
@@ -202,7 +202,7 @@ def _faults(patch: PatchResult) -> Iterator[str]:
 
 
 def _word(hunk: HunkOutcome) -> str:
-    from rocwright.patching.fuzzy import HunkState
+    from rocwright.sources.patching.fuzzy import HunkState
 
     if hunk.state is not HunkState.APPLIES:
         return hunk.state.value

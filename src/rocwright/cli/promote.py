@@ -11,11 +11,11 @@ from rocbase.cli.options import json_option, say
 from rocwright.cli.common import here, tells_changes
 
 if TYPE_CHECKING:
-    from rocwright.cycle.stands import ChannelPlace, Stand
+    from rocwright.follow.cycle.stands import ChannelPlace, Stand
 
 
 def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from rocwright.cycle.stands import places
+    from rocwright.follow.cycle.stands import places
     from rocwright.home import Home
     from rocwright.records.opening import read_records
 
@@ -25,7 +25,7 @@ def _rows(context: click.Context, parameter: click.Parameter, incomplete: str) -
 
 
 def _channels(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from rocwright.cycle.channels import channels_in
+    from rocwright.follow.cycle.channels import channels_in
 
     return [channel.name for channel in channels_in(here(quiet=True)) if channel.name.startswith(incomplete)]
 
@@ -48,9 +48,9 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
 
     from rocbase.cli.tell import print_json
     from rocbase.errors import InputError
-    from rocwright.cycle.by_hand import promote
-    from rocwright.cycle.channels import channels_in
-    from rocwright.cycle.stands import places, stands
+    from rocwright.follow.cycle.by_hand import promote
+    from rocwright.follow.cycle.channels import channels_in
+    from rocwright.follow.cycle.stands import places, stands
     from rocwright.home import Home
     from rocwright.records.opening import open_records, read_records
 

@@ -17,10 +17,10 @@ from rocwright.diagnosis.novel import Novelty
 from rocwright.execution.estimate import expected
 from rocwright.execution.outcome import Built
 from rocwright.plan.decide import Decision, State
+from rocwright.plan.resolve.aliases import ROCM
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
 from rocwright.records.model import Finding
-from rocwright.resolve.aliases import ROCM
-from rocwright.resolve.model import Lock
 from rocwright.verify.lines import outcome_word
 
 NewLines = Callable[[str], Novelty | None]
@@ -77,7 +77,7 @@ def show_needs(
 def show_remedies(lock: Lock) -> None:
     """What the lock's remedies do: whoever builds it sees it before."""
     if lock.in_force:
-        from rocwright.remedies.words import does
+        from rocwright.doctor.remedies.words import does
 
         effects = "; ".join(
             f"{does(remedy.action, remedy.component)} "
@@ -152,7 +152,7 @@ def show_summary(project: Project, built: Built) -> None:
 
 def _proof(built: Built) -> str:
     """What lies beside the artifacts, and who signed it."""
-    from rocwright.signing.keys import chosen
+    from rocwright.store.signing.keys import chosen
 
     signers = {artifact.keyid for artifact in built.artifacts}
     summary = "an SBOM and a statement next to each artifact"

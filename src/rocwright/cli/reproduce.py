@@ -58,8 +58,8 @@ def command(
     """
     from rocbase.cli.tell import print_json
     from rocwright.execution.progress import choose_progress
-    from rocwright.reproduce.rebuild import How, reproduce
-    from rocwright.reproduce.text import lines
+    from rocwright.verify.reproduce.rebuild import How, reproduce
+    from rocwright.verify.reproduce.text import lines
 
     if lock_file is not None:
         if roots or keep:
@@ -87,7 +87,7 @@ def _wheel_of_another(
     from rocwright import api
     from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import choose_progress
-    from rocwright.reproduce.text import wheel_lines
+    from rocwright.verify.reproduce.text import wheel_lines
 
     path = Path(selection.stack or "")
     if not path.is_file() or path.suffix != ".whl":
@@ -123,10 +123,10 @@ def _project_and_plan(selection: Selection) -> tuple[Project, Plan]:
     from rocwright.flow import current_lock
     from rocwright.home import Home
     from rocwright.plan.make import make_plan
+    from rocwright.plan.resolve.files import read_lock
     from rocwright.project import project_of
     from rocwright.provenance.layout import as_built
-    from rocwright.reproduce.rebuild import plan_of, request_of
-    from rocwright.resolve.files import read_lock
+    from rocwright.verify.reproduce.rebuild import plan_of, request_of
 
     if selection.stack is None or selection.stack in the_catalog().stacks:
         project = the_project(selection)

@@ -62,8 +62,8 @@ def command(
     if context.invoked_subcommand is not None:
         return
     from rocwright.config import config
+    from rocwright.follow.notify.look import hidden
     from rocwright.home import Home
-    from rocwright.notify.look import hidden
     from rocwright.records.opening import open_records
     from rocwright.web.access import Access, Tokens
     from rocwright.web.app import app

@@ -98,8 +98,8 @@ def verify(url: str, quick: bool, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocbase.errors import CheckError
     from rocbase.units import size
-    from rocwright.bases.roots import changed_roots
     from rocwright.home import Home
+    from rocwright.sources.bases.roots import changed_roots
     from rocwright.store.gc import check_whole
     from rocwright.store.origins import untrusted
     from rocwright.store.trust import read_trust, trust_file
@@ -158,10 +158,10 @@ def gc(dry_run: bool, days: float, last: int | None, url: str, as_json: bool) ->
         raise click.UsageError("--last is for a shared store: name it with --of")
     from rocbase.cli.tell import print_json
     from rocbase.units import count, size
-    from rocwright.bases.roots import remove_tree
-    from rocwright.cleanup.inside import what_can_go
+    from rocwright.execution.cleanup.inside import what_can_go
     from rocwright.home import Home
     from rocwright.project import kept_keys
+    from rocwright.sources.bases.roots import remove_tree
     from rocwright.store.gc import remove
 
     home, store = Home.default(), _store()

@@ -136,9 +136,9 @@ def policy(url: str, role: Role, key: Path | None) -> None:
     does not say is refused by the cloud; what no trusted key signed is refused by rocwright anyway.
     """
     from rocbase.cli.tell import print_json
-    from rocwright.signing.keys import LARGEST_KEY, key_of
-    from rocwright.signing.safe_json import read_bounded
     from rocwright.store.access import policy as policy_of
+    from rocwright.store.signing.keys import LARGEST_KEY, key_of
+    from rocwright.store.signing.safe_json import read_bounded
 
     keyid = str(key_of(read_bounded(key, LARGEST_KEY, "key"), str(key)).keyid) if key is not None else "*"
     print_json(policy_of(url, role, keyid))

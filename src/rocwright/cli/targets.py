@@ -24,7 +24,7 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
     from rocwright.catalog.load import the_catalog
     from rocwright.cli.target_page import LABELS, page_rows, short_rows
     from rocwright.home import Home
-    from rocwright.resolve.gpus import targets_named
+    from rocwright.plan.resolve.gpus import targets_named
     from rocwright.verify.verdict import lines, verdict
 
     catalog = the_catalog()

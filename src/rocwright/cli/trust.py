@@ -29,7 +29,7 @@ def command() -> None:
 def list_(as_json: bool) -> None:
     """Every key and store that is trusted."""
     from rocbase.cli.tell import print_json, print_table
-    from rocwright.signing.keys import fingerprint
+    from rocwright.store.signing.keys import fingerprint
 
     trust = _trust()
     if as_json:
@@ -83,8 +83,8 @@ def add(what: str, name: str, agree: int, yes: bool) -> None:
         _confirm(f"{called} at {bucket}", keys, yes=yes)
         trust = trust.with_store(TrustedStore(name=called, url=bucket.url, agree=agree))
     else:
-        from rocwright.signing.keys import LARGEST_KEY
-        from rocwright.signing.safe_json import read_bounded
+        from rocwright.store.signing.keys import LARGEST_KEY
+        from rocwright.store.signing.safe_json import read_bounded
 
         pem = read_bounded(Path(what), LARGEST_KEY, "key").decode(errors="replace")
         keys = _named(name or Path(what).stem, [pem], trust)
@@ -168,7 +168,7 @@ def _confirm(subject: str, keys: list[TrustedKey], *, yes: bool) -> None:
     import sys
 
     from rocbase.errors import InputError
-    from rocwright.signing.keys import fingerprint
+    from rocwright.store.signing.keys import fingerprint
 
     say(f"{subject} has {'1 key' if len(keys) == 1 else f'{len(keys)} keys'}:")
     for key in keys:

@@ -67,10 +67,10 @@ def command(
     from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.catalog.load import the_catalog
+    from rocwright.follow.watch.look import watch
+    from rocwright.follow.watch.projects import locks_to_watch, watch_settings
+    from rocwright.follow.watch.tell import tell_report
     from rocwright.home import Home
-    from rocwright.watch.look import watch
-    from rocwright.watch.projects import locks_to_watch, watch_settings
-    from rocwright.watch.tell import tell_report
 
     target = api.target(gpu, say).name if gpu else ""
     if list_:

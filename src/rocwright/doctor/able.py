@@ -9,8 +9,8 @@ from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
+from rocwright.diagnosis.machine.model import Machine
 from rocwright.doctor.needs import BuildNeed, need_of
-from rocwright.machine.model import Machine
 from rocwright.records.model import SAID, Cell, Said
 from rocwright.verify.standing import Evidence
 

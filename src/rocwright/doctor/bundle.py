@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from rocbase.errors import InputError, InternalError
 from rocbase.files.atomic import write_atomic
-from rocwright.machine.tree import Tree
+from rocwright.diagnosis.machine.tree import Tree
 
 SHORTEST = 3
 """Letters of a name from which on it is taken out wherever it stands; shorter ones are common words."""

@@ -11,6 +11,7 @@ from rocbase.errors import ExplainedError
 from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import Grade, HostFacts
+from rocwright.diagnosis.machine.model import Machine
 from rocwright.doctor.able import Able, able
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
@@ -21,7 +22,6 @@ from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
 from rocwright.home import Home
-from rocwright.machine.model import Machine
 from rocwright.records.model import Cell
 from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
 

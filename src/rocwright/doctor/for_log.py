@@ -26,10 +26,10 @@ def with_this_machine(
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.facts import host_facts
     from rocwright.diagnosis.here import not_of, of_log, with_machine
+    from rocwright.diagnosis.machine.driver import read_driver
+    from rocwright.diagnosis.machine.gpus import read_gpus
+    from rocwright.diagnosis.machine.tree import Tree
     from rocwright.doctor.findings.kernel import evidence
-    from rocwright.machine.driver import read_driver
-    from rocwright.machine.gpus import read_gpus
-    from rocwright.machine.tree import Tree
 
     catalog, facts, machine = the_catalog(), host_facts(), of_log(diagnosis)
     if not elsewhere:

@@ -10,11 +10,11 @@ from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.config import store_folder
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.diagnosis.machine.model import Machine
+from rocwright.diagnosis.machine.read import read_machine
+from rocwright.diagnosis.machine.tools import read_tools
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.home import Home
-from rocwright.machine.model import Machine
-from rocwright.machine.read import read_machine
-from rocwright.machine.tools import read_tools
-from rocwright.machine.tree import Tree
 
 
 def here(

@@ -19,7 +19,6 @@ from rocbase.files.atomic import is_git
 from rocbase.folders.removal import remove_tree
 from rocbase.folders.temporary import temporary_folder
 from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
 from rocwright.execution import opened
 from rocwright.execution.exec_step import resolve_inputs
 from rocwright.execution.stages import Stage, make_repository
@@ -27,12 +26,13 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.step_environment import BUILD, FIXED, OUT, SOURCE
 from rocwright.model.steps import Step
-from rocwright.patching.diffs import parse_diff
-from rocwright.patching.history import ENVIRONMENT, SCRIPT, Changes, read_changes
-from rocwright.patching.repository import BASE, Repository
 from rocwright.sandbox.model import Ended, Mount, SandboxJob
+from rocwright.sandbox.untrusted import Untrusted
+from rocwright.sources.bases.roots import unpacked_root
+from rocwright.sources.patching.diffs import parse_diff
+from rocwright.sources.patching.history import ENVIRONMENT, SCRIPT, Changes, read_changes
+from rocwright.sources.patching.repository import BASE, Repository
 from rocwright.store.model import Store
-from rocwright.untrusted import Untrusted
 
 SECONDS = 600.0
 """How long git may take over what the user did."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from rocbase.errors import CheckError, SandboxError
 from rocbase.folders.listing import FolderEntry, shown
 from rocwright.model.steps import OutputSpec
-from rocwright.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
+from rocwright.sandbox.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
 
 LOG = "ccache.log"
 """Where ccache writes one line a compiler run, in the build folder."""

@@ -23,12 +23,12 @@ from filelock import FileLock
 from rocbase.errors import SandboxError
 from rocbase.files.atomic import write_atomic
 from rocwright import sandbox
-from rocwright.bases.roots import remove_tree
 from rocwright.config import config
 from rocwright.home import Home
+from rocwright.sandbox.untrusted import Untrusted
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.model import CacheUse
 from rocwright.store.trust import read_trust, trust_file
-from rocwright.untrusted import Untrusted
 
 MOST_FILES = 2_000_000
 """What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""

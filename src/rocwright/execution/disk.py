@@ -93,8 +93,8 @@ def storage_of(engine: str | None, home: Home) -> dict[str, Path]:
     if engine is not None and engine in ENGINES and not ENGINES[engine].keeps_images:
         return {}
     from rocwright.diagnosis.facts import host_facts
-    from rocwright.machine.rooms import storages
-    from rocwright.machine.tree import Tree
+    from rocwright.diagnosis.machine.rooms import storages
+    from rocwright.diagnosis.machine.tree import Tree
 
     with contextlib.suppress(ExplainedError), Tree() as tree:
         name = pick(engine, home.probes).name

@@ -249,8 +249,8 @@ def _perform(step: Step, context: Context) -> ActionResult:
 
 
 def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult:
-    from rocwright.bases.debian import make_root
-    from rocwright.bases.image import make_image_root
+    from rocwright.sources.bases.debian import make_root
+    from rocwright.sources.bases.image import make_image_root
     from rocwright.sources.signed_packages import require_signed
 
     packages = [

@@ -13,8 +13,8 @@ from rocbase.model import Frozen
 from rocwright.execution.asked import Asked
 from rocwright.execution.options import STEP_DEFAULTS, StepOptions
 from rocwright.model.steps import Step
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.store.model import Record
-from rocwright.untrusted import Untrusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

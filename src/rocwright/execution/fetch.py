@@ -10,7 +10,6 @@ from pathlib import Path
 from rocbase.errors import FetchError
 from rocbase.toml.read import holder
 from rocbase.units import count, size
-from rocwright.bases.image import fetch_packages
 from rocwright.catalog.folders import catalog_folders
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import (
@@ -25,6 +24,7 @@ from rocwright.model.steps import (
     PackageOrigin,
 )
 from rocwright.sources import git, image, index, web
+from rocwright.sources.bases.image import fetch_packages
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin

@@ -18,11 +18,11 @@ from rocbase.files.atomic import sha256_bytes, sha256_file
 from rocbase.files.bounds import TREES
 from rocbase.files.unpacking import Meter, Unpacked
 from rocbase.model import canonical_json
-from rocwright.bases.roots import remove_tree
 from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction
 from rocwright.sources.archive import tar_add, unpack, walk
+from rocwright.sources.bases.roots import remove_tree
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

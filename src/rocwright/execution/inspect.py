@@ -19,8 +19,8 @@ from rocwright.execution.stages import stages_of
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
-from rocwright.patching.history import ENVIRONMENT as GIT
 from rocwright.sandbox.model import SandboxJob
+from rocwright.sources.patching.history import ENVIRONMENT as GIT
 from rocwright.store.model import Store
 
 QUIET = {"HISTFILE": "/dev/null", "LESSHISTFILE": "-"}

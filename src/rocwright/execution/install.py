@@ -18,10 +18,10 @@ from rocbase.processes.python import python_module
 from rocwheel.wheels.archive import read_metadata
 from rocwheel.wheels.names import read_requirement
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
 from rocwright.provenance.sidecars import lay_file
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 
 GUARD = "guards/single_package.py"

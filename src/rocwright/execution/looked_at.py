@@ -11,7 +11,7 @@ from rocbase.errors import SandboxError
 from rocbase.folders.removal import remove_tree
 from rocwright.execution import kept_tree, opened
 from rocwright.execution.workspace import Workspace
-from rocwright.untrusted import Untrusted
+from rocwright.sandbox.untrusted import Untrusted
 
 State = dict[str, tuple[int, ...]]
 

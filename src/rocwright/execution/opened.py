@@ -16,8 +16,8 @@ from rocbase.errors import SandboxError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.listing import shown
 from rocwright.model.step_environment import NOTE as NOTE
-from rocwright.patching.history import subjects_since
-from rocwright.untrusted import Untrusted
+from rocwright.sandbox.untrusted import Untrusted
+from rocwright.sources.patching.history import subjects_since
 
 TREE = "src"
 """The tree, in the folder that a sandbox sees."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rocbase.errors import ExplainedError
+from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.layout import Artifact
 from rocwright.records.model import Finding, Run, StepRun
-from rocwright.resolve.model import Lock
 
 
 @dataclass(slots=True, kw_only=True)

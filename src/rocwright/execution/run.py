@@ -24,7 +24,6 @@ from rocbase.errors import (
 )
 from rocbase.units import count, size
 from rocwright import sandbox
-from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.folders import DATA
 from rocwright.config import CACHE_BYTES, config
 from rocwright.diagnosis.explain import Watch, add_known, excerpt, where_of
@@ -44,8 +43,9 @@ from rocwright.model.step_environment import BUILD, FIXED, IN, OUT, SOURCE
 from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sandbox.stall import SECONDS as STALL
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.sources.archive import left_out, unpack
-from rocwright.untrusted import Untrusted
+from rocwright.sources.bases.roots import unpacked_root
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace

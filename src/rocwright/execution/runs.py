@@ -16,6 +16,7 @@ from rocbase.errors import InputError, InterruptedByUser
 from rocbase.files.atomic import sha256_bytes
 from rocwright import __version__
 from rocwright.home import Home
+from rocwright.plan.resolve.model import Lock, Request
 from rocwright.records.ended import ended_as, me
 from rocwright.records.model import (
     Artifact,
@@ -32,7 +33,6 @@ from rocwright.records.model import (
     with_failure,
 )
 from rocwright.records.recorder import RunRecorder
-from rocwright.resolve.model import Lock, Request
 
 RECENT = 20
 """Runs of which the steps are named to who looks for a log."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.exec_step import load_step
 from rocwright.model.steps import RunAction, Step, TreeAction
-from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
-from rocwright.patching.repository import Repository
 from rocwright.sources.archive import unpack
+from rocwright.sources.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
+from rocwright.sources.patching.repository import Repository
 from rocwright.store.model import Output, Store
 
 

@@ -9,10 +9,10 @@ from rocbase.errors import PatchError
 from rocwright.execution.context import ActionResult, Context
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import TreeAction
-from rocwright.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
-from rocwright.patching.edits import apply_edits
-from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.sources.archive import left_out, pack, unpack
+from rocwright.sources.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
+from rocwright.sources.patching.edits import apply_edits
+from rocwright.sources.patching.series import apply_series, lay_packaging
 from rocwright.store.model import Output, Store
 
 DEBIAN_DIRECTORY = ".debian.tar."

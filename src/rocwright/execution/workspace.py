@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocbase.errors import InputError
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.model.step_environment import NOTE
 from rocwright.model.steps import Step
+from rocwright.sources.bases.roots import remove_tree
 
 CCACHE = "/ccache"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rocwright.export.model import Argument, ExportSubject, variable
 from rocwright.model.steps import FetchAction, ImageOrigin
-from rocwright.resolve.model import LockedComponent, LockedRoot
+from rocwright.plan.resolve.model import LockedComponent, LockedRoot
 from rocwright.sources.image import Reference
 
 TARGETS = "TARGETS"

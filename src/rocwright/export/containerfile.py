@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from rocwright.doctor.remedies.words import does
 from rocwright.execution.run import GUARDS
 from rocwright.execution.workspace import CCACHE
 from rocwright.export.arguments import arguments, component_arguments, root_arguments
@@ -17,9 +18,8 @@ from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.model.step_environment import IN, OUT, SOURCE
 from rocwright.model.steps import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
 from rocwright.plan.labels import version_labels
-from rocwright.remedies.words import does
-from rocwright.resolve.aliases import base_of
-from rocwright.resolve.model import LockedComponent, LockedRoot
+from rocwright.plan.resolve.aliases import base_of
+from rocwright.plan.resolve.model import LockedComponent, LockedRoot
 
 
 def containerfile(subject: ExportSubject) -> Files:

@@ -11,7 +11,7 @@ from types import ModuleType
 from rocbase.files.atomic import is_git
 from rocwright.export.model import ExportFile, lines_of
 from rocwright.model.edits import Edit, EditKind
-from rocwright.patching import diffs, found, kinds, lists, rules
+from rocwright.sources.patching import diffs, found, kinds, lists, rules
 
 PROGRAM = "edits/apply.py"
 

@@ -10,8 +10,8 @@ from rocwright.catalog.load import Catalog
 from rocwright.model.steps import ImageAction, Plan, RunAction, Step
 from rocwright.plan.labels import slug as slug
 from rocwright.plan.make import make_plan
-from rocwright.resolve.aliases import PYTHON, base_of
-from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
+from rocwright.plan.resolve.aliases import PYTHON, base_of
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.export.templates import template
 from rocwright.model.step_environment import BUILD, IN, OUT
 from rocwright.model.steps import FetchAction, RunAction, Step, TreeAction
-from rocwright.resolve.model import LockedRoot
+from rocwright.plan.resolve.model import LockedRoot
 
 
 def nspawn(subject: ExportSubject) -> Files:

@@ -8,7 +8,7 @@ from rocwright.export.model import ExportSubject, Files, lines_of, slug
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_lines
 from rocwright.model.steps import FetchAction, IndexOrigin
-from rocwright.resolve.model import LockedSdist
+from rocwright.plan.resolve.model import LockedSdist
 
 
 def sdists(subject: ExportSubject) -> dict[str, LockedSdist]:

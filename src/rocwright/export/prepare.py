@@ -27,8 +27,8 @@ from rocwright.model.steps import (
 )
 from rocwright.model.versions import version_in
 from rocwright.plan.make import DOWNLOADS
-from rocwright.resolve.aliases import base_of
-from rocwright.resolve.model import LockedComponent
+from rocwright.plan.resolve.aliases import base_of
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.sources.places import describe, kind_of
 
 _SDIST = '''\

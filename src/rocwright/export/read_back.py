@@ -12,8 +12,8 @@ from rocwright.catalog.place import GitPlace
 from rocwright.export.arguments import TARGETS
 from rocwright.export.model import variable
 from rocwright.export.pipeline import VALUE
-from rocwright.resolve.gpus import target_named
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.gpus import target_named
+from rocwright.plan.resolve.model import Request
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FURTHER = re.compile(r"(PACKAGES|IMAGE)_[A-Z0-9_]+|[A-Z0-9_]+_(IMAGE|SHA256)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from rocwright.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
 from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import lookup
 from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, variable
@@ -12,7 +11,8 @@ from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.model.steps import BaseAction, DebianOrigin, FilePin, ImageOrigin, PackageOrigin, Step
-from rocwright.resolve.model import LockedRoot
+from rocwright.plan.resolve.model import LockedRoot
+from rocwright.sources.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
 
 INSIDE = "/rocwright"
 """Where the scripts of an export lie in a stage."""

@@ -10,8 +10,8 @@ from rocwright.export.arguments import component_arguments, image_of
 from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.steps import ImageAction
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.plan.values import expand, present
-from rocwright.resolve.model import LockedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from rocwright.export.model import ExportSubject, slug
 from rocwright.export.quote import comment, powershell
 from rocwright.model.steps import IndexOrigin, TreeAction
 from rocwright.plan.make import PREPARED
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.plan.values import environment_of
-from rocwright.resolve.model import LockedComponent
 
 ENVIRONMENT = "a Python environment with ROCm in it, and the variables of a build"
 BUILD = "sources by commit, edited and built, each wheel installed before the next build"

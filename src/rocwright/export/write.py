@@ -24,7 +24,7 @@ from rocwright.export.timer import timer
 from rocwright.export.tutorial import tutorial
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 from rocwright.sources.archive import pack
 
 FORMATS: Mapping[str, Callable[[ExportSubject], Files]] = {

@@ -40,7 +40,7 @@ from rocwright.farm.handed import Place
 from rocwright.farm.needs import NETWORK, fit_for, nobody_has
 from rocwright.home import Home
 from rocwright.model.architecture import host
-from rocwright.untrusted import Untrusted
+from rocwright.sandbox.untrusted import Untrusted
 
 POLL = 1.0
 """Seconds between two looks at what the cluster says."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rocwright.model.steps import Plan, Step
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 
 SEPARATOR = "@"
 """Stands between a step's name and the stack that it is taken from, where both stacks have such a step."""

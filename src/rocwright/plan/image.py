@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rocwright.catalog.model import Component, Image
 from rocwright.model.steps import ImageAction, Input, Resources, Step
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedRoot
 
 
 def image_step(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from rocwright.catalog.model import Component
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedRoot
 
 OCI = "org.opencontainers.image"
 

@@ -28,17 +28,17 @@ from rocwright.plan.image import image_step
 from rocwright.plan.labels import image_labels
 from rocwright.plan.packages import RUN_WHEELS, WHEEL_OUTPUT, fetched, wheel_steps
 from rocwright.plan.remedies import actions_for, check_remedies, edits_of, memory_of, remedied_commands
-from rocwright.plan.roots import root_steps
-from rocwright.plan.values import environment_of, present, versions_of
-from rocwright.resolve.aliases import PYTHON, ROCM, base_of, catalog_for
-from rocwright.resolve.model import (
+from rocwright.plan.resolve.aliases import PYTHON, ROCM, base_of, catalog_for
+from rocwright.plan.resolve.model import (
     Lock,
     LockedComponent,
     LockedProvider,
     LockedPython,
     LockedRoot,
 )
-from rocwright.resolve.validate import check_fits
+from rocwright.plan.resolve.validate import check_fits
+from rocwright.plan.roots import root_steps
+from rocwright.plan.values import environment_of, present, versions_of
 
 PREPARE_SECONDS = 60.0
 TREE = 10

@@ -16,7 +16,7 @@ from rocwright.model.steps import (
     TreeAction,
 )
 from rocwright.plan.domain import digests, domain_of
-from rocwright.resolve.model import LockedSdist
+from rocwright.plan.resolve.model import LockedSdist
 
 WHEEL_OUTPUT = OutputSpec(name="wheel", pattern="*.whl")
 

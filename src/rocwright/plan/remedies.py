@@ -13,7 +13,7 @@ from rocwright.catalog.refuse import refused
 from rocwright.catalog.remedy import CompilerFlags, RemedyAction, SetVariables, TakeEdit, UnsetVariables
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import BUILD
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 
 WRAPPERS = f"{BUILD}/compilers"
 """Where a step's programs lie that add flags to those of compilers."""

@@ -6,7 +6,7 @@ from rocwright.catalog.base import filled
 from rocwright.catalog.load import Catalog, lookup
 from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import BaseAction, FetchAction, ImageOrigin, Input, Resources, Step
-from rocwright.resolve.model import LockedRoot
+from rocwright.plan.resolve.model import LockedRoot
 
 UNPACKED = 5
 """A root file system takes about this many times the size of its packages, archive and folder together."""

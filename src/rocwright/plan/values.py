@@ -9,8 +9,8 @@ from rocbase.errors import InputError
 from rocwright.catalog.model import Component, Env
 from rocwright.model.step_environment import FIXED
 from rocwright.plan.remedies import actions_for, remedied_environment
-from rocwright.resolve.aliases import ROCM
-from rocwright.resolve.model import Lock, LockedComponent
+from rocwright.plan.resolve.aliases import ROCM
+from rocwright.plan.resolve.model import Lock, LockedComponent
 
 
 def versions_of(lock: Lock) -> dict[str, str]:

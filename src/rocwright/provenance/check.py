@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rocbase.errors import CheckError, InputError
 from rocbase.files.atomic import sha256_file
 from rocwright.provenance import statement
-from rocwright.signing import envelope
-from rocwright.signing.envelope import Signed
-from rocwright.signing.safe_json import parse_json
+from rocwright.store.signing import envelope
+from rocwright.store.signing.envelope import Signed
+from rocwright.store.signing.safe_json import parse_json
 
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey

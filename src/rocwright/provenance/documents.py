@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rocbase.errors import InputError
-from rocwright.signing.safe_json import LARGEST_SBOM, parse_json, too_large
+from rocwright.store.signing.safe_json import LARGEST_SBOM, parse_json, too_large
 
 MOST_COMPONENTS = 200_000
 UNKNOWN = "unknown"

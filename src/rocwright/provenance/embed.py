@@ -12,7 +12,7 @@ from rocwheel.wheels.canonicalize import agreeing_with
 from rocwheel.wheels.metadata import dist_info_folder
 from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwright.model.step_environment import EPOCH
-from rocwright.signing.safe_json import LARGEST_SBOM
+from rocwright.store.signing.safe_json import LARGEST_SBOM
 
 FOLDER = "sboms"
 NAME = "rocwright.cdx.json"

@@ -19,7 +19,7 @@ from rocbase.model import Frozen, canonical_json
 from rocwright import __version__
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
-from rocwright.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock
 from rocwright.store.model import Output
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 import contextlib
 
-from rocwright.signing.envelope import LARGEST
-from rocwright.signing.safe_json import parse_json, read_bounded
+from rocwright.store.signing.envelope import LARGEST
+from rocwright.store.signing.safe_json import parse_json, read_bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ def lay_out(
     here, the others by `verify`. Without `anew` only that is done, for what is there.
     Raises InputError where the key to sign with cannot be used, or a folder is a link.
     """
-    from rocwright.checks.passed import Passed
     from rocwright.project import built_outputs
+    from rocwright.provenance.checks.passed import Passed
 
     folder = through_no_link(project.output / project.request.stack, project.output)
     stamps = _Stamps(project.home)
@@ -122,7 +122,7 @@ def lay_out(
 
 def _fingerprint(project: Project, locked: Lock) -> str:
     """What decides what lies in and beside an artifact, beside the artifact itself: the lock, and the key."""
-    from rocwright.signing.keys import chosen
+    from rocwright.store.signing.keys import chosen
 
     key = chosen()
     if isinstance(key, Path):
@@ -183,7 +183,7 @@ class _Stamps:
 
     def _signed_anew(self, path: Path, stamp: _Stamp, lacking: tuple[str, ...]) -> _Stamp | None:
         from rocwright.provenance.sidecars import kept_statement, write_statement
-        from rocwright.signing.keys import chosen
+        from rocwright.store.signing.keys import chosen
 
         try:
             payload, _ = kept_statement(self.home, stamp.sha256)
@@ -213,7 +213,7 @@ class _Stamps:
 
 def _signed(statements: Path, statement: Path) -> str | None:
     """The key that the statements name, where they say what is kept; None where they are anything else."""
-    from rocwright.signing.envelope import read_envelopes
+    from rocwright.store.signing.envelope import read_envelopes
 
     try:
         (envelope,) = read_envelopes(statements)

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from rocwright.model.edits import Edit
 from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, Plan, Step, TreeAction
-from rocwright.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedProvider, LockedPython, LockedRoot
 
 T = TypeVar("T")
 

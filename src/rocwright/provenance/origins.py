@@ -23,7 +23,7 @@ from rocwheel.wheels.repair.facts import the_facts as the_libraries
 from rocwheel.wheels.source import ByteSource
 from rocwright.provenance.documents import SbomComponent
 from rocwright.provenance.facts import the_facts
-from rocwright.signing.safe_json import parse_json
+from rocwright.store.signing.safe_json import parse_json
 
 VENDORED = (".libs", ".dylibs")
 """What the folders end with into which libraries are put: auditwheel's and delvewheel's, delocate's."""

@@ -11,9 +11,9 @@ from packaging.requirements import InvalidRequirement
 
 from rocwheel.wheels.names import read_requirement
 from rocwright.catalog.load import Catalog
+from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.bundled import Contents
 from rocwright.provenance.materials import Material
-from rocwright.resolve.model import Lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from packageurl import PackageURL
 from rocwright.catalog.load import Catalog
 from rocwright.model.edits import Edit
 from rocwright.model.steps import ImageAction, ImageOrigin
+from rocwright.plan.resolve.model import Lock, LockedComponent
 from rocwright.provenance.bundled import Bundled, Contents
 from rocwright.provenance.cyclonedx import (
     Object,
@@ -33,7 +34,6 @@ from rocwright.provenance.facts import the_facts
 from rocwright.provenance.materials import BuildProvenance, Material, Role
 from rocwright.provenance.purl import addresses, commit_of, purl_of, wheel_purl
 from rocwright.provenance.requires import Want, wants
-from rocwright.resolve.model import Lock, LockedComponent
 from rocwright.store.model import Output
 
 SUFFIX = ".cdx.json"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocwright.provenance.documents import Document, parse_document
-from rocwright.signing.safe_json import LARGEST_SBOM, read_bounded
+from rocwright.store.signing.safe_json import LARGEST_SBOM, read_bounded
 
 SIDECAR_SUFFIX = ".cdx.json"
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 from rocbase.errors import CheckError, ExplainedError, InputError
 from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocbase.model import canonical_json, opened, sealed
-from rocwright.checks.passed import has_passed
 from rocwright.model.steps import FetchAction, ImageAction, Plan, RunAction, Step
+from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.bundled import Contents, contents
+from rocwright.provenance.checks.passed import has_passed
 from rocwright.provenance.embed import with_sbom
 from rocwright.provenance.materials import BuildProvenance, made_from
 from rocwright.provenance.sbom import SUFFIX, SbomSubject, sbom
 from rocwright.provenance.statement import Circumstances, Thing, statement
-from rocwright.resolve.model import Lock
-from rocwright.signing import envelope, keys
 from rocwright.store.model import Output, Record
+from rocwright.store.signing import envelope, keys
 
 if TYPE_CHECKING:
     from rocwright.home import Home

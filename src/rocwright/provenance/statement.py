@@ -15,9 +15,9 @@ from rocbase.files.atomic import sha256_bytes
 from rocbase.model import canonical_json
 from rocwright import __version__
 from rocwright.model.steps import KEY_SCHEMA, ImageOrigin
+from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.materials import BuildProvenance, Material
 from rocwright.provenance.purl import addresses, commit_of, purl_of
-from rocwright.resolve.model import Lock
 from rocwright.store.model import CacheUse, Record
 
 STATEMENT = "https://in-toto.io/Statement/v1"

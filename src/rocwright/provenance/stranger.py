@@ -23,7 +23,7 @@ from rocwright.provenance.origins import (
     package_note,
     paragraphs,
 )
-from rocwright.signing.safe_json import LARGEST_SBOM
+from rocwright.store.signing.safe_json import LARGEST_SBOM
 
 _LARGEST_LICENCE = 4 * 1024 * 1024
 _MOST_TEXTS = 500

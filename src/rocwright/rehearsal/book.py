@@ -14,7 +14,7 @@ from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import FolderName, Place
 from rocwright.model.versions import version_in
-from rocwright.resolve.model import Request
+from rocwright.plan.resolve.model import Request
 
 FILE = "rehearsals.toml"
 

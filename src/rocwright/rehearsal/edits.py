@@ -9,10 +9,10 @@ from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.tree import unpack_source
 from rocwright.model.edits import Edit
 from rocwright.model.steps import TreeAction
-from rocwright.patching.check import check_tree
-from rocwright.patching.edits import EditOutcome
-from rocwright.patching.series import apply_series, lay_packaging
 from rocwright.rehearsal.result import TrialFault, TrialTally
+from rocwright.sources.patching.check import check_tree
+from rocwright.sources.patching.edits import EditOutcome
+from rocwright.sources.patching.series import apply_series, lay_packaging
 from rocwright.store.model import Output, Store
 
 NAME = "edits"

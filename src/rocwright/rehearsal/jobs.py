@@ -14,6 +14,8 @@ from rocwright.model.steps import Step, TreeAction
 from rocwright.model.versions import version_in
 from rocwright.plan.edits import edits_as_written
 from rocwright.plan.make import AS_PUBLISHED
+from rocwright.plan.resolve.aliases import base_of
+from rocwright.plan.resolve.model import Lock, LockedComponent
 from rocwright.plan.values import environment_of, present, versions_of
 from rocwright.rehearsal.book import Book, Rehearsal, Trial, Within
 from rocwright.rehearsal.report import untried
@@ -22,8 +24,6 @@ from rocwright.rehearsal.sources import ExactSource, answers_line, source_of
 from rocwright.rehearsal.stand_ins import Ready, StandIns
 from rocwright.rehearsal.steps import TrialRequest, built_trial_step, source_step, tree_step, trial_step
 from rocwright.rehearsal.wheels import PUBLISHED, unlocked
-from rocwright.resolve.aliases import base_of
-from rocwright.resolve.model import Lock, LockedComponent
 
 Groups = Mapping[str, tuple[Ready, tuple[Trial, ...]]]
 """Trials by the name of the stand-in that they are tried on, with a number for those that are apart."""

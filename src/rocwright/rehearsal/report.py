@@ -13,7 +13,7 @@ from rocbase.model import Frozen
 from rocbase.units import printable
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.result import TrialFault, TrialTally
-from rocwright.signing.safe_json import parse_json, read_bounded
+from rocwright.store.signing.safe_json import parse_json, read_bounded
 
 LARGEST = 8 * 1024**2
 """Bytes; ten thousand units with a line of each have some 5 MiB."""

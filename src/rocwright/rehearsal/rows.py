@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
-from rocwright.resolve.model import Request
-from rocwright.resolve.shipped import request_of, rows
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.shipped import request_of, rows
 
 
 def rows_by_name(catalog: Catalog) -> dict[str, Request]:

@@ -20,6 +20,9 @@ from rocwright.home import Home
 from rocwright.model.edits import Edit
 from rocwright.model.steps import Plan, Step, TreeAction
 from rocwright.plan.decide import State, decide
+from rocwright.plan.resolve.aliases import catalog_for
+from rocwright.plan.resolve.model import Lock, Request
+from rocwright.plan.resolve.shipped import shipped_lock
 from rocwright.project import Project, project_of
 from rocwright.records.model import REHEARSAL, Finding, StepRun, now
 from rocwright.rehearsal.book import Book, read_book
@@ -30,9 +33,6 @@ from rocwright.rehearsal.result import Rehearsed, RowRehearsed, TrialFault, Tria
 from rocwright.rehearsal.stand_ins import StandIns
 from rocwright.rehearsal.steps import REPORT
 from rocwright.rehearsal.wheels import PUBLISHED, parts_of_wheels
-from rocwright.resolve.aliases import catalog_for
-from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.shipped import shipped_lock
 
 ROUNDS = 2
 """A tree whose edits do not all apply is made once more, with those that do."""

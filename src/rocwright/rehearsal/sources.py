@@ -9,8 +9,8 @@ from rocbase.errors import FetchError, NetworkError
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import Place
 from rocwright.model.versions import version_in
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.rehearsal.book import Rehearsal
-from rocwright.resolve.model import LockedComponent
 
 Find = Callable[[Component, str, Sequence[Place]], LockedComponent]
 """Finds the exact source of a version; raises FetchError or NetworkError."""

@@ -16,14 +16,14 @@ from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import BaseAction, Plan, Step
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.aliases import catalog_for
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedRoot
+from rocwright.plan.resolve.network import NetworkUpstream
 from rocwright.plan.roots import root_steps
 from rocwright.project import Project, project_of
 from rocwright.rehearsal.book import StandIn
 from rocwright.rehearsal.kept import kept
-from rocwright.resolve.aliases import catalog_for
-from rocwright.resolve.files import read_lock
-from rocwright.resolve.model import Lock, LockedComponent, LockedRoot
-from rocwright.resolve.network import NetworkUpstream
 from rocwright.store.model import Store
 
 

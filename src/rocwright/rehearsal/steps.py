@@ -25,10 +25,10 @@ from rocwright.model.steps import (
     TreeAction,
 )
 from rocwright.plan.make import TREE
+from rocwright.plan.resolve.model import LockedComponent
 from rocwright.plan.values import expand
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.stand_ins import Ready
-from rocwright.resolve.model import LockedComponent
 
 PROGRAMS = ("rehearse.py", "import_edited.py")
 """What runs in the sandbox, of the folder that every sandbox sees."""

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from rocbase.errors import ExplainedError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check, Component
-from rocwright.checks.static import named, published
 from rocwright.model.steps import FilePin
+from rocwright.plan.resolve.model import LockedComponent
+from rocwright.provenance.checks.static import named, published
 from rocwright.rehearsal.result import TrialFault, TrialTally
-from rocwright.resolve.model import LockedComponent
 from rocwright.store.model import Store
 
 PUBLISHED = "wheels"

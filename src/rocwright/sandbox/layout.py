@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from rocbase.errors import InputError, SandboxError
 from rocwright.sandbox.engine import HOSTNAME, USER
 from rocwright.sandbox.model import Mount, SandboxJob
-from rocwright.untrusted import Untrusted
+from rocwright.sandbox.untrusted import Untrusted
 
 OWN = frozenset({"proc", "sys", "dev", "run", "tmp"})
 """Top-level folders that are never the root's."""

@@ -25,7 +25,7 @@ from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome
 from rocwright.sandbox.pids import Pids
 from rocwright.sandbox.pids import limit as limit_pids
 from rocwright.sandbox.podman import PIDFILE
-from rocwright.untrusted import Untrusted
+from rocwright.sandbox.untrusted import Untrusted
 
 _JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"'
 """Enters cgroups before the engine starts, so that no process is ever outside them."""

@@ -9,13 +9,13 @@ from rocbase.errors import CheckError
 from rocwright.catalog.detect import find_gpus
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.machine.model import Machine
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.findings.model import DoctorFinding
 from rocwright.doctor.this_machine import here, only
 from rocwright.home import Home
-from rocwright.machine.model import Machine
-from rocwright.machine.tree import Tree
 from rocwright.serving.choose import served_component
 from rocwright.serving.models.fit import ModelNeed, Room, fits, room_of
 from rocwright.serving.models.model import Model

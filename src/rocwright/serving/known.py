@@ -13,11 +13,10 @@ from pydantic import ValidationError
 
 from rocbase.files.atomic import sha256_file, write_atomic
 from rocbase.model import Frozen
-from rocwright.bases.roots import is_as_it_was
 from rocwright.catalog.server import GPU, Server
+from rocwright.diagnosis.machine.memory import read_memory
+from rocwright.diagnosis.machine.tree import Tree
 from rocwright.home import Home
-from rocwright.machine.memory import read_memory
-from rocwright.machine.tree import Tree
 from rocwright.records.model import now
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving import state
@@ -25,6 +24,7 @@ from rocwright.serving.launch import Launch, boxed, new_mark
 from rocwright.serving.model import ServerState
 from rocwright.serving.models.fit import free_memory
 from rocwright.serving.ports import is_free
+from rocwright.sources.bases.roots import is_as_it_was
 
 
 class Stamp(Frozen):

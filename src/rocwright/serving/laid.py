@@ -15,7 +15,6 @@ from filelock import FileLock
 from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
 from rocwright import flow
-from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.model import Component
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
@@ -23,14 +22,15 @@ from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import ImageAction, Plan, Step
 from rocwright.plan.decide import State
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.model import Lock
 from rocwright.plan.roots import RUN_ROOT
 from rocwright.project import Project
-from rocwright.resolve.model import Lock
 from rocwright.serving.choose import served_component
 from rocwright.serving.model import Place
 from rocwright.serving.wheels import makes_wheels, not_built
 from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
+from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.store.model import Output
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 

@@ -17,7 +17,6 @@ from rocbase.folders.temporary import temporary_folder
 from rocbase.model import canonical_json
 from rocwheel.wheels.metadata import parse_name
 from rocwright import sandbox
-from rocwright.bases.roots import remove_tree, unpacked_root
 from rocwright.catalog.environment import environment as wanted_by
 from rocwright.catalog.load import Catalog
 from rocwright.execution.fetch import fetch
@@ -27,14 +26,15 @@ from rocwright.execution.runs import UnderWay
 from rocwright.model.steps import FilePin, Plan
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
+from rocwright.plan.resolve.aliases import ROCM, base_of
+from rocwright.plan.resolve.model import Lock
 from rocwright.plan.values import chosen_values, present
 from rocwright.project import Project, built_outputs, published_wheels
-from rocwright.resolve.aliases import ROCM, base_of
-from rocwright.resolve.model import Lock
 from rocwright.serving.environments import ABOUT, ENGINE, HOME, INSIDE, Environment, Installed, read
 from rocwright.serving.layer import Layer
 from rocwright.serving.requirements import lacking, needed
 from rocwright.serving.requirements_lock import locked_requirements
+from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.store.model import Output, Record
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 

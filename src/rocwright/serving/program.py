@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocwright import sandbox
-from rocwright.bases.roots import remove_tree
 from rocwright.home import Home
 from rocwright.sandbox.model import GPU_DEVICES, Mount, SandboxJob
 from rocwright.serving.environments import ENGINE, HOME, INSIDE, PLACE, Environment
+from rocwright.sources.bases.roots import remove_tree
 
 AT_HOME = f"{PLACE}-home"
 """Where a program has its own home: what it keeps there (caches of compiled kernels) it finds again."""

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from rocbase.errors import ConflictError, InputError
 from rocbase.files.atomic import write_atomic
 from rocwright.model.architecture import Architecture
-from rocwright.resolve.model import LockedPython
+from rocwright.plan.resolve.model import LockedPython
 from rocwright.store.model import Store
 
 _FILE = TypeAdapter(tuple[LockedPython, ...])

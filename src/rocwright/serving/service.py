@@ -16,11 +16,11 @@ from rocwright.catalog.server import Compute, Server
 from rocwright.home import Home
 from rocwright.records.model import now
 from rocwright.sandbox.model import Mount
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.serving import state
 from rocwright.serving.model import RunRequest, ServerState, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.words import words_of
-from rocwright.untrusted import Untrusted
 
 ARTIFACT, MODELS, BESIDE = "/artifact", "/models", "/beside"
 """Where a server sees its program, its model and what belongs to that."""

@@ -11,9 +11,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
 from rocwright.plan.decide import State
+from rocwright.plan.resolve.model import Lock, Request
+from rocwright.plan.resolve.validate import PUBLISHED_WHEELS
 from rocwright.project import Project
-from rocwright.resolve.model import Lock, Request
-from rocwright.resolve.validate import PUBLISHED_WHEELS
 
 
 def check_makes_wheels(project: Project) -> None:

@@ -11,8 +11,8 @@ from rocwright.catalog.environment import environment
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.server import GPU, Compute, Server
+from rocwright.plan.resolve.model import Lock
 from rocwright.plan.values import chosen_values, present
-from rocwright.resolve.model import Lock
 
 IMAGE = "image"
 """The kind of components that are images of others: such a server runs on the image's own root."""

@@ -37,10 +37,10 @@ def open_working(url: str) -> Store:
     Raises InputError without a key, and for a URL that no bucket has.
     """
     from rocwright.home import Home
-    from rocwright.signing.keys import chosen, pem_of, signer_of
     from rocwright.store.bucket import plain_url
     from rocwright.store.push import plain_name
     from rocwright.store.signed import now
+    from rocwright.store.signing.keys import chosen, pem_of, signer_of
     from rocwright.store.trust import TrustedKey, TrustedStore, read_trust, trust_file
     from rocwright.store.working import WorkingStore
 

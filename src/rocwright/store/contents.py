@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from rocbase.errors import InputError
-from rocwright.signing.envelope import parse_envelopes
-from rocwright.signing.safe_json import parse_json
 from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
@@ -17,6 +15,8 @@ from rocwright.store.push import plain_name, read_mark
 from rocwright.store.shared import FOLDERS
 from rocwright.store.shared_folder import Listed
 from rocwright.store.signed import LARGEST, unpacked
+from rocwright.store.signing.envelope import parse_envelopes
+from rocwright.store.signing.safe_json import parse_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

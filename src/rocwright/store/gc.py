@@ -18,9 +18,9 @@ from filelock import FileLock
 
 from rocbase.model import Frozen
 from rocwright.home import Home
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.store.leases import ours
 from rocwright.store.model import DamagedBlobError, Maintenance, Record, Store, is_key
-from rocwright.untrusted import Untrusted
 
 DAY = 86400.0
 

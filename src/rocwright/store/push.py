@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError
-from rocwright.signing.keys import key_of, pem_of
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
@@ -17,6 +16,7 @@ from rocwright.store.model import Output, Record, Store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
+from rocwright.store.signing.keys import key_of, pem_of
 from rocwright.store.turns import Turn, turn
 
 if TYPE_CHECKING:

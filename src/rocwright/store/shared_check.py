@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rocbase import units
 from rocbase.errors import InputError
-from rocwright.signing.keys import LARGEST_KEY, key_of
 from rocwright.store.blobs import Blob, Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.model import is_key
@@ -20,6 +19,7 @@ from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.shared import FOLDERS, defines
 from rocwright.store.shared_folder import Listed
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, word_of
+from rocwright.store.signing.keys import LARGEST_KEY, key_of
 
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey

@@ -18,8 +18,8 @@ from pydantic import Field, ValidationError
 from rocbase.errors import InputError
 from rocbase.model import Frozen, canonical_json
 from rocwheel.version import __version__
-from rocwright.signing.envelope import as_line, parse_envelopes, sign, signed_by
-from rocwright.signing.safe_json import parse_json
+from rocwright.store.signing.envelope import as_line, parse_envelopes, sign, signed_by
+from rocwright.store.signing.safe_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

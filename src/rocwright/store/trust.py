@@ -15,8 +15,8 @@ from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
 from rocbase.toml.read import parse, read_toml
-from rocwright.signing.keys import folder, key_of
 from rocwright.store.signed import Time
+from rocwright.store.signing.keys import folder, key_of
 
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey

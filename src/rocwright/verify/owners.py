@@ -5,8 +5,8 @@ from __future__ import annotations
 from rocwright.model.steps import Plan
 from rocwright.project import Project
 from rocwright.records.model import OWNER, Finding, now
-from rocwright.signing.keys import own_public_key, public_key
 from rocwright.store.model import Record, Store
+from rocwright.store.signing.keys import own_public_key, public_key
 
 
 def owners(project: Project, plan: Plan) -> list[Finding]:

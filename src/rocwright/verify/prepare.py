@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocbase.errors import InputError
-from rocwright.bases.roots import unpacked_root
 from rocwright.catalog.load import Catalog
 from rocwright.execution.disk import check_room
 from rocwright.execution.estimate import expected
@@ -18,9 +17,10 @@ from rocwright.farm.executors import run_steps
 from rocwright.model.steps import Plan
 from rocwright.plan.decide import State, decide
 from rocwright.plan.packages import RUN_WHEELS
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.validate import PUBLISHED_WHEELS
 from rocwright.project import Project
-from rocwright.resolve.model import Lock
-from rocwright.resolve.validate import PUBLISHED_WHEELS
+from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.model import Output, Record
 from rocwright.verify.emulated import Emulation
 from rocwright.verify.subject import VerifySubject

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rocwright.catalog.load import Catalog
+from rocwright.plan.resolve.elsewhere import resolves
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import SAID
-from rocwright.resolve.elsewhere import resolves
-from rocwright.resolve.model import Request
 from rocwright.verify.standing import Evidence, shipped_evidence
 
 

@@ -9,17 +9,17 @@ from contextlib import ExitStack
 from rocbase.errors import CheckError, InputError
 from rocbase.files.atomic import sha256_file
 from rocwright.catalog.model import Check, Component
-from rocwright.checks.passed import Passed
-from rocwright.checks.static import CheckNote, named, published
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
 from rocwright.model.architecture import described
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs, published_wheels
+from rocwright.provenance.checks.passed import Passed
+from rocwright.provenance.checks.static import CheckNote, named, published
 from rocwright.provenance.layout import lay_out
 from rocwright.records.model import EMULATED, Finding, StepRun, now
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output
 from rocwright.verify.anew import compiled_anew, compiled_by_others
 from rocwright.verify.emulated import Emulation, emulation

@@ -14,11 +14,11 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack, StackRow
 from rocwright.home import Home
 from rocwright.model.steps import Sha256
+from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.records.model import Cell, Said
 from rocwright.records.opening import read_records
 from rocwright.records.place import there
-from rocwright.resolve.model import Lock
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
 
 EVIDENCE = "evidence.toml"
 

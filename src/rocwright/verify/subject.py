@@ -17,16 +17,16 @@ from rocwheel.wheels.emulators import emulator_below
 from rocwright import sandbox
 from rocwright.catalog.model import Check, Component, EmulatedCheck
 from rocwright.catalog.target import Target
-from rocwright.checks.libraries import LIBRARIES, judged, libraries_in, libraries_needed
-from rocwright.checks.static import look_at, named
 from rocwright.execution.runs import LogFile, log_name
 from rocwright.model.architecture import described
 from rocwright.model.step_environment import EPOCH
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve.aliases import base_of
+from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
+from rocwright.provenance.checks.libraries import LIBRARIES, judged, libraries_in, libraries_needed
+from rocwright.provenance.checks.static import look_at, named
 from rocwright.records.model import Finding, as_emulated, is_gpu
-from rocwright.resolve.aliases import base_of
-from rocwright.resolve.model import Lock
 from rocwright.sandbox.engine import Engine
 from rocwright.sandbox.model import GPU_DEVICES, Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sources.archive import unpack

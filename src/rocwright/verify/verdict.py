@@ -10,9 +10,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.catalog.target import Target
 from rocwright.home import Home
+from rocwright.plan.resolve.elsewhere import resolves
+from rocwright.plan.resolve.model import Request
 from rocwright.records.model import SAID
-from rocwright.resolve.elsewhere import resolves
-from rocwright.resolve.model import Request
 from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
 
 RAN: Literal["ran on a GPU"] = "ran on a GPU"

@@ -10,10 +10,10 @@ from starlette.routing import Route
 from rocbase.errors import ExplainedError
 from rocwright import api
 from rocwright.catalog.load import the_catalog
-from rocwright.cycle.by_hand import promote
-from rocwright.cycle.stands import ChannelPlace
+from rocwright.follow.cycle.by_hand import promote
+from rocwright.follow.cycle.stands import ChannelPlace
+from rocwright.plan.resolve.model import Request as Asked
 from rocwright.records.model import Run, Which
-from rocwright.resolve.model import Request as Asked
 from rocwright.web.buildable import Buildable
 from rocwright.web.cycling import Cycling
 from rocwright.web.pages import PAGE, Pages

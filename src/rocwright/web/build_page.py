@@ -10,10 +10,10 @@ from rocbase.errors import ExplainedError
 from rocbase.units import count, duration, printable, size
 from rocwheel.wheels.audit.resources import TargetUse, resources
 from rocwheel.wheels.inspection import Inspection, inspect
-from rocwright.checks.static import named
+from rocwright.plan.resolve.model import Lock
+from rocwright.provenance.checks.static import named
 from rocwright.records.model import Artifact, Finding, Run, StepRun, Which
 from rocwright.records.read import Records
-from rocwright.resolve.model import Lock
 from rocwright.store.model import Output, Store
 from rocwright.verify.lines import table_rows
 

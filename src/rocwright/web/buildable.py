@@ -10,8 +10,8 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.model.architecture import host
 from rocwright.plan.make import make_plan
-from rocwright.resolve.model import Request
-from rocwright.resolve.shipped import request_of, rows, shipped_lock
+from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 
 
 @dataclass(slots=True)

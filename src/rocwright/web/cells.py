@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse, Response
 
 from rocbase.errors import ExplainedError
 from rocwright import api
-from rocwright.cycle.run import last_cycle
-from rocwright.cycle.stands import ChannelPlace, stands
 from rocwright.diagnosis.masking import masked
+from rocwright.follow.cycle.run import last_cycle
+from rocwright.follow.cycle.stands import ChannelPlace, stands
 from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
 from rocwright.web.failures import broken

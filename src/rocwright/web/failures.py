@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rocwright.catalog.issue import Issue, the_issues
-from rocwright.cycle.model import CycleTold
-from rocwright.cycle.stands import ChannelPlace
+from rocwright.follow.cycle.model import CycleTold
+from rocwright.follow.cycle.stands import ChannelPlace
 from rocwright.records.model import BISECT, Cell, Run, Which
 from rocwright.records.read import Records
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from rocbase.units import printable
 from rocwright.diagnosis.masking import masked
-from rocwright.notify.ledger import read
-from rocwright.notify.model import Ledger, StateChange
+from rocwright.follow.notify.ledger import read
+from rocwright.follow.notify.model import Ledger, StateChange
 from rocwright.web.site import Site, asked
 
 ATOM = "http://www.w3.org/2005/Atom"

@@ -8,13 +8,13 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocwright.cycle.model import CycleTold, RowTold
-from rocwright.cycle.row import LOCKS
-from rocwright.cycle.run import last_cycle
 from rocwright.diagnosis.masking import masked
+from rocwright.follow.cycle.model import CycleTold, RowTold
+from rocwright.follow.cycle.row import LOCKS
+from rocwright.follow.cycle.run import last_cycle
+from rocwright.follow.watch.kept import kept
+from rocwright.follow.watch.tell import KEPT
 from rocwright.records.model import Run, Which
-from rocwright.watch.kept import kept
-from rocwright.watch.tell import KEPT
 from rocwright.web.failures import culprit_of
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked

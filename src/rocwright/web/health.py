@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from rocbase.errors import ExplainedError
 from rocbase.units import duration
 from rocwright.config import config
-from rocwright.notify.pace import Pace, pace
+from rocwright.follow.notify.pace import Pace, pace
 from rocwright.records.model import now
 from rocwright.web.cycling import Cycling
 from rocwright.web.site import Site, asked

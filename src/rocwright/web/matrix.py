@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from rocbase.errors import ExplainedError
 from rocbase.files.atomic import sha256_bytes
-from rocwright.cycle.run import last_cycle
 from rocwright.diagnosis.masking import masked
+from rocwright.follow.cycle.run import last_cycle
 from rocwright.records.model import Cell
 from rocwright.records.standings import standing, standings
 from rocwright.web.cycling import Cycling

@@ -19,8 +19,8 @@ from starlette.responses import Response
 from rocbase.errors import ExplainedError
 from rocwright import __version__
 from rocwright.config import store_of
+from rocwright.follow.notify.ledger import read
 from rocwright.home import Home
-from rocwright.notify.ledger import read
 from rocwright.records.model import Which
 from rocwright.records.standings import STANDINGS, standing
 from rocwright.store.model import Store

@@ -15,8 +15,8 @@ from rocwright.provenance import sbom_of
 from rocwright.provenance.check import Attestation, Verified, read_statement, told, verify
 from rocwright.provenance.documents import Document
 from rocwright.records.model import Artifact
-from rocwright.signing import envelope
-from rocwright.signing.keys import own_public_key, public_key
+from rocwright.store.signing import envelope
+from rocwright.store.signing.keys import own_public_key, public_key
 
 OUTPUT = "rocwright-out"
 """The folder of a project in which artifacts are laid out: those of its stacks, or below it of its rows."""

@@ -16,10 +16,10 @@ from rocbase.errors import ExplainedError
 from rocbase.processes import run as process
 from rocbase.processes.python import python_module
 from rocwright import __version__
+from rocwright.plan.resolve.model import Request
 from rocwright.records.ended import ended_as, me
 from rocwright.records.model import Run, StepRun, new_run_id, now
 from rocwright.records.read import Records
-from rocwright.resolve.model import Request
 
 MOST_WAITING = 50
 PATIENCE = 20.0

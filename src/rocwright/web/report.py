@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from rocwright import __version__
 from rocwright.config import config
-from rocwright.cycle.channels import channels
 from rocwright.diagnosis.masking import masked
-from rocwright.notify.look import hidden
+from rocwright.follow.cycle.channels import channels
+from rocwright.follow.notify.look import hidden
 from rocwright.records.model import now
 from rocwright.records.read import Records
 from rocwright.records.standings import standings

@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from rocbase.errors import InputError
-from rocwright.cycle.channels import channels, channels_in
 from rocwright.diagnosis.masking import secrets_of_environment
+from rocwright.follow.cycle.channels import channels, channels_in
 from rocwright.home import Home
+from rocwright.plan.resolve.files import PROJECT, read_project
+from rocwright.plan.resolve.settings import Channel, ProjectFile
 from rocwright.records.read import Records
-from rocwright.resolve.files import PROJECT, read_project
-from rocwright.resolve.settings import Channel, ProjectFile
 from rocwright.web.access import Access, Scope, SignIn
 from rocwright.web.forms import fields
 

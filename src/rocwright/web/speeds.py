@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rocwright.bench.on_record import newest
-from rocwright.bench.statistics import difference, middle, pairs
-from rocwright.bench.text import number, where
 from rocwright.records.model import Figure, StepAt
+from rocwright.verify.bench.on_record import newest
+from rocwright.verify.bench.statistics import difference, middle, pairs
+from rocwright.verify.bench.text import number, where
 from rocwright.web.charts import Chart, between, chart, curves_of
 
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rocbase.errors import ExplainedError
+from rocwright.follow.notify.ledger import read
+from rocwright.follow.notify.tell import start
 from rocwright.home import Home
-from rocwright.notify.ledger import read
-from rocwright.notify.tell import start
 from rocwright.records.read import Records
 from rocwright.web.health import Health
 
@@ -30,7 +30,7 @@ SETTLE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class Telling:
-    """Starts a look (`rocwright.notify`) where there is something to look at."""
+    """Starts a look (`rocwright.follow.notify`) where there is something to look at."""
 
     home: Home
     records: Records

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rocbase.units import duration, size
+from rocwright.plan.resolve.difference import difference
+from rocwright.plan.resolve.tell_difference import tell_difference
 from rocwright.records.model import BENCH, Artifact, Run, StepAt, StepRun, Which
-from rocwright.resolve.difference import difference
-from rocwright.resolve.tell_difference import tell_difference
 from rocwright.web.charts import Chart, between, chart, curves_of
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked

@@ -26,7 +26,7 @@ def command(file: Path, key: Path | None, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocwright.home import Home
     from rocwright.provenance.sidecars import attest
-    from rocwright.signing.keys import chosen
+    from rocwright.store.signing.keys import chosen
 
     path, keyid = attest(file, Home.default(), chosen(key))
     if as_json:

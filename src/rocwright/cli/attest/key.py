@@ -23,7 +23,7 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
     set, else in ~/.config/rocwright.
     """
     from rocbase.cli.tell import print_json
-    from rocwright.signing.keys import PASSPHRASE, make_key
+    from rocwright.store.signing.keys import PASSPHRASE, make_key
 
     passphrase = ""
     if ask:

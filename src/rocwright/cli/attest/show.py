@@ -25,7 +25,7 @@ def command(file: Path, as_json: bool) -> None:
     """
     from rocbase.cli.tell import print_json
     from rocwright.provenance.check import read_statement, statements_of, told
-    from rocwright.signing.envelope import SUFFIX, read_envelopes
+    from rocwright.store.signing.envelope import SUFFIX, read_envelopes
 
     path = file if file.name.endswith((SUFFIX, ".json", ".jsonl")) else statements_of(file)
     envelopes = read_envelopes(path)

@@ -34,7 +34,7 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     from rocbase.errors import InputError
     from rocwright.cli.attest.show import tell
     from rocwright.provenance.check import SAYS_NOT, statements_of, verify
-    from rocwright.signing.keys import own_public_key, public_key
+    from rocwright.store.signing.keys import own_public_key, public_key
 
     own = own_public_key()
     trusted = keys or ((own,) if own else ())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.diagnosis.machine.model import Gpu, Machine, Right
+from rocwright.diagnosis.machine.rights import COMPUTE, GRAPHICS
 from rocwright.doctor.findings.model import DoctorFinding, Say, speaker
-from rocwright.machine.model import Gpu, Machine, Right
-from rocwright.machine.rights import COMPUTE, GRAPHICS
 
 
 def named(gpu: Gpu) -> str:

@@ -8,9 +8,9 @@ from rocbase.units import size
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import fits
+from rocwright.diagnosis.machine.model import Gpu, Machine
 from rocwright.doctor.findings.devices import named
 from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
-from rocwright.machine.model import Gpu, Machine
 
 HALF = 0.55
 """GTT of so much of the memory, or less, is the kernel's own choice, which is the half."""

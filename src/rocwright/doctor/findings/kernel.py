@@ -11,9 +11,9 @@ from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, KnownIssue, diagnose
 from rocwright.diagnosis.facts import HostFacts
 from rocwright.diagnosis.here import Here, with_machine
+from rocwright.diagnosis.machine.model import DkmsModule, Driver, Gpu, Machine
 from rocwright.diagnosis.read_log import pieces
 from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
-from rocwright.machine.model import DkmsModule, Driver, Gpu, Machine
 
 MOST_KNOWN = 6
 """Known issues of the kernel's log that are told, the likeliest first."""

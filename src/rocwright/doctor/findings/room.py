@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from rocbase.units import size
 from rocwright.diagnosis.facts import Grade, HostFacts
+from rocwright.diagnosis.machine.model import FreeSpace, Machine, Memory
 from rocwright.doctor.findings.model import DoctorFinding, Say, speaker
 from rocwright.doctor.needs import BuildNeed
-from rocwright.machine.model import FreeSpace, Machine, Memory
 
 FEW_INODES = 200_000
 """A root file system with ROCm has some 60,000 files; a stack has a few of them and its own trees."""

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 
 from rocwright.catalog.load import Catalog
 from rocwright.diagnosis.facts import HostFacts
+from rocwright.diagnosis.machine.model import Machine
 from rocwright.doctor.findings.model import DoctorFinding, finding_of, speaker
-from rocwright.machine.model import Machine
 
 
 def surroundings(

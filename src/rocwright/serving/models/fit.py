@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rocbase.errors import OutOfMemoryError
 from rocbase.units import size
-from rocwright.machine.model import Gpu, Machine, Memory
+from rocwright.diagnosis.machine.model import Gpu, Machine, Memory
 from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.model import Head, Model
 

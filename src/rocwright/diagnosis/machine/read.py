@@ -1,0 +1,96 @@
+"""A whole machine, read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rocwheel.wheels.emulators import emulator_in
+from rocwright.catalog.load import Catalog
+from rocwright.diagnosis.facts import HostFacts
+from rocwright.diagnosis.machine.driver import (
+    read_driver,
+    read_iommu,
+    read_page_limit,
+    read_processors,
+    read_settings,
+)
+from rocwright.diagnosis.machine.gpus import read_gpus
+from rocwright.diagnosis.machine.kernel import read_dkms, read_kernel_log, read_secure_boot
+from rocwright.diagnosis.machine.memory import read_memory
+from rocwright.diagnosis.machine.model import Container, Machine
+from rocwright.diagnosis.machine.rights import has_sub_ids, read_rights, read_user
+from rocwright.diagnosis.machine.rooms import read_rooms
+from rocwright.diagnosis.machine.surroundings import (
+    read_configured,
+    read_folders,
+    read_leftovers,
+    read_variables,
+)
+from rocwright.diagnosis.machine.tree import Tree
+
+
+def read_machine(
+    tree: Tree,
+    catalog: Catalog,
+    facts: HostFacts,
+    *,
+    home: str,
+    places: Mapping[str, str],
+    work: str = "",
+    engines: dict[str, str] | None = None,
+    tools: Mapping[str, str] | None = None,
+) -> Machine:
+    """Everything of a tree; `home` is the user's folder in it, `places` are where builds write.
+
+    `work` is where builds may have left something, `engines` says of each sandbox why it does not work
+    (nothing where it does), `tools` their versions. Raises nothing for what cannot be read.
+    """
+    emulator = emulator_in(tree.text("/proc/self/maps") or "")
+    gpus, graphics, topology = read_gpus(tree, catalog, facts)
+    user = read_user(tree)
+    return Machine(
+        gpus=() if emulator else gpus,
+        emulator=emulator,
+        others=graphics,
+        topology=topology,
+        user=user,
+        rights=read_rights(tree, user),
+        driver=read_driver(tree, facts),
+        page_limit=read_page_limit(tree, facts),
+        kernel_log=read_kernel_log(tree, facts),
+        dkms=read_dkms(tree, facts),
+        secure_boot=read_secure_boot(tree, facts),
+        container=read_container(tree, facts),
+        nobodys_group=read_nobodys_group(tree),
+        memory=read_memory(tree),
+        rooms=read_rooms(tree, facts, user, home, places),
+        processors=read_processors(tree),
+        sub_ids=has_sub_ids(tree, user),
+        settings=read_settings(tree, facts),
+        iommu=read_iommu(tree),
+        engines=engines,
+        tools=dict(tools or {}),
+        variables=read_variables(tree, facts),
+        configured=read_configured(tree, facts, home),
+        folders=read_folders(tree, facts),
+        leftovers=read_leftovers(tree, work) if work else (),
+        unread=tuple(tree.unread),
+    )
+
+
+NOBODY = 65534
+"""The group that stands for all that are not mapped, where the kernel does not say (user_namespaces(7))."""
+
+
+def read_container(tree: Tree, facts: HostFacts) -> Container | None:
+    """The first engine whose mark is there; None outside of containers."""
+    for mark in facts.container:
+        text = tree.text(mark.file)
+        if text is not None:
+            return Container(engine=mark.engine, rootless=bool(mark.rootless) and mark.rootless in text)
+    return None
+
+
+def read_nobodys_group(tree: Tree) -> int:
+    """The number of that group."""
+    return tree.number("/proc/sys/kernel/overflowgid") or NOBODY

@@ -1,0 +1,212 @@
+"""What lies in the home folder: how much of each kind, and what of it may go by the rules of the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rocwright.execution import compiler_cache
+from rocwright.execution.cleanup.model import CleanupKind, Piece, Reclaimable, oldest
+from rocwright.execution.workspace import Workspace
+from rocwright.home import Home
+from rocwright.store.gc import (
+    Rubbish,
+    changed_at,
+    file_stats,
+    folder_size,
+    leftovers,
+    names_of,
+    rubbish,
+    under_way,
+)
+from rocwright.store.model import Record, Store, is_key
+
+RUN = "run.json"
+
+
+def what_can_go(home: Home, store: Store, keep: set[str], days: float) -> Rubbish:
+    """What the store and the folders beside it hold that is not needed: for `store gc` and `clean` alike."""
+    busy = under_way(store)
+    roots = [path for path in _unpacked(home) if not path.name.startswith(".")]
+    # a tree that somebody changed and has not saved is no rubbish, however old
+    stale = [path for path in leftovers(home, days) if not Workspace(path).unsaved()]
+    stale = [path for path in stale if not any(key.startswith(path.name) for key in busy)]
+    # nothing says which step a half-written file or root belongs to
+    stale = [path for path in stale if not busy or path.parent == home.work]
+    needed, names = keep | _needs(store, busy), names_of(store, busy)
+    return rubbish(store, needed, days, [*roots, *stale], busy=bool(busy), names=names)
+
+
+def _needs(store: Store, keys: set[str]) -> set[str]:
+    """These steps and all that they are made from."""
+    reached: set[str] = set()
+    todo = list(keys)
+    while todo:
+        key = todo.pop()
+        if key in reached:
+            continue
+        reached.add(key)
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            definition = json.loads(store.step(key) or b"{}")
+            todo += [entry["key"] for entry in definition.get("inputs", ()) if is_key(entry["key"])]
+    return reached
+
+
+def _unpacked(home: Home) -> list[Path]:
+    return _folders(home.roots)
+
+
+def find_kept(kind: CleanupKind, home: Home, store: Store, removable: Rubbish) -> Reclaimable:
+    """What the store, and the folders of unpacked roots, hold of a kind of steps."""
+    ages = store.maintenance()
+    records = [record for record in store.records() if record.kind in kind.steps]
+    every = {output.sha256 for record in store.records() for output in record.outputs}
+    sizes = dict(store.blobs())
+    mine = {output.sha256 for record in records for output in record.outputs if output.sha256 in sizes}
+    pieces = [*_records(kind, store, records, removable, sizes)]
+    if "run" in kind.steps:
+        loose = [sha256 for sha256 in sizes if sha256 not in every]
+        mine |= set(loose)
+        pieces += [
+            Piece(kind=kind.name, name=f"file {digest[:12]}", size=sizes[digest], used=ages.put_at(digest))
+            for digest in set(loose) & set(removable.blobs)
+        ]
+    folders = _unpacked(home) if "base" in kind.steps else []
+    pieces += [_folder(kind, path) for path in folders if str(path) in removable.folders]
+    used = [ages.written_at(record.key) for record in records] + [path.lstat().st_ctime for path in folders]
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(sizes[digest] for digest in mine) + sum(folder_size(path) for path in folders),
+        count=len(mine) + len(folders),
+        used=max(used, default=0),
+        seconds=sum(record.seconds for record in records if record.key in removable.records),
+        pieces=tuple(pieces),
+    )
+
+
+def _records(
+    kind: CleanupKind, store: Store, records: list[Record], removable: Rubbish, sizes: dict[str, int]
+) -> Iterator[Piece]:
+    """A piece for each record that may go; a file that several name counts for the one used last."""
+    free, ages = set(removable.blobs), store.maintenance()
+    going = [record for record in records if record.key in removable.records]
+    for record in sorted(going, key=lambda record: -ages.written_at(record.key)):
+        mine = {output.sha256 for output in record.outputs} & free
+        free -= mine
+        size = sum(sizes[digest] for digest in mine)
+        used = ages.written_at(record.key)
+        yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
+
+
+def _folder(kind: CleanupKind, path: Path) -> Piece:
+    return Piece(kind=kind.name, name=str(path), size=folder_size(path), used=path.lstat().st_ctime)
+
+
+def find_work(kind: CleanupKind, home: Home, store: Store, removable: Rubbish) -> Reclaimable:
+    """Folders of shells, of failed builds, and what kills left."""
+    folders = leftovers(home, float("-inf"))
+    used = [changed_at(path) for path in folders]
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(folder_size(path) for path in folders),
+        count=len(folders),
+        used=max(used, default=0),
+        pieces=tuple(
+            Piece(kind=kind.name, name=str(path), size=folder_size(path), used=changed_at(path))
+            for path in folders
+            if str(path) in removable.folders
+        ),
+    )
+
+
+def find_cache(kind: CleanupKind, home: Home, days: float) -> Reclaimable:
+    """The compiler caches: trust domains that no step used since."""
+    used = {domain: compiler_cache.last_used(domain) for domain in compiler_cache.domains(home)}
+    pieces = tuple(
+        Piece(kind=kind.name, name=str(folder), size=folder_size(folder), used=last_used)
+        for folder, last_used in used.items()
+    )
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(piece.size for piece in pieces),
+        count=len(pieces),
+        used=max(used.values(), default=0),
+        pieces=tuple(piece for piece in pieces if piece.used < oldest(days)),
+    )
+
+
+def find_files(kind: CleanupKind, groups: dict[Path, list[Path]], days: float, *, spare: bool) -> Reclaimable:
+    """Files that go in groups, by the name of each: all of a group, or none while any of it is young.
+
+    With `spare` nothing goes: somebody may be writing.
+    """
+    sizes = {name: sum(folder_size(path) for path in paths) for name, paths in groups.items()}
+    used = {name: max(map(changed_at, paths)) for name, paths in groups.items()}
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(sizes.values()),
+        count=len(groups),
+        used=max(used.values(), default=0),
+        pieces=tuple(
+            Piece(kind=kind.name, name=str(name), size=sizes[name], used=used[name])
+            for name in groups
+            if used[name] < oldest(days) and not spare
+        ),
+    )
+
+
+def log_files(home: Home) -> dict[Path, list[Path]]:
+    """The logs of each run, by its folder; its record is none of them, for it is the history."""
+    runs = {run: [path for path in sorted(run.glob("*")) if _is_log(path)] for run in home.runs.glob("*")}
+    return {run: logs for run, logs in sorted(runs.items()) if logs and not run.is_symlink()}
+
+
+def _is_log(path: Path) -> bool:
+    return path.name != RUN and path.is_file() and not path.is_symlink()
+
+
+def find_folders(kind: CleanupKind, folders: Iterable[Path], days: float) -> Reclaimable:
+    """Folders that go whole; each was used when a file in it was last written."""
+    stats_by_folder = {folder: [*file_stats(folder)] for folder in folders}
+    pieces = tuple(
+        Piece(
+            kind=kind.name,
+            name=str(folder),
+            size=sum(stat.st_size for stat in stats),
+            used=max((stat.st_ctime for stat in stats), default=folder.lstat().st_ctime),
+        )
+        for folder, stats in stats_by_folder.items()
+    )
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(piece.size for piece in pieces),
+        count=len(pieces),
+        used=max((piece.used for piece in pieces), default=0),
+        pieces=tuple(piece for piece in pieces if piece.used < oldest(days)),
+    )
+
+
+def package_lists(home: Home) -> list[Path]:
+    """The private apt folders, one a suite."""
+    return _folders(home.apt)
+
+
+def _folders(place: Path) -> list[Path]:
+    return [path for path in sorted(place.glob("*")) if path.is_dir() and not path.is_symlink()]
+
+
+def index_files(home: Home) -> dict[Path, list[Path]]:
+    """What is known of the wheels of each folder that was served."""
+    return {path: [path] for path in sorted(home.indexes.glob("*")) if not path.is_symlink()}

@@ -1,0 +1,139 @@
+"""The catalog as a request sees it. Releases that the catalog does not know have the facts of one that it
+does: `"2.6.1 like 2.6.0"`.
+
+The request says it, in `[versions]`; who asks the catalog about a request or its lock asks `catalog_for`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from rocbase.errors import InputError
+from rocwright.catalog.address import ArchivePlace
+from rocwright.catalog.base import Base, BaseRelease
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Component, Release
+from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
+from rocwright.plan.resolve.model import Lock, Request
+
+_LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")
+
+
+def like(version: str, original: str) -> str:
+    """How a request says that a version has the facts of one that is known."""
+    return f"{version} like {original}"
+
+
+def known_kin(pin: str, previous: str) -> str:
+    """A pin like a version that is itself only like another, by the pin `previous`: like that one then."""
+    new, old = _LIKE.fullmatch(pin), _LIKE.fullmatch(previous)
+    return like(new["version"], old["known"]) if new and old and new["known"] == old["version"] else pin
+
+
+def version_pins(versions: Mapping[str, str]) -> dict[str, str]:
+    """The versions that components are pinned to by `[versions]`; commits are no versions."""
+    return {
+        name: match["version"] if (match := _LIKE.fullmatch(text)) else text
+        for name, text in versions.items()
+        if not text.startswith("@")
+    }
+
+
+def catalog_for(request: Request, catalog: Catalog) -> Catalog:
+    """The catalog as a request sees it: with releases taken over from known ones, each as it is built on the
+    request's base.
+
+    What the catalog has come to know since stands as it is. Raises InputError where the known one is not.
+    """
+    components, providers = dict(catalog.components), dict(catalog.providers)
+    for name, text in request.versions.items():
+        match = _LIKE.fullmatch(text)
+        if match is None:
+            continue
+        version, original = match["version"], match["known"]
+        having = [
+            key for key, provider in providers.items() if name == ROCM and original in provider.versions
+        ]
+        for key in having:
+            versions = providers[key].versions
+            added = () if version in versions else (version,)
+            providers[key] = providers[key].model_copy(update={"versions": (*added, *versions)})
+        if name in components or not having:
+            components[name] = _with_release(catalog.component(name), version, original, bool(having))
+    for name, component in components.items():
+        if any(release.on for release in component.release):
+            releases = tuple(release.for_base(request.base) for release in component.release)
+            components[name] = component.model_copy(update={"release": releases})
+    general = catalog.general or catalog
+    return replace(catalog, components=components, providers=providers, general=general)
+
+
+def base_of(lock: Lock, catalog: Catalog) -> tuple[Base, BaseRelease]:
+    """The base and release that a lock is for, with the Python that it chose there."""
+    return catalog.base(lock.request.base, lock.provided.get(PYTHON, ""))
+
+
+PYTHON, ROCM = "python", "rocm"
+"""What a request calls Python and ROCm, whichever provider they come from."""
+
+
+def _with_release(component: Component, version: str, original: str, elsewhere: bool) -> Component:
+    releases = {release.version: release for release in component.release}
+    if version in releases or (original not in releases and elsewhere):
+        return component
+    if original not in releases:
+        raise InputError(
+            f"{component.name} {version} cannot use the facts of {original}: the catalog does not have "
+            "that version either",
+            cause=f"the catalog has {component.name} {', '.join(releases)}",
+            next_step="name one of these in [versions] of rocwright.toml",
+        )
+    return component.model_copy(
+        update={"release": (taken_over(releases[original], version), *component.release)}
+    )
+
+
+def taken_over(release: Release, version: str) -> Release:
+    """A release of another version with the facts of this one, and no evidence: nobody has tried it."""
+    return release.model_copy(
+        update={
+            "version": version,
+            "places": tuple(_places(release.places, release.version, version)),
+            "evidence": "",
+            "source": f"taken over from {release.version}: {release.source}",
+        }
+    )
+
+
+def _places(places: Iterable[Place], original: str, version: str) -> Iterator[Place]:
+    """The places where the other version must be, as far as their names tell; without hashes."""
+    for place in places:
+        match place:
+            case GitPlace() if (tag := name_of_version(place.tag, original, version)) is not None:
+                yield place.model_copy(update={"tag": tag, "commit": ""})
+            case IndexPlace() if place.version == original:
+                yield place.model_copy(update={"version": version})
+            case ImagePlace() if (image := name_of_version(place.image, original, version)) is not None:
+                yield place.model_copy(update={"image": image, "digest": ""})
+            case ArchivePlace() if original in place.url:
+                hashes = {"sha256": "", "sha512": ""}
+                yield place.model_copy(update={"url": place.url.replace(original, version), **hashes})
+            case _:
+                pass
+
+
+def name_of_version(name: str, original: str, version: str) -> str | None:
+    """What a tag such as `v2.6.0` is called for another version, or None where it does not name its own."""
+    pattern = pattern_of(name, original)
+    return None if pattern is None else f"{pattern[0]}{version}{pattern[1]}"
+
+
+def pattern_of(name: str, version: str) -> tuple[str, str] | None:
+    """What stands before and after the version in a name; a version that ends in .0 may stand without it."""
+    for spelled in (version, version.removesuffix(".0")):
+        prefix, match, suffix = name.rpartition(spelled)
+        if match and not prefix[-1:].isdigit() and not suffix[:1].isdigit():
+            return prefix, suffix
+    return None

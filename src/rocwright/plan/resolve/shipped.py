@@ -1,0 +1,103 @@
+"""The locks that come with rocwright: one a row of a stack, known good as far as their evidence says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypedDict
+
+from rocbase.toml.read import holder
+from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Stack, StackRow
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.model import Lock, LockedComponent, LockedPython, Request
+
+FOLDER = "locks"
+
+
+def rows(catalog: Catalog) -> Iterator[tuple[Stack, StackRow]]:
+    """Every row of every stack, in the order of names."""
+    for stack in catalog.stacks.values():
+        for row in stack.row:
+            yield stack, row
+
+
+def request_of(stack: Stack, row: StackRow) -> Request:
+    """What a row asks for."""
+    return Request(
+        stack=stack.name,
+        gpu=(row.gpu,),
+        base=row.base,
+        provider=row.provider,
+        versions=row.versions,
+        accept_missing=row.accept_missing,
+    )
+
+
+def name_of(request: Request) -> str:
+    """Where the lock of such a request lies in a folder of a catalog."""
+    words = [*request.gpu, request.base.replace(":", "-"), *([request.provider] if request.provider else [])]
+    versions = [f"{name}-{version}" for name, version in sorted(request.versions.items())]
+    return f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions])}.lock"
+
+
+def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
+    """The lock that comes with rocwright for this request, or for the row that it means; None without one.
+
+    A request that leaves provider and versions open means the first row of its stack, GPU and base.
+    """
+    for stack, row in rows(catalog):
+        if stack.name != request.stack or (row.gpu,) != request.gpu or row.base != request.base:
+            continue
+        row_request = request_of(stack, row)
+        if request.architecture is not row_request.architecture:
+            continue
+        matches = request.provider in ("", row_request.provider) and request.versions in (
+            {},
+            row_request.versions,
+        )
+        matches = matches and set(request.accept_missing) == set(row_request.accept_missing)
+        folder = holder(name_of(row_request), catalog.folders)
+        if matches and not request.extra and folder is not None:
+            return read_lock(folder / name_of(row_request), row_request).model_copy(
+                update={"request": request}
+            )
+    return None
+
+
+class Preferred(TypedDict):
+    """What `make_lock` takes of a row: versions before newer ones, and its Python packages by hash, those
+    that others published too."""
+
+    prefer: dict[str, str]
+    pythons: tuple[LockedPython, ...]
+    published: tuple[LockedComponent, ...]
+
+
+def preferred(catalog: Catalog, request: Request) -> Preferred:
+    """What the row that a request means has, whatever it adds or pins: a lock takes it before what is newer,
+    so that it says what a plan of that row says. Nothing where it means no row."""
+    from rocwright.plan.resolve.lock import versions_in
+
+    for stack, row in rows(catalog):
+        row_request = request_of(stack, row)
+        matches = (stack.name, row_request.gpu, row_request.base) == (
+            request.stack,
+            request.gpu,
+            request.base,
+        )
+        matches = matches and request.architecture is row_request.architecture
+        if matches and request.provider in ("", row_request.provider):
+            lock = shipped_lock(catalog, row_request)
+            if lock is None:
+                return Preferred(prefer=dict(row_request.versions), pythons=(), published=())
+            return Preferred(
+                prefer=versions_in(lock),
+                pythons=lock.packages,
+                published=tuple(component for component in lock.components if component.kind == "wheels"),
+            )
+    return Preferred(prefer={}, pythons=(), published=())
+
+
+def requests(catalog: Catalog) -> list[Request]:
+    """What the rows ask for."""
+    return [request_of(stack, row) for stack, row in rows(catalog)]
