@@ -22,6 +22,7 @@ from rocwright.plan.resolve.model import Lock, Request
 from rocwright.project import project_of
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 BIN = Path(sys.executable).parent
 ENGINE = "bubblewrap"
@@ -119,7 +120,7 @@ class Scratch:
         record = self.store.record(item.key)
         if record is None:
             raise BenchError(f"{step.name}: its input {name} is not in the store")
-        return self.store.verified(record.output(item.output).sha256)
+        return verified(self.store, record.output(item.output).sha256)
 
     def root_of(self, step: Step) -> Path:
         """The unpacked root file system of a step."""
@@ -129,9 +130,9 @@ class Scratch:
         """Forget that a step was ever built, and drop what it made; its inputs stay."""
         record = self.store.record(step.key)
         for key in {step.key, *([record.content_key] if record else [])}:
-            self.store.forget(key)
+            self.store.local.remove("record", key)
         for output in record.outputs if record else ():
-            self.store.remove_blob(output.sha256)
+            self.store.local.remove("file", output.sha256)
         self.drop(self.folder / "rocwright-out")
 
     def empty_compiler_cache(self) -> None:

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import Literal
 
 import obstore
 from obstore.store import MemoryStore
 
 from rocbase.errors import InputError
-from rocbase.files.atomic import CHUNK, sha256_file
-from rocbase.files.hashes import Hashes
-from rocwright.store.model import DamagedBlobError, Maintenance, Record
+from rocbase.files.atomic import sha256_file
+from rocwright.store.model import DamagedBlobError, DigestOf, Record, RecordEntry, digest_of_file, in_store
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
+from rocwright.store.shared_folder import Listed
 
 
 class BucketStore:
-    """Objects `files/<sha256>`, `made/<key>`, `steps/<key>`; what is read lies in `cache` first."""
+    """Objects `files/<sha256>`, `made/<key>`, `steps/<key>`; what is read lies in `path` first."""
 
-    def __init__(self, cache: Path) -> None:
-        self.bucket, self.cache = MemoryStore(), cache
-        self.held: list[Mapping[str, str]] = []
+    shared = ()
+
+    def __init__(self, path: Path) -> None:
+        self.bucket, self.path = MemoryStore(), path
         self._damaged: set[str] = set()
-        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-        cache.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        path.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def local(self) -> BucketStore:
+        return self
 
     @property
     def url(self) -> str:
@@ -54,98 +58,52 @@ class BucketStore:
             return False
         return size is None or found == size
 
-    def verified(self, sha256: str) -> Path:
-        path = self.cache / sha256
-        try:
-            with path.open("wb") as file:
-                for chunk in self.chunks(sha256):
-                    file.write(chunk)
-        except BaseException:
-            path.unlink()
-            raise
-        return path
-
-    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
-        return self.verified(sha256).open("rb")
-
-    def chunks(self, sha256: str) -> Iterator[bytes]:
+    def opened(self, sha256: str, digest_of: DigestOf = digest_of_file) -> BufferedReader:
         data = self._read(f"files/{sha256}")
         if data is None:
             raise KeyError(sha256)
-        yield from (data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
-        copy = self.cache / "checked"
-        copy.write_bytes(data)
-        if sha256_file(copy) != sha256:
-            self.remove_blob(sha256)
+        path = self.path / sha256
+        path.write_bytes(data)
+        file = path.open("rb")
+        if digest_of(file) != sha256:
+            file.close()
+            self.remove("file", sha256)
             raise DamagedBlobError(f"the stored file {sha256[:12]} is damaged", subject=sha256)
-
-    def blobs(self) -> Iterator[tuple[str, int]]:
-        yield from ((one["path"].removeprefix("files/"), one["size"]) for one in self._list("files"))
-
-    def remove_blob(self, sha256: str) -> None:
-        self._remove(f"files/{sha256}")
+        file.seek(0)
+        return file
 
     # records
 
-    def record(self, key: str) -> Record | None:
+    def record(self, key: str, on_damage: Callable[[str], object] = lambda key: None) -> Record | None:
+        try:
+            record = self._record(key)
+        except UnknownRecordError as error:
+            raise InputError(f"the record of {key[:12]} has schema {error.schema}") from error
+        if key in self._damaged:
+            on_damage(key)
+        return record
+
+    def _record(self, key: str) -> Record | None:
         data = self._read(f"made/{key}")
         try:
             return unseal(data, key) if data is not None else None
         except DamagedRecordError:
             self._damaged.add(key)
-            self.forget(key)
+            self.remove("record", key)
             return None
-        except UnknownRecordError as error:
-            raise InputError(f"the record of {key[:12]} has schema {error.schema}") from error
-
-    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
-        return {key: self.record(key) for key in keys}
-
-    def was_damaged(self, key: str) -> bool:
-        return key in self._damaged
 
     def put_record(self, record: Record) -> Record:
-        with self.lock(record.key):
+        with self._lock:
             kept = self.record(record.key)
-            if kept is not None and all(self.has(one.sha256, one.size) for one in kept.outputs):
+            if kept is not None and in_store(self, kept):
                 return kept
             obstore.put(self.bucket, f"made/{record.key}", seal(record))
         return record
 
-    def forget(self, key: str) -> None:
-        self._remove(f"made/{key}")
-
-    def record_keys(self) -> Sequence[str]:
-        return [one["path"].removeprefix("made/") for one in self._list("made")]
-
-    def records(self) -> Sequence[Record]:
-        unknown = self.unknown()
-        found = (self.record(key) for key in self.record_keys() if key not in unknown)
-        return [record for record in found if record is not None]
-
-    def unknown(self) -> Sequence[str]:
-        return [key for key in self.record_keys() if self._is_unknown(key)]
-
-    def _is_unknown(self, key: str) -> bool:
-        try:
-            self.record(key)
-        except InputError:
-            return True
-        return False
-
-    # what other machines built
-
-    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+    def bring(
+        self, key: str, on_bytes: Callable[[int], None] = lambda count: None, *, here: bool = True
+    ) -> bool:
         return True
-
-    def signers(self, record: Record) -> frozenset[str]:
-        return frozenset([""])
-
-    def lend(self, key: str) -> bool:
-        return True
-
-    def offered_lock(self, name: str) -> None:
-        return None
 
     # definitions of steps
 
@@ -155,28 +113,23 @@ class BucketStore:
     def put_step(self, key: str, definition: bytes) -> None:
         obstore.put(self.bucket, f"steps/{key}", definition)
 
-    # those who work with it at the same time
+    # what is kept
 
-    def lock(self, name: str) -> AbstractContextManager[object]:
-        return self._locks[name]
+    def files(self) -> Iterator[Listed]:
+        return self._list("files")
 
-    def abandon(self, key: str) -> None:
-        pass
+    def records(self) -> Iterator[RecordEntry]:
+        for name, _, written in [*self._list("made")]:
+            try:
+                record = self._record(name)
+            except UnknownRecordError:
+                yield RecordEntry(name, written, None, "newer")
+            else:
+                yield RecordEntry(name, written, record, "" if record else "damaged")
 
-    @contextlib.contextmanager
-    def holding(self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        self.held.append(steps)
-        try:
-            yield
-        finally:
-            self.held.remove(steps)
-
-    def maintenance(self) -> Maintenance:
-        raise InputError(
-            f"{self} is not cleaned up from here",
-            cause="whoever owns the bucket says what of it goes",
-            next_step="ask its owner",
-        )
+    def remove(self, kind: Literal["file", "record"], name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            obstore.delete(self.bucket, f"{'files' if kind == 'file' else 'made'}/{name}")
 
     # objects
 
@@ -186,11 +139,8 @@ class BucketStore:
         except FileNotFoundError:
             return None
 
-    def _list(self, folder: str) -> list[obstore.ObjectMeta]:
-        return sorted(
-            (one for some in obstore.list(self.bucket, folder) for one in some), key=lambda one: one["path"]
-        )
-
-    def _remove(self, name: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            obstore.delete(self.bucket, name)
+    def _list(self, folder: str) -> Iterator[Listed]:
+        for some in obstore.list(self.bucket, folder):
+            for one in sorted(some, key=lambda one: one["path"]):
+                name = one["path"].removeprefix(f"{folder}/")
+                yield Listed(name, one["size"], one["last_modified"].timestamp())

@@ -31,6 +31,8 @@ from rocwright.records.opening import read_records
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.programs import PROGRAMS
 from rocwright.store.gc import remove, rubbish
+from rocwright.store.leases import running
+from rocwright.store.model import verified
 
 EVERYTHING = {"alpha-1.0.tar.gz", "alpha-tiny.oci.tar", "beta-1.0-py3-none-any.whl"}
 
@@ -215,7 +217,7 @@ def outputs(project: TinyProject) -> dict[str, str]:
 
 def damage(project: TinyProject, sha256: str) -> None:
     """Change some bits in a stored file, as a disk does."""
-    path = project.store.verified(sha256)
+    path = verified(project.store, sha256)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.chmod(0o644)
@@ -229,12 +231,12 @@ def test_what_is_damaged_in_the_store_is_found_when_it_is_needed_and_made_anew(
     before = {one.output.filename: one.output.sha256 for one in built(finished).artifacts}
     digests = outputs(finished)
     for later in WAY[WAY.index(bad) + 1 :]:
-        finished.store.remove_blob(digests[later])
+        finished.store.local.remove("file", digests[later])
     damage(finished, digests[bad])
     done = built(finished)
     assert done.failures == ()
     assert {one.output.filename: one.output.sha256 for one in done.artifacts} == before
-    assert finished.store.verified(digests[bad])
+    assert verified(finished.store, digests[bad])
     assert len(list((finished.home.store / "damaged").iterdir())) == 1
 
 
@@ -242,7 +244,7 @@ def test_a_damaged_root_is_moved_aside_and_never_built_in(finished: TinyProject,
     before = {one.output.filename: one.output.sha256 for one in built(finished).artifacts}
     digests = outputs(finished)
     for name in ("beta", "root/run"):
-        finished.store.remove_blob(digests[name])
+        finished.store.local.remove("file", digests[name])
     put_roots(finished, tiny_root)
     for root in finished.home.roots.glob("[0-9a-f]*"):
         if root.is_dir():
@@ -276,22 +278,22 @@ def test_two_builds_at_the_same_time_build_each_step_once(
 def test_clean_ups_while_a_build_runs_take_nothing_that_it_needs(
     project: TinyProject, sources: Path, tmp_path: Path
 ) -> None:
-    running = start(sources, project.home.path, tmp_path / "run")
-    assert running.stdout is not None
-    assert running.stdout.readline() == "begun\n"
+    build = start(sources, project.home.path, tmp_path / "run")
+    assert build.stdout is not None
+    assert build.stdout.readline() == "begun\n"
     cleaned = 0
-    while running.poll() is None:
+    while build.poll() is None:
         # the build's own plan is no plan that was built last yet
-        if project.store.maintenance().running():
+        if running(project.store):
             remove(project.store, what_can_go(project.home, project.store, set(), 0), remove_tree)
             cleaned += 1
-    out, err = running.communicate()
-    assert running.returncode == 0, err
+    out, err = build.communicate()
+    assert build.returncode == 0, err
     told = json.loads(out.splitlines()[-1])
     assert cleaned > 5
     assert set(told["artifacts"]) == EVERYTHING
     assert set(told["steps"].values()) == {"built"}
-    assert not project.store.maintenance().running()
+    assert not running(project.store)
 
 
 def test_a_build_for_which_there_is_no_room_starts_nothing(opened: Opened, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from rocwright.plan.resolve.validate import check_runs_here
 from rocwright.project import Project, built_outputs, kept_keys, last_plan, project_of
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
+from rocwright.store.leases import holding
 
 if TYPE_CHECKING:
     from rocwright.plan.resolve.standing import LocksOf
@@ -139,7 +140,9 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
 def offered_lock(project: Project, on_line: Callable[[str], None]) -> Lock | None:
     """The lock that somebody trusted has published for this request; it is written, and what it names can be
     fetched instead of built. None where there is none, or where it does not fit the recipes here."""
-    offer = project.store.offered_lock(project.request.digest)
+    from rocwright.store.shared import published_lock
+
+    offer = published_lock(project.store, project.request.digest)
     if offer is None:
         return None
     store, word = offer
@@ -257,7 +260,7 @@ def build(
     steps = {step.key: step.name for step in plan.steps}
     wait = partial(progress.say, "waiting for another rocwright clean to end")
     try:
-        with project.store.holding(steps, wait), operation as under_way:
+        with holding(project.store, steps, wait), operation as under_way:
             run = _build(project, locked, options, progress, under_way, outcome, step_names)
             skip_layout = bool(outcome.failures or step_names or not lay)
             artifacts = () if skip_layout else lay_out(project, plan, locked, progress.say)
@@ -353,7 +356,7 @@ def _brought(
             continue
         if decision.reasons:
             progress.say(f"  {decision.step.name}: {decision.reasons[0]}")
-        complete = (project.store.bring(key) if comes else project.store.lend(key)) and complete
+        complete = project.store.bring(key, here=comes) and complete
     return complete
 
 

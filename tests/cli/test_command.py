@@ -20,6 +20,7 @@ from rocwright.home import Home
 from rocwright.plan.resolve.files import read_request, write_lock, write_request
 from rocwright.sources.bases.roots import unpacked_root
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 HELP = [(name,) for name in VERBS] + [
     ("store", name) for name in ("ls", "usage", "verify", "gc", "push", "pull", "sync", "policy")
@@ -242,7 +243,7 @@ def test_a_damaged_store_is_told_by_its_exit_code(
 ) -> None:
     output = put_output(store, small_plan().steps[0], "x", b"data", tmp_path)
     assert rocwright("store", "verify").returncode == 0
-    path = store.verified(output.sha256)
+    path = verified(store, output.sha256)
     path.chmod(0o644)
     path.write_bytes(b"dat4")
     done = rocwright("store", "verify")

@@ -18,7 +18,7 @@ from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 from rocwright.sources.patching.commits import commit_id, tree_id
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record
+from rocwright.store.model import Record, records
 
 RECIPE = {
     "alpha": {
@@ -51,8 +51,8 @@ def tree_of(home: Home, catalog: Path, step: str = "alpha") -> Path:
     return Workspace.of(home, found.key).source
 
 
-def records(home: Home) -> dict[str, Record]:
-    return {one.step: one for one in LocalStore(home.store).records()}
+def records_by_step(home: Home) -> dict[str, Record]:
+    return {one.step: one for one in records(LocalStore(home.store))}
 
 
 def test_a_failed_step_is_mended_in_a_shell_saved_and_built(
@@ -88,7 +88,7 @@ def test_the_tree_has_the_builds_commits_and_they_are_those_that_the_steps_recor
     history = Git(tree_of(home, catalog))
     log = {subject: commit for commit, subject in history.log()}
     assert list(log) == ["upstream", "edits", "prepared", "edits of the prepared tree"]
-    found = records(home)
+    found = records_by_step(home)
     assert found["tree/alpha"].commits == {"upstream": log["upstream"], "edits": log["edits"]}
     assert found["prepared/alpha"].commits == {
         "prepared": log["prepared"],

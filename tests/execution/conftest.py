@@ -17,7 +17,7 @@ from rocwright.model.steps import BaseAction, Input, OutputSpec, Resources, RunA
 from rocwright.sources.archive import pack
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record, Store
+from rocwright.store.model import Output, Record, Store, verified
 
 DOMAIN = "d" * 64
 """The trust domain of a workshop's steps: what one leaves in the compiler cache, the others find."""
@@ -92,7 +92,7 @@ class Workshop:
     def text(self, record: Record) -> str:
         """The text of a record's one output."""
         [output] = record.outputs
-        return self.store.verified(output.sha256).read_text()
+        return verified(self.store, output.sha256).read_text()
 
 
 def put_root(store: Store, archive: Path, suite: str = "tiny") -> Step:

@@ -38,7 +38,7 @@ from rocwright.model.steps import About, FetchAction, Input, Resources, RunActio
 from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
-from rocwright.store.model import DamagedBlobError
+from rocwright.store.model import DamagedBlobError, verified
 
 # what a step gives
 
@@ -231,7 +231,7 @@ def test_an_input_cannot_be_changed(workshop: Workshop) -> None:
         "echo bad > $IN/x/result || echo refused > $OUT/result", name="second", inputs={"x": first}
     )
     assert workshop.text(workshop.run(step)) == "refused\n"
-    assert workshop.store.verified(output.sha256).read_text() == "good\n"
+    assert verified(workshop.store, output.sha256).read_text() == "good\n"
 
 
 # how a step fails
@@ -322,7 +322,7 @@ def test_a_disk_that_fills_up_in_a_step_is_told_as_such(workshop: Workshop) -> N
 @pytest.fixture
 def with_python(workshop: Workshop, python_root: Path) -> Workshop:
     """The workshop with a Python in its root."""
-    workshop.store.forget(workshop.root.key)
+    workshop.store.local.remove("record", workshop.root.key)
     put_root(workshop.store, python_root)
     return workshop
 
@@ -410,7 +410,7 @@ def test_an_output_that_was_reused_and_is_lost_is_made_again(workshop: Workshop)
     first, second = changed(workshop, "one")
     workshop.run(first)
     [output] = workshop.run(second).outputs
-    workshop.store.remove_blob(output.sha256)
+    workshop.store.local.remove("file", output.sha256)
     other_first, other_second = changed(workshop, "two")
     workshop.run(other_first)
     assert workshop.run(other_second).reused == ""
@@ -482,7 +482,7 @@ def test_a_damaged_input_is_never_used(workshop: Workshop) -> None:
     tree = workshop.tree("damaged")
     record = workshop.store.record(tree.key)
     assert record is not None
-    path = workshop.store.verified(record.outputs[0].sha256)
+    path = verified(workshop.store, record.outputs[0].sha256)
     path.chmod(0o644)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(DamagedBlobError):
@@ -494,7 +494,7 @@ def test_a_damaged_input_is_never_used(workshop: Workshop) -> None:
 def test_a_damaged_root_is_never_unpacked(workshop: Workshop, share: float) -> None:
     record = workshop.store.record(workshop.root.key)
     assert record is not None
-    path = workshop.store.verified(record.outputs[0].sha256)
+    path = verified(workshop.store, record.outputs[0].sha256)
     data = bytearray(path.read_bytes())
     data[int((len(data) - 1) * share)] ^= 1
     path.chmod(0o644)

@@ -18,6 +18,7 @@ from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.sources.git import pack_commit
 from rocwright.sources.places import pack_builtin
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 
 def pin_of(name: str, data: bytes) -> FilePin:
@@ -39,7 +40,7 @@ def test_a_file_of_the_index_comes_into_the_store(index: Index, store: LocalStor
     index.files["hello"] = {"hello-1.0.tar.gz": b"data"}
     pin = pin_of("hello-1.0.tar.gz", b"data")
     assert fetched(store, tmp_path, pin)
-    assert store.verified(pin.sha256).read_bytes() == b"data"
+    assert verified(store, pin.sha256).read_bytes() == b"data"
     assert not (tmp_path / "scratch").exists()
 
 
@@ -57,7 +58,7 @@ def test_a_file_that_is_named_twice_is_fetched_once(index: Index, store: LocalSt
     pin = pin_of("hello-1.0.tar.gz", b"data")
     told = fetched(store, tmp_path, pin, pin.model_copy())
     assert told[0].startswith("fetch: 1 file")
-    assert store.verified(pin.sha256).read_bytes() == b"data"
+    assert verified(store, pin.sha256).read_bytes() == b"data"
 
 
 def test_a_file_that_did_not_arrive_is_not_told_as_changed(
@@ -84,13 +85,13 @@ def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
     pin = pin_of("hello-1.0.tar.gz", b"data")
     with pytest.raises(FetchError, match=said):
         fetched(store, tmp_path, pin)
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 def test_a_commit_comes_into_the_store(repository: Repository, store: LocalStore, tmp_path: Path) -> None:
     pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
     fetched(store, tmp_path, pin)
-    assert store.verified(pin.sha256)
+    assert verified(store, pin.sha256)
 
 
 def test_a_commit_that_gives_other_bytes_than_locked_is_refused(
@@ -105,7 +106,7 @@ def test_a_commit_that_gives_other_bytes_than_locked_is_refused(
 def test_what_rocwright_carries_is_fetched_from_itself(store: LocalStore, tmp_path: Path) -> None:
     pin = pack_builtin("gfx-smoke", DATA / "sources" / "gfx-smoke", LocalStore(tmp_path / "other"))
     fetched(store, tmp_path, pin)
-    assert store.verified(pin.sha256)
+    assert verified(store, pin.sha256)
 
 
 def test_a_lock_made_by_a_rocwright_that_carried_something_else_is_refused(
@@ -114,4 +115,4 @@ def test_a_lock_made_by_a_rocwright_that_carried_something_else_is_refused(
     with pytest.raises(FetchError, match="the source of gfx-smoke does not match the lock") as caught:
         fetched(store, tmp_path, builtin("gfx-smoke"))
     assert caught.value.next_step == "rocwright lock"
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []

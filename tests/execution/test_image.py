@@ -21,6 +21,7 @@ from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.model.steps import ImageAction, Input, Step
 from rocwright.store.local import LocalStore
+from rocwright.store.model import records, verified
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def step(store: LocalStore, tiny_root: Path, tmp_path: Path) -> Step:
 def layout(store: LocalStore, home: Home, step: Step) -> dict[str, bytes]:
     [output] = execute(step.key, store, home, print).outputs
     assert output.filename == "x.oci.tar"
-    with tarfile.open(store.verified(output.sha256)) as file:
+    with tarfile.open(verified(store, output.sha256)) as file:
         return {one.name: file.extractfile(one).read() for one in file if one.isreg()}  # type: ignore[union-attr]
 
 
@@ -119,11 +120,11 @@ def test_the_binaries_lie_under_the_prefix_as_roots_with_one_time(
 
 def test_an_image_is_packed_to_the_same_bytes_every_time(store: LocalStore, home: Home, step: Step) -> None:
     one = execute(step.key, store, home, print).outputs
-    store.forget(step.key)
-    for record in store.records():
+    store.local.remove("record", step.key)
+    for record in records(store):
         if record.step == "image/x":
-            store.forget(record.key)
-    store.remove_blob(one[0].sha256)
+            store.local.remove("record", record.key)
+    store.local.remove("file", one[0].sha256)
     assert execute(step.key, store, home, print).outputs == one
 
 
@@ -146,7 +147,7 @@ def test_an_archive_that_is_not_safe_to_unpack_is_refused(
         file.addfile(tarfile.TarInfo("x-1/other"))
         file.addfile(info)
     made = small_plan().steps[-1]
-    store.forget(made.key)
+    store.local.remove("record", made.key)
     put_output(store, made, "archive", packed.getvalue(), tmp_path)
     with pytest.raises(FetchError, match="archive is refused: its member"):
         execute(step.key, store, home, print)

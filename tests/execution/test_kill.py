@@ -18,6 +18,7 @@ from samples.project import TinyProject, make_sources, open_project, put_roots, 
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.store.gc import check_whole
+from rocwright.store.model import records
 
 KILLS = 18
 
@@ -98,23 +99,23 @@ def forget_all(project: TinyProject) -> None:
     """As if nothing but the root had ever been built."""
     kept = {
         output.sha256
-        for record in project.store.records()
+        for record in records(project.store)
         if record.kind == "base"
         for output in record.outputs
     }
-    for record in project.store.records():
+    for record in records(project.store):
         if record.kind != "base":
-            project.store.forget(record.key)
-    for digest, _ in list(project.store.blobs()):
+            project.store.local.remove("record", record.key)
+    for digest in [file.name for file in project.store.local.files()]:
         if digest not in kept:
-            project.store.remove_blob(digest)
+            project.store.local.remove("file", digest)
 
 
 def nothing_wrong(project: TinyProject) -> bool:
     """Every file of the store is what its name says, and every record has its outputs."""
     for path in (project.home.store / "blobs").glob("??/*"):
         assert sha256(path.read_bytes()).hexdigest() == path.name
-    for record in project.store.records():
+    for record in records(project.store):
         assert all(project.store.has(one.sha256, one.size) for one in record.outputs), record.step
     return True
 

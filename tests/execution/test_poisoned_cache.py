@@ -14,7 +14,7 @@ from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.plan.domain import domain_of
 from rocwright.store.local import LocalStore
-from rocwright.store.model import CacheUse, Record
+from rocwright.store.model import CacheUse, Record, verified
 
 pytestmark = [
     pytest.mark.real,
@@ -81,7 +81,7 @@ def compiles(shop: Workshop, component: str, *before: str, targets: str = "gfx80
 def built(shop: Workshop, record: Record) -> str:
     """Which of the two codes an object holds."""
     [output] = record.outputs
-    data = shop.store.verified(output.sha256).read_bytes()
+    data = verified(shop.store, output.sha256).read_bytes()
     return " ".join(word for word in ("honest", "poison") if word.encode() in data)
 
 

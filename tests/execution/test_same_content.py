@@ -33,7 +33,7 @@ from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.git import pack_commit
 from rocwright.store import packed
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, verified
 from rocwright.store.packed import content_of
 
 
@@ -132,7 +132,7 @@ def test_a_step_that_makes_a_root_says_what_is_in_it(
     [output] = workshop.run(step).outputs
     assert laid
     assert output.content == hashlib.sha256(b"a root file system").hexdigest()
-    assert output.content == content_of(workshop.store.verified(output.sha256))
+    assert output.content == content_of(verified(workshop.store, output.sha256))
 
 
 def _plain(path: Path) -> bytes:
@@ -179,7 +179,7 @@ def test_the_files_of_one_key_are_in_one_order(workshop: Workshop) -> None:
         step = Step(name="source/x", component="x", action=FetchAction(files=tuple(pins)))
         workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
         orders.append([one.filename for one in workshop.run(step).outputs])
-        workshop.store.forget(step.key)
+        workshop.store.local.remove("record", step.key)
     assert orders == [["a", "b"], ["a", "b"]]
 
 
@@ -214,9 +214,9 @@ def test_a_step_says_what_is_in_the_tree_that_it_packed_and_so_does_its_report(
         kept = store.record(step.key)
         assert kept is not None
         assert (kept.outputs, kept.schema_version) == (record.outputs, 5)
-        store.forget(step.key)
-        store.forget(record.content_key)
+        store.local.remove("record", step.key)
+        store.local.remove("record", record.content_key)
     one, two = outputs["tree/x", 1], outputs["tree/x", 19]
     assert one.sha256 != two.sha256
-    assert one.content == two.content == content_of(store.verified(one.sha256)) != ""
+    assert one.content == two.content == content_of(verified(store, one.sha256)) != ""
     assert outputs["source/x", 1].content == "", "what a lock names by its bytes is its bytes"

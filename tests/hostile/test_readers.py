@@ -98,7 +98,7 @@ def untouched(shop: Workshop, secret: Path, before: list[tuple[str, int]]) -> No
     assert [path.name for path in secret.parent.iterdir()] == ["secret"]
     assert (secret.read_text(), secret.stat().st_mode & 0o777) == (SECRET, 0o600)
     assert secret.stat().st_uid == os.geteuid()
-    assert sorted(shop.store.blobs()) == before
+    assert sorted(file[:2] for file in shop.store.local.files()) == before
     found = check_whole(shop.store)
     assert (found.damaged, found.incomplete) == ((), ())
 
@@ -106,7 +106,7 @@ def untouched(shop: Workshop, secret: Path, before: list[tuple[str, int]]) -> No
 def refused(shop: Workshop, secret: Path, command: str) -> None:
     """A step that ran this fails, by the name of its output, and nothing of the host was read or changed."""
     step = hostile(shop, secret, command)
-    before = sorted(shop.store.blobs())
+    before = sorted(file[:2] for file in shop.store.local.files())
     with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value
@@ -136,7 +136,7 @@ def test_a_name_that_writes_on_the_terminal_is_refused_and_shown_plainly(
     shop: Workshop, secret: Path, what: str
 ) -> None:
     step = hostile(shop, secret, NAMES[what], output="*.whl")
-    before = sorted(shop.store.blobs())
+    before = sorted(file[:2] for file in shop.store.local.files())
     with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value
@@ -153,7 +153,7 @@ def test_what_lies_beside_the_outputs_does_no_harm_to_any_reader(
     # of a step that ended well, its log of the compiler cache is read; of one that failed, its folder is kept
     fails = "/build/ccache.log" not in command
     step = hostile(shop, secret, command, "echo x > $OUT/result", *(["exit 3"] if fails else []))
-    before = sorted(shop.store.blobs())
+    before = sorted(file[:2] for file in shop.store.local.files())
     with pytest.raises(ExplainedError) as caught:
         shop.run(step)
     error = caught.value

@@ -9,6 +9,7 @@ from tests.making import chain, put_output, small_plan
 from rocwright.model.steps import Input, Plan, RunAction, Step
 from rocwright.plan.decide import State, decide, differences
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 
 def states(plan: Plan, store: LocalStore, **more: object) -> dict[str, str]:
@@ -80,7 +81,9 @@ def test_only_what_leads_to_a_step_asked_for_runs(store: LocalStore) -> None:
 def test_a_lost_output_is_the_reason_for_another_run(store: LocalStore, tmp_path: Path) -> None:
     plan = small_plan()
     build_all(plan, store, tmp_path)
-    store.remove_blob(put_output(store, plan.steps[-1], "out", plan.steps[-1].key.encode(), tmp_path).sha256)
+    store.local.remove(
+        "file", put_output(store, plan.steps[-1], "out", plan.steps[-1].key.encode(), tmp_path).sha256
+    )
     assert reasons(plan, store, plan)["hello"] == ("its output is no longer in the store",)
 
 
@@ -91,7 +94,7 @@ def test_an_output_of_another_size_than_recorded_is_as_good_as_lost(
     build_all(plan, store, tmp_path)
     record = store.record(plan.steps[-1].key)
     assert record is not None
-    path = store.verified(record.outputs[0].sha256)
+    path = verified(store, record.outputs[0].sha256)
     path.chmod(0o644)
     path.write_bytes(b"cut")
     assert states(plan, store)["hello"] == State.RUN

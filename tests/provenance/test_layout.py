@@ -24,6 +24,7 @@ from rocwright.provenance.bundled import contents
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
 from rocwright.provenance.layout import as_built, write_index
 from rocwright.provenance.sidecars import attest
+from rocwright.store.model import verified
 from rocwright.store.signing.keys import KEY, make_key
 from tests.provenance.official import faults
 from tests.provenance.workplace import BETA, COMMIT, FILES, WHEEL_BYTES, Workplace, make_workplace
@@ -67,7 +68,7 @@ def test_a_wheel_is_laid_out_with_its_sbom_inside_and_beside(work: Workplace) ->
 
 def test_the_store_keeps_what_the_step_made(work: Workplace) -> None:
     one = work.lay_out()[BETA]
-    assert work.project.store.verified(one.output.sha256).read_bytes() == WHEEL_BYTES
+    assert verified(work.project.store, one.output.sha256).read_bytes() == WHEEL_BYTES
     told = said(one.path)["predicate"]["runDetails"]["byproducts"]
     assert f"{BETA} as built, without its SBOM" in [row["name"] for row in told]
 

@@ -131,5 +131,5 @@ def put_named(store, step, output, file, data, folder) -> None:  # type: ignore[
     put = put_output(store, step, output, data, folder)
     record = store.record(step.key)
     assert record is not None
-    store.forget(step.key)
+    store.local.remove("record", step.key)
     store.put_record(record.model_copy(update={"outputs": (put.model_copy(update={"filename": file}),)}))

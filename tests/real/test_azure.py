@@ -23,6 +23,7 @@ from rocbase.errors import InputError
 from rocwright.store import blobs
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import PART, Bucket
+from rocwright.store.model import verified
 from rocwright.store.shared_check import check
 from rocwright.store.shared_gc import clean
 
@@ -106,7 +107,7 @@ def test_what_is_pushed_there_is_taken_by_another_machine(bucket: Bucket, tmp_pa
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key) is not None
     assert store.bring(made.key)
-    assert store.verified(made.outputs[0].sha256).read_bytes() == data
+    assert verified(store, made.outputs[0].sha256).read_bytes() == data
     assert (
         b"".join(bucket.chunks(f"blobs/{made.outputs[0].sha256[:2]}/{made.outputs[0].sha256}", 99))
         == data[99:]
@@ -133,7 +134,7 @@ def test_a_push_that_was_cut_goes_on_there(
     assert lab.pusher(bucket).records([made.key]).size == len(data) - 300_000
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key) and store.bring(made.key)
-    assert store.verified(output.sha256).read_bytes() == data
+    assert verified(store, output.sha256).read_bytes() == data
     assert check(bucket).wrong == ()
 
 

@@ -39,6 +39,7 @@ from rocwright.sandbox import ENGINES, cgroup
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 pytestmark = pytest.mark.real
 
@@ -180,7 +181,7 @@ def test_other_machines_give_the_same_bytes(
     record = store.record(step.key)
     assert record is not None
     for key in (record.key, record.content_key):
-        store.forget(key)
+        store.local.remove("record", key)
     with ExitStack() as stack:
         if executor == "slurm":
             cluster_of = stack.enter_context(cluster(tmp_path / "cluster"))
@@ -276,7 +277,7 @@ def test_an_exported_containerfile_gives_the_same_artifact(
         packages.mkdir(parents=True)
         # what the script would download, from the copies that are here already
         for pin in root.packages:
-            shutil.copyfile(store.verified(pin.sha256), packages / pin.filename)
+            shutil.copyfile(verified(store, pin.sha256), packages / pin.filename)
     subprocess.run(["./prepare.sh"], cwd=context, check=True)
     root_files = subprocess.run(
         ["tar", "-tf", "base/build.tar"], cwd=context, capture_output=True, text=True, check=True

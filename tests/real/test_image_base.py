@@ -38,7 +38,7 @@ from rocwright.sandbox import cgroup
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.image import ARCHITECTURES, Reference, find_digest, pull
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output
+from rocwright.store.model import Output, verified
 
 HOST = host_architecture()
 
@@ -95,7 +95,7 @@ def test_a_tag_that_moved_changes_nothing_of_what_is_locked(
     new = registry.push("moving", tmp_path / "other")
     assert find_digest(Reference(NAME, "moving"), tmp_path / "find", HOST) == new != old
     fetch([pinned], store, tmp_path / "apt", tmp_path / "scratch", print)
-    assert store.verified(pinned.sha256)
+    assert verified(store, pinned.sha256)
 
 
 @pytest.mark.parametrize("what", ["layer", "config", "manifest"])
@@ -256,7 +256,7 @@ def says_hello(
     )
     store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
     [said] = execute(step.key, store, home, lines.append, options=StepOptions(engine=engine)).outputs
-    return store.verified(said.sha256).read_text()
+    return verified(store, said.sha256).read_text()
 
 
 # the way out

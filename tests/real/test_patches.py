@@ -27,6 +27,7 @@ from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patching.check import check_tree
 from rocwright.sources.patching.edits import EditOutcome, State, apply_edits
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 pytestmark = pytest.mark.real
 
@@ -54,7 +55,7 @@ def apt(sources_home: Home) -> Apt:
         source = archive.source(package)
         (pin,) = [one for one in source.files if ".orig.tar." in one.filename]
         fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
-        unpack(store.verified(pin.sha256), folder, filename=pin.filename)
+        unpack(verified(store, pin.sha256), folder, filename=pin.filename)
         return source.version
 
     return bring
@@ -79,7 +80,7 @@ def sdist(sources_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Calla
         pin = index.find_sdist(project, version, store)
         fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
         tree = tmp_path_factory.mktemp(project)
-        unpack(store.verified(pin.sha256), tree, filename=pin.filename)
+        unpack(verified(store, pin.sha256), tree, filename=pin.filename)
         return tree
 
     return bring

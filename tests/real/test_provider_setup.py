@@ -116,7 +116,7 @@ def whole_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def with_python(workshop: Workshop, whole_root: Path) -> Workshop:
-    workshop.store.forget(workshop.root.key)
+    workshop.store.local.remove("record", workshop.root.key)
     put_root(workshop.store, whole_root)
     return workshop
 

@@ -33,6 +33,7 @@ from rocwright.sources.archive import unpack
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.debian import DebianArchive
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 from rocwright.verify.standing import local_evidence
 
 pytestmark = pytest.mark.real
@@ -201,7 +202,7 @@ def old_tensorpipe(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path
     store = LocalStore(home.store)
     [pin] = [one for one in archive.source("tensorpipe").files if ".orig.tar." in one.filename]
     fetch([pin], store, home.apt, home.path / "scratch", print)
-    unpack(store.verified(pin.sha256), tree, filename=pin.filename)
+    unpack(verified(store, pin.sha256), tree, filename=pin.filename)
     for name in ("allocator.h", "memory.h"):
         path = tree / "tensorpipe/common" / name
         text, count = CSTDINT.subn("", path.read_text())

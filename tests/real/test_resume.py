@@ -72,7 +72,7 @@ def killed_at(shop: Workshop, step: Step, line: str) -> list[str]:
 def built_again(shop: Workshop, record: Record) -> Record:
     """The step built from nothing."""
     for key in {record.key, record.content_key}:
-        shop.store.forget(key)
+        shop.store.local.remove("record", key)
     options = StepOptions(engine=shop.engine, resume=False)
     return execute(record.key, shop.store, shop.home, shop.lines.append, options=options)
 

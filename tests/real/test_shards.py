@@ -77,7 +77,7 @@ def test_what_shards_compiled_is_not_compiled_again_and_gives_the_same_bytes(
     told = [int(found[1]) for one in shop.lines if (found := re.match(r"shard ./2: (\d+) objects", one))]
     assert sum(told) == objects and min(told) > 0
     for key in {alone.key, alone.content_key}:
-        shop.store.forget(key)
+        shop.store.local.remove("record", key)
     record = run(shop, step, tuple(one.key for one in made))
     assert record.outputs == alone.outputs
     # no more than what configuring compiles, in folders with names of their own

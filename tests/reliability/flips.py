@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tests.reliability.subject import Ended, Subject
 
+from rocwright.store.model import records
+
 KINDS = ("blob", "record", "step definition", "unpacked root", "database", "lock", "compiler cache")
 
 
@@ -37,9 +39,9 @@ def flipped(subject: Subject, kind: str, count: int, chance: random.Random) -> I
             # what was made of it is made again
             shutil.rmtree(one.project / "rocwright-out", ignore_errors=True)
             if kind != "record" and chance.random() < 0.7:
-                for record in one.store.records():
+                for record in records(one.store):
                     if record.kind == "run":
-                        one.store.forget(record.key)
+                        one.store.local.remove("record", record.key)
             built, verified = one.build(), one.run("store", "verify", "--json")
             outcome, why = _outcome(one, built, verified)
             yield Flip(kind, str(path.relative_to(one.folder)), at, outcome, why)

@@ -23,6 +23,7 @@ from rocwright.home import Home
 from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.local import LocalStore
+from rocwright.store.model import records
 
 COMPILE = """for n in 1 2 3 4; do
   echo "int f$n(void) { return $n; }" > $n.c
@@ -120,13 +121,13 @@ class Subject:
     def forget_steps(self) -> None:
         """As if nothing but the root file system had ever been built."""
         store = self.store
-        kept = {one.sha256 for record in store.records() if record.kind == "base" for one in record.outputs}
-        for record in store.records():
+        kept = {one.sha256 for record in records(store) if record.kind == "base" for one in record.outputs}
+        for record in records(store):
             if record.kind != "base":
-                store.forget(record.key)
-        for digest, _ in list(store.blobs()):
+                store.local.remove("record", record.key)
+        for digest in [file.name for file in store.local.files()]:
             if digest not in kept:
-                store.remove_blob(digest)
+                store.local.remove("file", digest)
 
     def faults(self) -> list[str]:
         """What is wrong in the store, read file by file and not by rocwright's own checks."""
@@ -138,7 +139,7 @@ class Subject:
         store = self.store
         found += [
             f"{record.step} names {one.filename}, which is not there"
-            for record in store.records()
+            for record in records(store)
             for one in record.outputs
             if not store.has(one.sha256, one.size)
         ]

@@ -13,6 +13,7 @@ from rocwright.model.steps import IndexOrigin
 from rocwright.sources.index import download, find_sdist
 from rocwright.sources.pins import check_pin
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 DATA = b"a source distribution" * 1000
 
@@ -50,7 +51,7 @@ def test_an_index_of_the_old_form_gives_the_same_answer(
     published.form = "html"
     measured = find_sdist("hello", "1.0", store)
     assert measured == told
-    assert store.verified(measured.sha256).read_bytes() == DATA
+    assert verified(store, measured.sha256).read_bytes() == DATA
     download(measured, tmp_path)
     check_pin(tmp_path / measured.filename, measured)
 
@@ -61,7 +62,7 @@ def test_an_index_of_the_old_form_that_gives_a_wrong_file_is_refused(
     published.form, published.wrong = "html", b"something else"
     with pytest.raises(FetchError, match="does not match the lock"):
         find_sdist("hello", "1.0", store)
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 def test_a_file_that_was_changed_on_the_index_is_refused(

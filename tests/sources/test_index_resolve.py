@@ -290,7 +290,7 @@ def test_a_source_distribution_that_is_not_what_the_index_says_is_refused(
     without_wheels.wrong = b"something else"
     with pytest.raises(FetchError, match="does not match the lock"):
         resolve(("older-style",), "3.13", "x86_64", store)
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 @pytest.mark.parametrize("folder", [False, True])

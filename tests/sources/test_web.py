@@ -19,6 +19,7 @@ from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.session import MOST_WAIT, TRIES
 from rocwright.sources.web import READ, download, find_file
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 DATA = bytes(range(256)) * 4096
 
@@ -129,7 +130,7 @@ def test_a_file_is_found_with_hash_and_size_and_kept(host: Host, store: LocalSto
         size=len(DATA),
         origin=ArchiveOrigin(url=host.url),
     )
-    assert store.verified(pin.sha256).read_bytes() == DATA
+    assert verified(store, pin.sha256).read_bytes() == DATA
 
 
 def test_what_the_catalog_or_an_earlier_lock_knows_is_not_fetched_twice(
@@ -150,7 +151,7 @@ def test_a_file_that_is_not_what_the_catalog_says_is_refused_and_not_kept(
     with pytest.raises(FetchError, match="does not match the catalog") as caught:
         find_file(FileAddress(url=host.url, **wrong), store)
     assert kind in caught.value.cause
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
     assert find_file(FileAddress(url=host.url, **right), store).size == len(DATA)
 
 
@@ -177,7 +178,7 @@ def test_a_file_without_end_is_left_at_the_size_of_the_lock(host: Host, store: L
     )
     with pytest.raises(FetchError, match="is larger than expected"):
         fetch([pin], store, store.path / "apt", store.path / "scratch", lambda _: None)
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 @pytest.mark.parametrize("served", [DATA[:-1], DATA[:-1] + b"!", b""])
@@ -188,13 +189,13 @@ def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
     host.files["/a/thing-1.tar.gz"] = served
     with pytest.raises(FetchError, match="does not match the lock"):
         fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 def test_the_file_of_a_lock_comes_into_the_store(host: Host, store: LocalStore, tmp_path: Path) -> None:
     pin = find_file(FileAddress(url=host.url), LocalStore(tmp_path / "other"))
     fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
-    assert store.verified(pin.sha256).read_bytes() == DATA
+    assert verified(store, pin.sha256).read_bytes() == DATA
 
 
 def test_an_address_that_sends_on_is_followed(host: Host, tmp_path: Path) -> None:

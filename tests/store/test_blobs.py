@@ -19,6 +19,7 @@ from rocwright.store import blobs
 from rocwright.store.blobs import Blobs, blob_name, parts_of
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
+from rocwright.store.model import verified
 from rocwright.store.shared_check import check
 from rocwright.store.shared_gc import YOUNG, clean
 
@@ -77,7 +78,7 @@ def test_a_push_that_was_cut_goes_on_where_it_stood(
     assert len(parts(bucket, output.sha256)) == 6
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key) and store.bring(made.key)
-    assert mine.store.verified(output.sha256).read_bytes() == WHOLE
+    assert verified(mine.store, output.sha256).read_bytes() == WHOLE
     assert check(bucket).wrong == ()
     assert lab.pusher(bucket).records([made.key]).files == 0, "it is there"
 
@@ -105,7 +106,7 @@ def test_a_fetch_that_was_cut_within_a_part_goes_on_there(
     counted: list[int] = []
     assert store.bring(made.key, counted.append)
     assert sum(counted) == len(WHOLE) - 2 * SMALL - 100
-    assert mine.store.verified(output.sha256).read_bytes() == WHOLE
+    assert verified(mine.store, output.sha256).read_bytes() == WHOLE
 
 
 def test_a_file_that_lies_there_whole_is_read_and_not_sent_again(

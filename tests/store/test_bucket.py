@@ -13,6 +13,7 @@ from tests.store.sharers import Machine
 from rocbase.errors import InputError, NetworkError
 from rocwright.store import bucket as bucket_module
 from rocwright.store.bucket import PART, Bucket, plain_url
+from rocwright.store.model import verified
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -135,7 +136,7 @@ def test_two_machines_share_a_store_on_an_s3_server_and_on_a_static_host(
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key)
     assert store.bring(made.key)
-    assert mine.store.verified(made.outputs[0].sha256).read_bytes() == b"what was built"
+    assert verified(mine.store, made.outputs[0].sha256).read_bytes() == b"what was built"
     if bucket.url.startswith("file://"):
         with static_host(tmp_path / "bucket") as url:
             third = Machine(tmp_path / "third", "third")

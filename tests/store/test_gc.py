@@ -17,7 +17,7 @@ from rocwright.model.steps import Plan
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import Rubbish, check_whole, folder_size, leftovers, remove, rubbish, usage
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, records, verified
 
 
 def filled(store: LocalStore, folder: Path) -> tuple[Plan, dict[str, Output]]:
@@ -41,7 +41,7 @@ def test_usage_adds_up_bytes_by_kind_and_counts_no_file_twice(store: LocalStore,
     rows = {row.kind: (row.files, row.size) for row in usage(store)}
     assert rows["run"] == (1, len("hello"))
     assert rows["fetch"] == (2, len("packages/build") + len("source/hello"))
-    assert sum(size for _, size in rows.values()) == sum(size for _, size in store.blobs())
+    assert sum(size for _, size in rows.values()) == sum(file.size for file in store.local.files())
 
 
 def test_a_file_that_no_record_names_is_shown_apart(store: LocalStore, tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_whole_store_is_found_whole(store: LocalStore, tmp_path: Path) -> None
 def test_a_damaged_file_is_found_and_its_record_dropped(store: LocalStore, tmp_path: Path) -> None:
     plan, outputs = filled(store, tmp_path)
     bad = outputs["tree/hello"]
-    path = store.verified(bad.sha256)
+    path = verified(store, bad.sha256)
     path.chmod(0o644)
     path.write_bytes(b"x" * bad.size)
     verdict = check_whole(store)
@@ -109,9 +109,9 @@ def test_a_clean_up_takes_old_records_and_files_that_only_they_need(
 
 def test_looking_for_rubbish_removes_nothing(store: LocalStore, tmp_path: Path) -> None:
     filled(store, tmp_path)
-    before = list(store.blobs()), list(store.records())
+    before = list(store.local.files()), list(records(store))
     assert rubbish(store, set(), 0, []).records
-    assert (list(store.blobs()), list(store.records())) == before
+    assert (list(store.local.files()), list(records(store))) == before
 
 
 def test_an_unpacked_root_goes_when_its_archive_does(store: LocalStore, tmp_path: Path) -> None:

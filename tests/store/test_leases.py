@@ -17,7 +17,9 @@ from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import remove
+from rocwright.store.leases import cleaning, holding, running
 from rocwright.store.local import LocalStore
+from rocwright.store.model import records
 
 pytestmark = pytest.mark.timing
 
@@ -43,13 +45,13 @@ def test_what_a_running_build_noted_stays_until_it_ends(
     keys = [step.key for step in plan.steps]
     work = home.work / keys[-1][:16]
     work.mkdir(parents=True)
-    with store.holding(dict.fromkeys(keys[1:], "x")):
+    with holding(store, dict.fromkeys(keys[1:], "x")):
         clean(home, store)
         assert [key for key in keys if store.record(key) is None] == keys[:1]
         assert work.exists()
-    assert [*store.maintenance().running()] == []
+    assert running(store) == []
     clean(home, store)
-    assert (store.records(), work.exists()) == ([], False)
+    assert (records(store), work.exists()) == ([], False)
 
 
 def test_a_build_that_begins_between_the_look_and_the_removal_keeps_what_it_needs(
@@ -57,7 +59,7 @@ def test_a_build_that_begins_between_the_look_and_the_removal_keeps_what_it_need
 ) -> None:
     plan = filled(store, tmp_path)
     found = what_can_go(home, store, set(), 0)
-    with store.holding({step.key: step.name for step in plan.steps}):
+    with holding(store, {step.key: step.name for step in plan.steps}):
         remove(store, found, remove_tree)
         for step in plan.steps:
             record = store.record(step.key)
@@ -70,11 +72,11 @@ def test_a_build_waits_for_a_removal_and_says_so(store: LocalStore) -> None:
     begun = threading.Event()
 
     def build() -> None:
-        with store.holding({}, lambda: said.append("waits")):
+        with holding(store, {}, lambda: said.append("waits")):
             begun.set()
 
     thread = threading.Thread(target=build)
-    with store.maintenance().cleaning():
+    with cleaning(store):
         thread.start()
         assert not begun.wait(0.5)
     thread.join()
@@ -86,7 +88,8 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from rocwright.store import open_store
-with open_store(Path(sys.argv[1])).holding(dict.fromkeys(sys.argv[2:], "x")):
+from rocwright.store.leases import holding
+with holding(open_store(Path(sys.argv[1])), dict.fromkeys(sys.argv[2:], "x")):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -94,15 +97,15 @@ with open_store(Path(sys.argv[1])).holding(dict.fromkeys(sys.argv[2:], "x")):
 
 def test_the_word_of_a_build_that_was_killed_is_void(home: Home, store: LocalStore, tmp_path: Path) -> None:
     keys = [step.key for step in filled(store, tmp_path).steps]
-    running = subprocess.Popen(
+    build = subprocess.Popen(
         [sys.executable, "-c", HOLDER, store.path, *keys], stdout=subprocess.PIPE, text=True
     )
-    assert running.stdout is not None
-    running.stdout.readline()
-    assert [*store.maintenance().running()] == [dict.fromkeys(keys, "x")]
+    assert build.stdout is not None
+    build.stdout.readline()
+    assert running(store) == [dict.fromkeys(keys, "x")]
     assert clean(home, store) == 0
-    os.kill(running.pid, signal.SIGKILL)
-    running.wait()
-    assert [*store.maintenance().running()] == []
+    os.kill(build.pid, signal.SIGKILL)
+    build.wait()
+    assert running(store) == []
     assert clean(home, store) == len(keys)
     assert [*(store.path / "builds").iterdir()] == []

@@ -10,12 +10,13 @@ from tests.store.sharers import Machine
 from rocbase.errors import InputError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
+from rocwright.store.leases import turn
 from rocwright.store.mirror import Copied, Mirror
+from rocwright.store.model import verified
 from rocwright.store.push import listed_keys, read_mark
 from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.shared_check import check
 from rocwright.store.signed import envelope_of
-from rocwright.store.turns import turn
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_copy_gives_who_trusts_the_signer_the_same_files(
     store = friend.behind(target, lab.key)
     assert store.record(made.key) is not None
     assert store.bring(made.key)
-    assert store.verified(made.outputs[0].sha256).read_bytes() == b"x" * 100_000
+    assert verified(store, made.outputs[0].sha256).read_bytes() == b"x" * 100_000
     assert store.step(made.key) == lab.store.step(made.key)
     again = copy(bucket, target, tmp_path, lab)
     assert (again.records, again.locks, again.there, again.files) == (0, 0, 1, 0)

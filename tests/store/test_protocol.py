@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,19 +18,21 @@ from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
 from rocbase.errors import InputError
-from rocbase.files.hashes import Hashes
 from rocwheel_samples.tables import each
 from rocwright.execution.cleanup.room import look
 from rocwright.home import Home
 from rocwright.plan.decide import decide
+from rocwright.sources.bases.roots import remove_tree
 from rocwright.store import SCHEMES, open_store
 from rocwright.store.bucket import Bucket
-from rocwright.store.gc import check_whole, usage
+from rocwright.store.gc import check_whole, remove, usage
+from rocwright.store.leases import locked
 from rocwright.store.local import LocalStore
-from rocwright.store.model import DamagedBlobError, Output, Record, Store
+from rocwright.store.model import DamagedBlobError, Output, Record, Store, chunks, records, verified
 from rocwright.store.sharing import SharingStore
 from rocwright.store.working import WorkingStore
 
+KEY = digest("a step")
 SOURCE = Path(__file__).parents[2] / "src/rocwright"
 
 
@@ -95,19 +98,19 @@ def test_a_file_is_read_as_it_was_put(any_store: Store, tmp_path: Path, move: bo
     assert path.exists() is not move
     assert any_store.has(sha256, size)
     assert not any_store.has(sha256, size + 1)
-    assert any_store.verified(sha256).read_bytes() == b"some bytes"
-    assert b"".join(any_store.chunks(sha256)) == b"some bytes"
-    with any_store.opened(sha256, Hashes()) as file:
+    assert verified(any_store, sha256).read_bytes() == b"some bytes"
+    assert b"".join(chunks(any_store, sha256)) == b"some bytes"
+    with any_store.opened(sha256) as file:
         file.seek(0)
         assert file.read() == b"some bytes"
-    assert [*any_store.blobs()] == [(sha256, size)]
+    assert [file[:2] for file in any_store.local.files()] == [(sha256, size)]
 
 
 def test_a_file_that_is_not_there_is_a_key_error(any_store: Store) -> None:
     readers: list[Callable[[], object]] = [
-        lambda: any_store.verified(digest("x")),
-        lambda: any_store.opened(digest("x"), Hashes()),
-        lambda: list(any_store.chunks(digest("x"))),
+        lambda: verified(any_store, digest("x")),
+        lambda: any_store.opened(digest("x")),
+        lambda: list(chunks(any_store, digest("x"))),
     ]
     for read in readers:
         with pytest.raises(KeyError):
@@ -117,9 +120,9 @@ def test_a_file_that_is_not_there_is_a_key_error(any_store: Store) -> None:
 def test_a_damaged_file_is_never_used_and_gone_then(subject: Subject, tmp_path: Path) -> None:
     store = subject.store
     for read in (
-        store.verified,
-        lambda each: list(store.chunks(each)),
-        lambda each: store.opened(each, Hashes()),
+        lambda each: verified(store, each),
+        lambda each: list(chunks(store, each)),
+        store.opened,
     ):
         sha256, size = store.put_file(a_file(tmp_path))
         subject.overwrite("file", sha256, b"SOME bytes")
@@ -130,8 +133,8 @@ def test_a_damaged_file_is_never_used_and_gone_then(subject: Subject, tmp_path: 
 
 def test_a_file_is_removed_once_and_for_all(any_store: Store, tmp_path: Path) -> None:
     sha256, _ = any_store.put_file(a_file(tmp_path))
-    any_store.remove_blob(sha256)
-    any_store.remove_blob(sha256)
+    any_store.local.remove("file", sha256)
+    any_store.local.remove("file", sha256)
     assert not any_store.has(sha256)
 
 
@@ -142,8 +145,11 @@ def test_the_first_record_of_a_key_is_kept(any_store: Store, tmp_path: Path) -> 
     assert any_store.put_record(first) == first
     assert any_store.put_record(first.model_copy(update={"seconds": 99.0})) == first
     assert any_store.record(step.key) == first
-    assert (any_store.records(), any_store.record_keys()) == ([first], [step.key])
-    any_store.forget(step.key)
+    [entry] = any_store.local.records()
+    assert records(any_store) == [first]
+    assert (entry.key, entry.record, entry.problem) == (step.key, first, "")
+    assert entry.written == pytest.approx(time.time(), abs=60)
+    any_store.local.remove("record", step.key)
     assert gone(any_store.record(step.key))
 
 
@@ -157,11 +163,15 @@ def test_a_record_whose_files_are_gone_gives_way(any_store: Store) -> None:
 
 def test_a_damaged_record_is_none_and_told(subject: Subject) -> None:
     record = subject.store.put_record(record_of(small_plan().steps[-1]))
-    assert not subject.store.was_damaged(record.key)
+    told: list[str] = []
+    assert subject.store.record(record.key, told.append) == record
+    assert told == []
     subject.overwrite("record", record.key, b'{"key": 1}')
-    assert gone(subject.store.record(record.key))
-    assert subject.store.was_damaged(record.key)
-    assert subject.store.records() == []
+    assert gone(subject.store.record(record.key, told.append))
+    assert told == [record.key]
+    assert gone(subject.store.record(record.key, told.append))
+    assert told == [record.key] * 2
+    assert records(subject.store) == []
 
 
 def test_a_newer_rocwrights_record_is_refused_and_left_alone(subject: Subject) -> None:
@@ -170,8 +180,9 @@ def test_a_newer_rocwrights_record_is_refused_and_left_alone(subject: Subject) -
     subject.overwrite("record", record.key, json.dumps(newer).encode())
     with pytest.raises(InputError, match="has schema 99"):
         subject.store.record(record.key)
-    assert subject.store.unknown() == [record.key]
-    assert (subject.store.records(), subject.store.record_keys()) == ([], [record.key])
+    [entry] = subject.store.local.records()
+    assert (entry.key, entry.record, entry.problem) == (record.key, None, "newer")
+    assert records(subject.store) == []
 
 
 def test_a_definition_comes_back_as_put(any_store: Store) -> None:
@@ -187,11 +198,11 @@ def test_a_lock_is_one_holders_at_a_time(any_store: Store) -> None:
 
     def other() -> None:
         asked.set()
-        with any_store.lock("one-name"):
+        with locked(any_store, KEY):
             order.append("second")
 
     thread = threading.Thread(target=other)
-    with any_store.lock("one-name"):
+    with locked(any_store, KEY):
         thread.start()
         asked.wait()
         order.append("first")
@@ -223,9 +234,16 @@ def test_a_plan_is_decided_with_any_store(any_store: Store, tmp_path: Path) -> N
     ]
 
 
-def test_a_store_that_is_not_cleaned_up_from_here_says_so(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="memory://bucket is not cleaned up from here"):
-        look(home, BucketStore(tmp_path / "cache"), set(), 30, ("artifacts",))
+def test_a_clean_up_takes_from_any_store_what_is_old_and_nobody_needs(
+    any_store: Store, home: Home, tmp_path: Path
+) -> None:
+    [*_, kept, old] = small_plan().steps
+    outputs = [put_output(any_store, step, "out", step.key.encode(), tmp_path) for step in (kept, old)]
+    found = look(home, any_store, {kept.key}, 0, ("artifacts",)).rubbish
+    assert (found.records, found.blobs) == ((old.key,), (outputs[1].sha256,))
+    remove(any_store, found, remove_tree)
+    assert [record.key for record in records(any_store)] == [kept.key]
+    assert [file.name for file in any_store.local.files()] == [outputs[0].sha256]
 
 
 # where a store is

@@ -16,7 +16,7 @@ from rocwright.plan.decide import State, decide
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import check_whole, remove, rubbish
 from rocwright.store.local import LocalStore
-from rocwright.store.model import RECORD_SCHEMA, Output, Record
+from rocwright.store.model import RECORD_SCHEMA, Output, Record, records
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_record_of_a_newer_schema_is_told_and_stays_where_it_is(store: LocalSt
     with pytest.raises(InputError, match=f"schema {RECORD_SCHEMA + 1}") as caught:
         store.record(record.key)
     assert "upgrade rocwright" in caught.value.next_step
-    assert store.records() == []
+    assert records(store) == []
     with pytest.raises(InputError):
         store.put_record(record)
     assert check_whole(store).unknown == (record.key,)

@@ -14,7 +14,7 @@ from rocwright.store import packed
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, chunks, verified
 from rocwright.store.packed import content_of, packing
 from rocwright.store.working import WorkingStore
 
@@ -83,7 +83,7 @@ def test_two_owners_agree_on_a_tree_that_each_packed_otherwise(
     found = store.record(first.key)
     assert found is not None
     assert store.bring(first.key)
-    assert store.verified(found.outputs[0].sha256).stat().st_size == found.outputs[0].size
+    assert verified(store, found.outputs[0].sha256).stat().st_size == found.outputs[0].size
     assert mine.said == []
 
 
@@ -94,7 +94,7 @@ def test_either_file_will_do(bucket: Bucket, one: Machine, two: Machine, mine: M
     store = mine.behind(bucket, two.key, one.key, agree=2)
     assert store.record(second.key) is not None
     assert store.bring(second.key)
-    assert {sha256 for sha256, _ in store.blobs()} < bytes_of(pack(one, 1), second)
+    assert {file.name for file in store.local.files()} < bytes_of(pack(one, 1), second)
 
 
 def test_other_content_is_not_reproducible_and_not_agreed_on(
@@ -154,9 +154,9 @@ def test_a_false_content_is_found_where_the_file_is_read_without_being_brought(
     [output] = forged.outputs
     for _ in range(2):  # the second time, the file is here
         with pytest.raises(InputError, match="two signed a false digest"):
-            store.verified(output.sha256)
+            verified(store, output.sha256)
         with pytest.raises(InputError, match="two signed a false digest"):
-            list(store.chunks(output.sha256))
+            list(chunks(store, output.sha256))
 
 
 def test_a_false_content_is_found_where_the_file_was_here_before(
@@ -171,7 +171,7 @@ def test_a_false_content_is_found_where_the_file_was_here_before(
     assert not store.bring(forged.key)
     assert "two signed a false digest" in mine.said[0]
     assert mine.store.record(known.key) is not None
-    assert store.verified(known.outputs[0].sha256).is_file()
+    assert verified(store, known.outputs[0].sha256).is_file()
 
 
 def test_a_content_of_what_is_no_tar_is_refused(bucket: Bucket, two: Machine, mine: Machine) -> None:
@@ -213,7 +213,7 @@ def test_a_content_counts_where_another_record_names_the_file_without_one(
     assert store.record(old.key) is not None
     assert store.record(forged.key) is not None
     with pytest.raises(InputError, match="two signed a false digest"):
-        store.verified(forged.outputs[0].sha256)
+        verified(store, forged.outputs[0].sha256)
 
 
 def test_who_builds_in_a_bucket_signs_no_false_content_of_another(
@@ -238,7 +238,7 @@ def test_a_tree_that_was_packed_otherwise_since_is_there_already(bucket: Bucket,
     one.push(bucket, first)
     again = pack(one, 19)
     assert bytes_of(first).isdisjoint(bytes_of(again))
-    one.store.remove_blob(first.outputs[0].sha256)
+    one.store.local.remove("file", first.outputs[0].sha256)
     done = one.pusher(bucket).records([first.key])
     assert (done.left_out, done.there, done.records, done.files) == ((), 1, 0, 0)
     assert bucket.size(blob_name(again.outputs[0].sha256)) is None
@@ -265,4 +265,4 @@ def test_what_is_brought_keeps_its_content(bucket: Bucket, one: Machine, mine: M
     kept = LocalStore(mine.store.path).record(made.key)
     assert kept is not None
     assert kept.outputs == made.outputs
-    assert content_of(store.verified(made.outputs[0].sha256)) == truth()
+    assert content_of(verified(store, made.outputs[0].sha256)) == truth()

@@ -16,7 +16,7 @@ from tests.store.sharers import Machine
 
 from rocbase.errors import InputError
 from rocwright.model.steps import About, FetchAction, Step
-from rocwright.store import turns
+from rocwright.store import leases
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record
@@ -73,10 +73,10 @@ def test_nobody_cleans_while_somebody_pushes_nor_pushes_while_somebody_cleans(
 ) -> None:
     made = lab.make()
     lab.push(bucket, made)
-    pushing = turns.turn(bucket, "push")
-    with pushing, turns.turn(bucket, "push"), pytest.raises(InputError, match="somebody pushes to it"):
+    pushing = leases.turn(bucket, "push")
+    with pushing, leases.turn(bucket, "push"), pytest.raises(InputError, match="somebody pushes to it"):
         clean(bucket)
-    with turns.turn(bucket, "clean"), pytest.raises(InputError, match="somebody cleans it up"):
+    with leases.turn(bucket, "clean"), pytest.raises(InputError, match="somebody cleans it up"):
         lab.pusher(bucket).records([made.key])
 
 
@@ -85,15 +85,15 @@ def test_the_lease_of_a_killed_process_ends(bucket: Bucket, lab: Machine, tmp_pa
     bucket.add("leases/push-killed", b"")
     with pytest.raises(InputError, match="is in use"):
         clean(bucket)
-    aged(tmp_path, bucket, "leases/push-killed", turns.LIFE + 1)
+    aged(tmp_path, bucket, "leases/push-killed", leases.LIFE + 1)
     assert clean(bucket).files == 0
 
 
 def test_a_long_push_renews_its_lease(bucket: Bucket, tmp_path: Path) -> None:
-    with turns.turn(bucket, "push") as held:
-        aged(tmp_path, bucket, held.name, turns.LIFE + 1)
-        held.renew(lambda: held.renewed + turns.RENEW + 1)
-        with pytest.raises(InputError, match="is in use"), turns.turn(bucket, "clean"):
+    with leases.turn(bucket, "push") as held:
+        aged(tmp_path, bucket, held.name, leases.LIFE + 1)
+        held.renew(lambda: held.renewed + leases.RENEW_TURN + 1)
+        with pytest.raises(InputError, match="is in use"), leases.turn(bucket, "clean"):
             pass
 
 

@@ -13,11 +13,11 @@ from rocbase.errors import NetworkError, OutOfDiskError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record, Shard
+from rocwright.store.model import Record, Shard, chunks, records_of, verified
 from rocwright.store.origins import untrusted
 from rocwright.store.push import read_mark
 from rocwright.store.seal import seal
-from rocwright.store.shared import word_name
+from rocwright.store.shared import published_lock, word_name
 from rocwright.store.signed import Said, envelope_of
 from rocwright.store.trust import Trust
 
@@ -67,7 +67,7 @@ def test_what_a_trusted_machine_built_is_offered_fetched_and_kept(
     # without the bucket it is here now, with where it came from
     kept = LocalStore(mine.store.path).record(made.key)
     assert kept == offered
-    assert mine.store.verified(output.sha256).read_bytes() == b"what was built"
+    assert verified(mine.store, output.sha256).read_bytes() == b"what was built"
     assert mine.store.step(made.key) == lab.store.step(made.key)
     assert mine.said == []
 
@@ -78,7 +78,7 @@ def test_a_file_is_fetched_when_it_is_first_read(
     store = mine.behind(bucket, lab.key)
     assert store.record(made.key)
     [output] = made.outputs
-    assert b"".join(store.chunks(output.sha256)) == b"what was built"
+    assert b"".join(chunks(store, output.sha256)) == b"what was built"
 
 
 def test_what_was_built_here_is_asked_of_nobody(bucket: Bucket, lab: Machine, mine: Machine) -> None:
@@ -170,7 +170,7 @@ def test_a_replaced_file_is_refused_and_the_step_is_built(
     assert why in mine.said[0]
     assert store.record(made.key) is None
     assert not store.has(output.sha256)
-    assert [*mine.store.blobs()] == []
+    assert [*mine.store.local.files()] == []
     assert not [*(mine.store.path / "tmp").iterdir()], "nothing is left of it"
 
 
@@ -213,7 +213,7 @@ def test_a_transfer_that_was_cut_off_goes_on_where_it_stood(
     assert begins[0] == 0
     assert 0 < begins[1] < len(whole)
     assert sum(counted) == len(whole) - begins[1]
-    assert mine.store.verified(made.outputs[0].sha256).read_bytes() == whole
+    assert verified(mine.store, made.outputs[0].sha256).read_bytes() == whole
 
 
 def test_what_a_key_signed_after_it_was_revoked_is_refused(
@@ -304,7 +304,7 @@ def test_different_bytes_of_two_owners_are_told_and_neither_is_taken(
 def test_a_store_that_does_not_answer_is_told_once_and_asked_no_more(mine: Machine, lab: Machine) -> None:
     store = mine.behind(Bucket("http://127.0.0.1:1"), lab.key)
     keys = [lab.make(name.encode(), name).key for name in "abcdefgh"]
-    assert [*store.records_of(keys).values()] == [None] * 8
+    assert [*records_of(store, keys).values()] == [None] * 8
     assert [store.record(key) for key in keys] == [None] * 8
     assert len(mine.said) == 1
     assert "did not answer" in mine.said[0]
@@ -334,7 +334,7 @@ def test_what_is_there_is_neither_sent_nor_written_again(bucket: Bucket, lab: Ma
 def test_other_bytes_of_a_pushed_step_are_not_put_over_the_first(
     bucket: Bucket, lab: Machine, mine: Machine, made: Record
 ) -> None:
-    lab.store.forget(made.key)
+    lab.store.local.remove("record", made.key)
     again = lab.make(b"other bytes")
     done = lab.pusher(bucket).records([again.key])
     assert "other bytes were pushed before" in done.left_out[0]
@@ -372,10 +372,10 @@ def test_a_lock_is_published_and_a_newer_one_takes_its_place(
     assert pusher.lock(name, "one")
     assert not pusher.lock(name, "one")
     assert pusher.lock(name, "two")
-    offered = mine.behind(bucket, lab.key).offered_lock(name)
+    offered = published_lock(mine.behind(bucket, lab.key), name)
     assert offered is not None
     assert (offered[0], offered[1].content) == ("lab", "two")
-    assert mine.behind(bucket, mine.key).offered_lock(name) is None
+    assert published_lock(mine.behind(bucket, mine.key), name) is None
 
 
 def test_what_came_from_a_key_that_is_not_trusted_any_more_is_named_with_what_was_made_of_it(
@@ -450,7 +450,7 @@ def test_records_are_asked_for_at_the_same_time(
 
     monkeypatch.setattr(bucket, "get", slow)
     others = [other(name) for name in ("a", "b", "c")]
-    found = mine.behind(bucket, lab.key).records_of([*others, made.key])
+    found = records_of(mine.behind(bucket, lab.key), [*others, made.key])
     assert [*found] == [*others, made.key]
     assert [record is not None for record in found.values()] == [False, False, False, True]
 

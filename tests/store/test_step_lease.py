@@ -12,7 +12,7 @@ from tests.store.servers import reach, s3
 
 from rocbase.errors import InternalError, NetworkError
 from rocwright.store.bucket import Bucket
-from rocwright.store.step_lease import GIVE_UP, RENEW, VOID, Times, step_lease
+from rocwright.store.leases import GIVE_UP, RENEW, VOID, Times, step_lease
 
 pytestmark = pytest.mark.timing
 

@@ -18,10 +18,10 @@ from rocwright.store import open_store
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
-from rocwright.store.model import Output, Record
-from rocwright.store.shared import word_name
+from rocwright.store.leases import abandon, cleaning, lease_name, locked
+from rocwright.store.model import Output, Record, verified
+from rocwright.store.shared import signers, word_name
 from rocwright.store.signing.keys import make_key
-from rocwright.store.step_lease import lease_name
 from rocwright.store.working import WorkingStore
 
 Opens = Callable[..., WorkingStore]
@@ -71,7 +71,7 @@ def test_what_one_makes_the_other_has_at_once(opens: Opens, bucket: Bucket, tmp_
     found = two.record(record.key)
     assert found is not None and found.origin is not None
     assert (found.origin.by, found.outputs) == ("one", record.outputs)
-    assert two.verified(record.outputs[0].sha256).read_bytes() == b"made"
+    assert verified(two, record.outputs[0].sha256).read_bytes() == b"made"
     assert two.step(record.key) is not None
     assert bucket.get(word_name("step", record.key, opens("one").keyid), 10_000) is not None
 
@@ -110,7 +110,7 @@ def test_what_lies_here_alone_is_lent_where_others_need_it(
     record = machines["one"].make()
     two = opens("two", "one")
     assert two.record(record.key) is None
-    assert opens("one").lend(record.key)
+    assert opens("one").bring(record.key, here=False)
     assert two.record(record.key) is not None
     assert two.bring(record.key)
     assert machines["two"].store.has(record.outputs[0].sha256)
@@ -135,7 +135,7 @@ def test_what_another_took_back_is_made_again(
     assert two.bring(made.key)
     bucket.remove(word_name("record", made.key, machines["one"].key.keyid))
     again = opens("two", "one")
-    assert not again.lend(made.key)
+    assert not again.bring(made.key, here=False)
     assert again.record(made.key) is None
 
 
@@ -147,14 +147,14 @@ def test_a_file_that_was_cut_short_in_the_bucket_is_put_again_or_made_again(
     blob = blob_name(made.outputs[0].sha256)
     bucket.replace(blob, b"ma")
     if has:
-        assert opens("one").lend(made.key)
+        assert opens("one").bring(made.key, here=False)
         assert bucket.get(blob, 99) == b"made"
         return
-    machines["one"].store.remove_blob(made.outputs[0].sha256)
+    machines["one"].store.local.remove("file", made.outputs[0].sha256)
     for name, other in (("one", "two"), ("two", "one")):
         store = opens(name, other)
         assert store.record(made.key) is not None, "the record says that it is there"
-        assert not store.lend(made.key)
+        assert not store.bring(made.key, here=False)
         assert finished(store, made.key) is None
     again = build(opens("two", "one"), tmp_path)
     assert again.outputs == made.outputs
@@ -175,7 +175,7 @@ def test_a_file_that_was_damaged_in_the_bucket_is_put_anew_by_who_found_it(
     # and by who has it still, once a check has found it
     bucket.replace(blob, b"MADE")
     Damage(machines["one"].store.path).note(bucket, made.outputs[0].sha256)
-    assert opens("one").lend(made.key)
+    assert opens("one").bring(made.key, here=False)
     assert bucket.get(blob, 99) == b"made"
 
 
@@ -197,20 +197,20 @@ def test_the_outputs_of_an_equal_step_are_vouched_for_by_name(
     # it is whole, and made by one: channels take it
     assert kept.compiled_by_others() == ()
     reader = Machine(tmp_path / "reader", "reader").behind(bucket, machines["two"].key, machines["one"].key)
-    assert reader.signers(kept) == {machines["one"].key.keyid}
+    assert signers(reader, kept) == {machines["one"].key.keyid}
     assert bucket.size(word_name("record", other.key, machines["two"].key.keyid)) is not None
 
 
 def test_two_machines_do_not_hold_one_step_and_an_abandoned_one_is_free(opens: Opens, bucket: Bucket) -> None:
     key = "ab" * 32
-    with opens("one").lock(key):
+    with locked(opens("one"), key):
         assert bucket.size(lease_name(key)) is not None
-        opens("two").abandon(key)
+        abandon(opens("two"), key)
         assert bucket.size(lease_name(key)) is None
-        with opens("two").lock(key):
+        with locked(opens("two"), key):
             pass
-    # a lock with another name is this machine's own
-    with opens("one").lock("clean"):
+    # a clean-up is of this machine's own part
+    with cleaning(opens("one")):
         assert list(bucket.list("leases")) == []
 
 

@@ -19,7 +19,7 @@ from rocwright.plan.resolve.settings import Channel
 from rocwright.records.model import ANEW, Finding, now, said_of
 from rocwright.records.opening import read_records
 from rocwright.store.local import LocalStore
-from rocwright.store.model import CacheUse, Shard
+from rocwright.store.model import CacheUse, Shard, records
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf $OUT/alpha-1.0.tar.gz a"
 RECIPES = {
@@ -93,7 +93,7 @@ def test_a_step_that_went_on_in_a_kept_tree_was_not_compiled_anew(
 ) -> None:
     run(rocwright, env, "build", "--no-compiler-cache")
     store = LocalStore(home.store)
-    for record in store.records():
+    for record in records(store):
         if record.step == "alpha":
             store.write_record(record.model_copy(update={"resumed": 1}))
     run(rocwright, env, "verify")
@@ -109,7 +109,7 @@ def test_shards_of_another_owner_are_told_and_no_channel_takes_them_until_it_is_
     run(rocwright, env, "build", "--no-compiler-cache")
     store = LocalStore(home.store)
     shards = (Shard(key="1" * 64, step="shard/alpha/1-of-2"), Shard(key="2" * 64, step="s", keyid="f" * 64))
-    for record in store.records():
+    for record in records(store):
         if record.step == "alpha":
             store.write_record(record.model_copy(update={"shards": shards}))
     run(rocwright, env, "verify")
@@ -141,7 +141,7 @@ def test_a_cache_filled_by_another_owner_are_told_signed_and_taken_by_no_channel
 ) -> None:
     run(rocwright, env, "build", "--no-compiler-cache")
     store = LocalStore(home.store)
-    for record in store.records():
+    for record in records(store):
         if record.step == "alpha":
             use = CacheUse(state="filled", domain=env["DOMAIN"])
             store.write_record(record.model_copy(update={"cache_signers": ("f" * 64,), "cache": use}))

@@ -13,6 +13,7 @@ from rocbase.files.atomic import sha256_bytes
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Finding
 from rocwright.records.read import Records
+from rocwright.store.model import verified
 from rocwright.store.signing.keys import make_key
 from rocwright.web.app import app
 from tests.provenance.workplace import BETA, WHEEL_BYTES, Workplace, make_workplace
@@ -78,7 +79,7 @@ def test_files_come_in_parts_and_what_was_changed_does_not_come(
         assert part.headers["content-disposition"] == f'attachment; filename="{BETA}"'
         same = {"if-none-match": part.headers["etag"]}
         assert client.get(address, headers=same).status_code == 304
-    stored = work.project.store.verified(sha256_bytes(WHEEL_BYTES))
+    stored = verified(work.project.store, sha256_bytes(WHEEL_BYTES))
     for path, address, status in ((stored, f"{at}/file", 503), (laid.path, f"{at}/proof/laid-out", 409)):
         path.chmod(0o644)
         data = path.read_bytes()
@@ -113,7 +114,7 @@ def test_a_file_of_that_name_that_is_another_build_is_not_taken_for_it(
 
 
 def test_what_was_damaged_beside_it_is_left_out(here: Served, records: Records, work: Workplace) -> None:
-    at = put(records, "alpha-1.0.tar.gz", work.project.store.verified(alpha(work)).read_bytes())
+    at = put(records, "alpha-1.0.tar.gz", verified(work.project.store, alpha(work)).read_bytes())
     laid = work.lay_out()["alpha-1.0.tar.gz"]
     client = here.client()
     assert "Components" in client.get(at).text

@@ -47,12 +47,13 @@ def push(
     from rocwright.plan.roots import RUN_ROOT
     from rocwright.store.bucket import Bucket
     from rocwright.store.damage import Damage
+    from rocwright.store.model import records
     from rocwright.store.push import Pusher
 
     signer = _signer(key)
     store = project.store if project is not None else store_of(Home.default())
     if project is None:
-        keys = [record.key for record in store.records() if record.key != record.content_key]
+        keys = [record.key for record in records(store) if record.key != record.content_key]
     else:
         locked = locked or lock(project, network=False, say=say)
         steps = [decision.step for decision in plan(project, locked)]

@@ -21,6 +21,7 @@ from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patching.series import apply_series, lay_packaging
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
+from rocwright.store.model import verified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +144,7 @@ class Shelf:
         for pin in located.files:
             apart = ".debian.tar." in pin.filename
             unpack(
-                self.store.verified(pin.sha256),
+                verified(self.store, pin.sha256),
                 patches if apart else tree,
                 filename=pin.filename,
                 subdir="" if apart else located.subdir,

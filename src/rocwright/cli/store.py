@@ -29,11 +29,12 @@ def ls(as_json: bool) -> None:
     """Every record: which step, when, which outputs."""
     from rocbase.cli.tell import print_json, print_table
     from rocbase.units import duration, size
+    from rocwright.store.model import records
 
-    records = sorted(_store().records(), key=lambda record: record.started, reverse=True)
-    records = [record for record in records if record.key != record.content_key]
+    rows = [record for record in records(_store()) if record.key != record.content_key]
+    rows.sort(key=lambda record: record.started, reverse=True)
     if as_json:
-        print_json([record.model_dump(mode="json") for record in records])
+        print_json([record.model_dump(mode="json") for record in rows])
         return
     print_table(
         ("when", "step", "key", "time", "outputs", "size"),
@@ -46,7 +47,7 @@ def ls(as_json: bool) -> None:
                 record.outputs[0].filename if len(record.outputs) == 1 else f"{len(record.outputs)} files",
                 size(sum(output.size for output in record.outputs)),
             )
-            for record in records
+            for record in rows
         ],
         right=(3, 5),
     )

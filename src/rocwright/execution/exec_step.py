@@ -17,7 +17,8 @@ from rocwright.execution.workspace import Workspace, spare_the_users_work
 from rocwright.home import Home
 from rocwright.model.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, RunAction, Step, TreeAction
-from rocwright.store.model import Output, Record, Store, in_store, is_key
+from rocwright.store.leases import locked
+from rocwright.store.model import Output, Record, Store, in_store, is_key, verified
 
 
 def execute(
@@ -40,10 +41,10 @@ def execute(
     Raises whatever the step's action raises; InputError where the store has not what the step needs.
     """
     step = load_step(store, key)
-    with store.lock(key):
+    with locked(store, key):
         existing = finished(store, key)
         # whoever made it may have been killed before others could find it
-        if existing is not None and store.lend(key):
+        if existing is not None and store.bring(key, here=False):
             on_line(f"{step.name}: already in the store")
             return existing
         inputs = resolve_inputs(store, step)
@@ -254,7 +255,7 @@ def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult
     from rocwright.sources.signed_packages import require_signed
 
     packages = [
-        (package.filename, context.store.verified(package.sha256))
+        (package.filename, verified(context.store, package.sha256))
         for package in context.inputs["packages"]
         if action.family == "debian" or package.sha256 != action.image
     ]

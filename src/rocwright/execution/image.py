@@ -23,6 +23,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import ImageAction
 from rocwright.sources.archive import tar_add, unpack, walk
 from rocwright.sources.bases.roots import remove_tree
+from rocwright.store.model import verified
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -45,12 +46,12 @@ def run_image(action: ImageAction, context: Context) -> ActionResult:
     """Write `NAME.oci.tar`, an OCI image layout that podman, buildah and skopeo read (`oci-archive:`)."""
     root, archive = context.inputs["root"][0], context.inputs["archive"][0]
     context.on_line("image: layer of the root file system")
-    layers = [root_layer(context.store.verified(root.sha256), root.sha256, root.content)]
+    layers = [root_layer(verified(context.store, root.sha256), root.sha256, root.content)]
     context.on_line(f"image: layer of {archive.filename} under {action.prefix}")
     top = context.workspace.scratch / "top"
     # a step made the archive: nothing of it is safe before our unpacker has seen it
     inside = context.workspace.scratch / "inside"
-    unpack(context.store.verified(archive.sha256), inside, filename=archive.filename, git=True)
+    unpack(verified(context.store, archive.sha256), inside, filename=archive.filename, git=True)
     _relocate(inside, action.prefix, top)
     remove_tree(inside)
     layers.append(gzip_layer(top))

@@ -21,6 +21,7 @@ from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import SandboxJob
 from rocwright.sources.patching.history import ENVIRONMENT as GIT
+from rocwright.store.leases import locked
 from rocwright.store.model import Store
 
 QUIET = {"HISTFILE": "/dev/null", "LESSHISTFILE": "-"}
@@ -52,7 +53,7 @@ def open_shell(
         options=StepOptions(engine=engine),
         step=step,
     )
-    with store.lock(step.key), lent_cache(context) as cache:
+    with locked(store, step.key), lent_cache(context) as cache:
         # what is done in the shell is not the commands' doing, also where it is killed
         note = kept_tree.drop(workspace)
         if workspace.source.is_symlink() or workspace.source.exists():

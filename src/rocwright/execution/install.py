@@ -22,7 +22,7 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.materials import made_from
 from rocwright.provenance.sidecars import lay_file
-from rocwright.store.model import Output
+from rocwright.store.model import Output, verified
 
 GUARD = "guards/single_package.py"
 
@@ -70,7 +70,9 @@ def install(project: Project, locked: Lock, environment: Path, say: Callable[[st
             lay_file(project, made_from(steps[name], plan, locked), locked, output, path, say)
         for published_file in published:
             _check_is_wheel(published_file.filename)
-            (Path(folder) / published_file.filename).symlink_to(project.store.verified(published_file.sha256))
+            (Path(folder) / published_file.filename).symlink_to(
+                verified(project.store, published_file.sha256)
+            )
             paths.append(Path(folder) / published_file.filename)
         wheels = [read_wheel(path) for path in paths]
         check_versions(wheels, installed(python), guarded, environment)

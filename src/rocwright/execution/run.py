@@ -46,6 +46,7 @@ from rocwright.sandbox.stall import SECONDS as STALL
 from rocwright.sandbox.untrusted import Untrusted
 from rocwright.sources.archive import left_out, unpack
 from rocwright.sources.bases.roots import unpacked_root
+from rocwright.store.model import verified
 
 if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace
@@ -90,7 +91,7 @@ def _ccache_size(size: int) -> str:
 def lay_out(context: Context) -> None:
     """Unpack the step's tree into its workspace."""
     for output in context.inputs.get("src", ()):
-        path = context.store.verified(output.sha256)
+        path = verified(context.store, output.sha256)
         dropped = unpack(path, context.workspace.source, filename=output.filename, wrapped=False)
         for line in left_out(output.filename, dropped):
             context.on_line(line)
@@ -122,7 +123,7 @@ def prepare(action: RunAction, context: Context, cache: Lent, shared: Mount | No
         if name in ("root", "src"):
             continue
         for output in outputs:
-            path = context.store.verified(output.sha256)
+            path = verified(context.store, output.sha256)
             mounts.append(Mount(source=path, target=f"{IN}/{name}/{output.filename}"))
     if cache.folder is not None:
         mounts.append(Mount(source=cache.folder, target=CCACHE, writable=True))

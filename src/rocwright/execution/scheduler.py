@@ -36,6 +36,7 @@ from rocwright.execution.shards import with_shards
 from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.records.model import StepRun, now
+from rocwright.store.leases import abandon, holding
 from rocwright.store.model import Store
 
 SAMPLE = 5.0
@@ -82,7 +83,7 @@ def schedule(
         # of every step: what came from elsewhere can be told, and built again, too
         for decision in all_:
             store.put_step(decision.step.key, decision.step.model_dump_json(by_alias=True).encode())
-        with store.holding({decision.step.key: decision.step.name for decision in all_}):
+        with holding(store, {decision.step.key: decision.step.name for decision in all_}):
             return _Scheduler(
                 all_, shards, store, executor, options, logs, expected, progress, under_way
             ).run()
@@ -179,7 +180,7 @@ class _Scheduler:
         """Try again what was lost, once all that its machine had sent has arrived: perhaps a lease."""
         for key in [key for key, when in self.gone.items() if when <= time.monotonic()]:
             del self.gone[key]
-            self.store.abandon(key)
+            abandon(self.store, key)
             self._submit_ready()
 
     def _task(self, step: Step) -> Task:

@@ -12,7 +12,7 @@ from rocwright.execution.context import Context
 from rocwright.model.step_environment import BUILD
 from rocwright.model.steps import OutputSpec
 from rocwright.sandbox.model import Mount, SandboxJob
-from rocwright.store.model import DamagedBlobError, Shard
+from rocwright.store.model import DamagedBlobError, Shard, verified
 
 OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
 """What a shard leaves: its compiler cache, packed."""
@@ -28,7 +28,7 @@ def mounts(context: Context) -> Iterator[Mount]:
     """What each shard has packed; a step goes on without one that is damaged or gone."""
     for record in context.shards:
         with contextlib.suppress(DamagedBlobError, KeyError):
-            path = context.store.verified(record.output(OUTPUT.name).sha256)
+            path = verified(context.store, record.output(OUTPUT.name).sha256)
             yield Mount(source=path, target=f"{_PACKED}/{record.key}.tar")
 
 

@@ -12,7 +12,7 @@ from rocwright.model.steps import RunAction, Step, TreeAction
 from rocwright.sources.archive import unpack
 from rocwright.sources.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
 from rocwright.sources.patching.repository import Repository
-from rocwright.store.model import Output, Store
+from rocwright.store.model import Output, Store, verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def make_repository(
                 unpack_source(stage.unpacked, stage.outputs, store, content, Path(scratch) / "debian")
             else:
                 for output in stage.outputs:
-                    unpack(store.verified(output.sha256), content, filename=output.filename, wrapped=False)
+                    unpack(verified(store, output.sha256), content, filename=output.filename, wrapped=False)
             say(f"git {repository.commit(content, stage.message)[:12]} {stage.message}")
     repository.finish()
     return repository

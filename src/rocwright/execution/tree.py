@@ -13,7 +13,7 @@ from rocwright.sources.archive import left_out, pack, unpack
 from rocwright.sources.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM, commit_id, tree_id
 from rocwright.sources.patching.edits import apply_edits
 from rocwright.sources.patching.series import apply_series, lay_packaging
-from rocwright.store.model import Output, Store
+from rocwright.store.model import Output, Store, verified
 
 DEBIAN_DIRECTORY = ".debian.tar."
 
@@ -61,7 +61,7 @@ def unpack_source(
         wrapped = not output.filename.endswith(".tar.zst") and output.name != "tree"
         folder = patches if DEBIAN_DIRECTORY in output.filename else tree
         dropped = unpack(
-            store.verified(output.sha256),
+            verified(store, output.sha256),
             folder,
             filename=output.filename,
             subdir=action.subdir if folder is tree else "",

@@ -17,7 +17,7 @@ from rocwright.model.architecture import Architecture
 from rocwright.model.steps import ImageAction
 from rocwright.sandbox.model import GPU_DEVICES
 from rocwright.serving.environments import INSIDE, PLACE, Environment
-from rocwright.store.model import Store
+from rocwright.store.model import Store, verified
 
 _OCI = {Architecture.X86_64: "amd64", Architecture.AARCH64: "arm64"}
 
@@ -49,7 +49,7 @@ def write(
     with temporary_folder("image", place=folder) as scratch:
         top = Path(scratch) / "top"
         _pack(environment.folder(home) / INSIDE, top)
-        layers = [root_layer(store.verified(environment.root), environment.root), gzip_layer(top)]
+        layers = [root_layer(verified(store, environment.root), environment.root), gzip_layer(top)]
         write_image(action, layers, Path(scratch) / image.name, Path(scratch))
         (Path(scratch) / image.name).replace(image)
     files = {f"{name}.container": quadlet(action), "compose.yaml": compose(action)}

@@ -23,6 +23,7 @@ from rocwright.farm.mailbox import Mailbox
 from rocwright.farm.step import LocalStep
 from rocwright.home import Home
 from rocwright.store import open_store
+from rocwright.store.leases import locked
 
 GRACE = 20.0
 """Seconds that a step has to end in order before it is killed."""
@@ -230,6 +231,6 @@ class LocalExecutor:
             return failure
         folder, keep = Workspace.of(self._home, task.step.key), self._options.keep_stopped
         if not keep:
-            with open_store(task.store).lock(task.step.key):
+            with locked(open_store(task.store), task.step.key):
                 folder.remove()
         return stopped(self._disk, volume, task.step, folder=folder.path if keep else None)

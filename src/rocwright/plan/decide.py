@@ -8,7 +8,7 @@ from typing import Any
 
 from rocbase.model import Frozen
 from rocwright.model.steps import Plan, Step
-from rocwright.store.model import Record, Store, in_store
+from rocwright.store.model import Record, Store, in_store, records_of
 
 
 class State(StrEnum):
@@ -41,7 +41,8 @@ def decide(
     """
     by_key = {step.key: step for step in plan.steps}
     names = {step.name: key for key, step in by_key.items()}
-    records = store.records_of(tuple(by_key))
+    damaged: set[str] = set()
+    records = records_of(store, by_key, damaged.add)
     cached = {key for key, record in records.items() if in_store(store, record)}
     must: set[str] = set()
     waiting = [names[name] for name in required or plan.artifacts]
@@ -56,8 +57,8 @@ def decide(
     decisions = []
     for key, step in by_key.items():
         if key in must:
-            damaged = store.was_damaged(key)
-            reasons = _reasons(step, records[key], last.get(step.name), by_key, damaged=damaged)
+            previous_step = last.get(step.name)
+            reasons = _reasons(step, records[key], previous_step, by_key, damaged=key in damaged)
             decisions.append(Decision(step=step, state=State.RUN, reasons=reasons))
         else:
             state = State.CACHED if key in cached else State.UNNEEDED

@@ -22,7 +22,7 @@ from rocwright.provenance.embed import with_sbom
 from rocwright.provenance.materials import BuildProvenance, made_from
 from rocwright.provenance.sbom import SUFFIX, SbomSubject, sbom
 from rocwright.provenance.statement import Circumstances, Thing, statement
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, verified
 from rocwright.store.signing import envelope, keys
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def lay_file(
     say: Callable[[str], None],
 ) -> bytes:
     """Put an artifact alone at `target`, as `lay_beside` does; gives its SBOM. Raises DamagedBlobError."""
-    stored = project.store.verified(output.sha256)
+    stored = verified(project.store, output.sha256)
     subject = SbomSubject(output=output, contents=_contents(project, provenance, stored))
     document = sbom(provenance, lock, project.catalog, subject)
     _put(stored, provenance.step, document, target, say)
@@ -174,7 +174,7 @@ def _contents(project: Project, provenance: BuildProvenance, stored: Path) -> Co
         record = project.store.record(item.key)
         if record is None:
             return Contents()
-        stored = project.store.verified(record.output(item.output).sha256)
+        stored = verified(project.store, record.output(item.output).sha256)
     return _readable(stored)
 
 

@@ -33,6 +33,7 @@ from rocwright.rehearsal.result import Rehearsed, RowRehearsed, TrialFault, Tria
 from rocwright.rehearsal.stand_ins import StandIns
 from rocwright.rehearsal.steps import REPORT
 from rocwright.rehearsal.wheels import PUBLISHED, parts_of_wheels
+from rocwright.store.model import verified
 
 ROUNDS = 2
 """A tree whose edits do not all apply is made once more, with those that do."""
@@ -166,7 +167,7 @@ class Rehearser:
                 continue
             [output] = [output for output in record.outputs if output.name == REPORT.name]
             try:
-                reports.append((name, read_report(project.store.verified(output.sha256), len(trials))))
+                reports.append((name, read_report(verified(project.store, output.sha256), len(trials))))
             except ExplainedError as error:
                 reports.append((name, f"{error.message}: {error.cause}"))
         return reports

@@ -31,7 +31,7 @@ from rocwright.serving.wheels import makes_wheels, not_built
 from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
-from rocwright.store.model import Output
+from rocwright.store.model import Output, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 
@@ -147,7 +147,7 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
         say(f"unpacking {output.filename}")
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".unpacking-"))
         try:
-            archive = project.store.verified(output.sha256)
+            archive = verified(project.store, output.sha256)
             unpack(archive, temporary, filename=output.filename, git=True)
             temporary.chmod(0o755)
             note = {"stack": project.request.stack, "component": product.component.name}
@@ -162,7 +162,7 @@ def program_of(product: Product, say: Callable[[str], None]) -> Path:
 def image_of(product: Product) -> tuple[Path, ImageAction]:
     """The product's image as a file, and what it is. Raises InputError where it has none."""
     step, action = _image_step(product.plan, product.component)
-    return product.project.store.verified(_output(product, step).sha256), action
+    return verified(product.project.store, _output(product, step).sha256), action
 
 
 def _image_step(plan: Plan, component: Component) -> tuple[Step, ImageAction]:

@@ -35,7 +35,7 @@ from rocwright.serving.layer import Layer
 from rocwright.serving.requirements import lacking, needed
 from rocwright.serving.requirements_lock import locked_requirements
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 SCHEMA = 1
@@ -159,7 +159,7 @@ def _required(
         def wheel(filename: str, sha256: str) -> Wheel:
             path = Path(folder) / filename
             if not path.is_symlink():
-                path.symlink_to(project.store.verified(sha256))
+                path.symlink_to(verified(project.store, sha256))
             return read_wheel(path)
 
         wheels = [wheel(output.filename, output.sha256) for output in outputs]
@@ -198,7 +198,9 @@ def _make(project: Project, environment: Environment, layer: Layer, say: Callabl
             say(f"environment: {len(environment.wheels)} wheels on {environment.base}")
             temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".making-"))
             try:
-                paths = {wheel.filename: project.store.verified(wheel.sha256) for wheel in environment.wheels}
+                paths = {
+                    wheel.filename: verified(project.store, wheel.sha256) for wheel in environment.wheels
+                }
                 layer.install(paths, temporary / INSIDE)
                 (temporary / HOME).mkdir(mode=0o700)
                 temporary.rename(folder)

@@ -34,7 +34,7 @@ from rocwright.sources.python_resolver import Interpreter, Metadata, read_requir
 from rocwright.sources.sdist import SUFFIX, Sdist, read_sdist
 from rocwright.sources.session import patient
 from rocwright.sources.wheel_metadata import checked_metadata, read_metadata
-from rocwright.store.model import Store
+from rocwright.store.model import Store, verified
 
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
@@ -303,7 +303,7 @@ class _Index:
         if not self._store.has(pin.sha256, pin.size):
             endpoint = self._endpoints[canonicalize_name(package.project or "")]
             _put(package, endpoint, self._clients[endpoint], self._store)
-        return self._store.verified(pin.sha256)
+        return verified(self._store, pin.sha256)
 
     def _is_too_young(self, package: DistributionPackage) -> bool:
         day = package.upload_time

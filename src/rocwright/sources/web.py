@@ -21,7 +21,7 @@ from rocwright.sources.bounded import MOST_PAGE, pieces, read_whole
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.patience import asked, within
 from rocwright.sources.session import patient, retries, single
-from rocwright.store.model import Store
+from rocwright.store.model import Store, verified
 
 if TYPE_CHECKING:
     import requests
@@ -48,7 +48,7 @@ def find_file(address: FileAddress, store: Store, locked: str = "") -> FilePin:
     sha256 = address.sha256 or locked
     origin = ArchiveOrigin(url=address.url)
     if sha256 and store.has(sha256):
-        size = store.verified(sha256).stat().st_size
+        size = verified(store, sha256).stat().st_size
         return FilePin(filename=address.filename, sha256=sha256, size=size, origin=origin)
     with temporary_folder("web") as folder:
         path = Path(folder) / address.filename

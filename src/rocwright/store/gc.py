@@ -19,8 +19,8 @@ from filelock import FileLock
 from rocbase.model import Frozen
 from rocwright.home import Home
 from rocwright.sandbox.untrusted import Untrusted
-from rocwright.store.leases import ours
-from rocwright.store.model import DamagedBlobError, Maintenance, Record, Store, is_key
+from rocwright.store.leases import claimed, cleaning, locked_steps, ours, running
+from rocwright.store.model import DamagedBlobError, Record, Store, in_store, is_key, records
 
 DAY = 86400.0
 
@@ -41,9 +41,9 @@ class Usage(Frozen):
 
 def usage(store: Store) -> list[Usage]:
     """Bytes by the kind of step that needs them; a file needed by several counts once, for the first."""
-    sizes = dict(store.blobs())
+    sizes = {file.name: file.size for file in store.local.files()}
     by_kind: defaultdict[str, list[int]] = defaultdict(list)
-    for record in store.records():
+    for record in records(store):
         for output in record.outputs:
             if output.sha256 in sizes:
                 by_kind[record.kind].append(sizes.pop(output.sha256))
@@ -69,31 +69,26 @@ class StoreCheck(Frozen):
 def check_whole(store: Store, on_file: Callable[[int], None] = lambda size: None) -> StoreCheck:
     """Read every file and record; the damaged are moved aside, records whose outputs are gone are dropped."""
     damaged, files, total = [], 0, 0
-    keys, unknown = store.record_keys(), store.unknown()
-    records = tuple(key for key in keys if store.was_damaged(key))
-    for sha256, size in list(store.blobs()):
-        files, total = files + 1, total + size
+    entries = list(store.local.records())
+    for file in list(store.local.files()):
+        files, total = files + 1, total + file.size
         try:
-            store.verified(sha256)
+            store.opened(file.name).close()
         except DamagedBlobError:
-            damaged.append(sha256)
-        on_file(size)
-    incomplete = [record for record in store.records() if not _is_complete(store, record)]
+            damaged.append(file.name)
+        on_file(file.size)
+    incomplete = [record for record in records(store) if not in_store(store, record)]
     for record in incomplete:
-        store.forget(record.key)
+        store.local.remove("record", record.key)
     names = tuple(f"{record.step} {record.key[:12]}" for record in incomplete)
     return StoreCheck(
         files=files,
         size=total,
         damaged=tuple(damaged),
         incomplete=names,
-        records=records,
-        unknown=tuple(unknown),
+        records=tuple(entry.key for entry in entries if entry.problem == "damaged"),
+        unknown=tuple(entry.key for entry in entries if entry.problem == "newer"),
     )
-
-
-def _is_complete(store: Store, record: Record) -> bool:
-    return all(store.has(output.sha256, output.size) for output in record.outputs)
 
 
 class Rubbish(Frozen):
@@ -125,13 +120,12 @@ def changed_at(path: Path) -> float:
 def under_way(store: Store) -> set[str]:
     """The keys of steps that run now, or whose shell is open: their locks are held; and of all steps that a
     running build has to do with."""
-    users = store.maintenance()
-    return users.locked().union(*users.running())
+    return locked_steps(store).union(*running(store))
 
 
 def names_of(store: Store, keys: set[str]) -> set[str]:
     """The names of steps under way: those of running builds, and those whose definition the store has."""
-    names = {name for steps in store.maintenance().running() for name in steps.values()}
+    names = {name for steps in running(store) for name in steps.values()}
     for key in keys:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             names.add(json.loads(store.step(key) or b"{}")["name"])
@@ -154,28 +148,32 @@ def rubbish(
     step which is about to write its record: it stays where one is `busy`, and while it is young. A step of
     one of these `names` may be about to find that its inputs are those of an earlier run.
     """
-    oldest, ages = time.time() - days * DAY, store.maintenance()
+    oldest = time.time() - days * DAY
     retained: list[Record] = []
     expired: list[Record] = []
-    for record in store.records():
-        fresh = ages.written_at(record.key) >= oldest
-        protected = record.key in keep or record.content_key in keep or _may_be_found(record, names)
-        (retained if protected or fresh else expired).append(record)
+    newer = False
+    for entry in store.local.records():
+        newer = newer or entry.problem == "newer"
+        if (record := entry.record) is not None:
+            protected = record.key in keep or record.content_key in keep or _may_be_found(record, names)
+            (retained if protected or entry.written >= oldest else expired).append(record)
     needed = {output.sha256 for record in retained for output in record.outputs}
     named = {output.sha256 for record in expired for output in record.outputs}
-    if store.unknown():
-        needed |= {sha256 for sha256, _ in store.blobs()}
+    files = list(store.local.files())
+    if newer:
+        # nobody here knows which files those records need
+        needed |= {file.name for file in files}
     blobs = [
-        (sha256, size)
-        for sha256, size in store.blobs()
-        if sha256 not in needed and (sha256 in named or (not busy and ages.put_at(sha256) < oldest))
+        file
+        for file in files
+        if file.name not in needed and (file.name in named or (not busy and file.written < oldest))
     ]
     old = [path for path in folders if path.name not in needed]
     return Rubbish(
         records=tuple(record.key for record in expired),
-        blobs=tuple(sha256 for sha256, _ in blobs),
+        blobs=tuple(file.name for file in blobs),
         folders=tuple(str(path) for path in old),
-        size=sum(size for _, size in blobs) + sum(folder_size(path) for path in old),
+        size=sum(file.size for file in blobs) + sum(folder_size(path) for path in old),
     )
 
 
@@ -209,46 +207,46 @@ def remove(
     on_folder: Callable[[Path], None] = lambda folder: None,
 ) -> None:
     """Remove what `rubbish` found, but what is in use or needed by now; a kill leaves the store whole."""
-    with store.maintenance().cleaning():
-        _remove(store, store.maintenance(), garbage, remove_folder, on_folder)
+    with cleaning(store):
+        _remove(store, garbage, remove_folder, on_folder)
 
 
 def _remove(
     store: Store,
-    users: Maintenance,
     garbage: Rubbish,
     remove_folder: Callable[[Path], None],
     on_folder: Callable[[Path], None],
 ) -> None:
     started = time.time()
-    running = under_way(store)
-    names = names_of(store, running)
-    for key in garbage.records:
-        record = store.record(key)
-        with users.claimed(key) as free:
-            if free and key not in running and record and not _may_be_found(record, names):
-                store.forget(key)
+    busy = under_way(store)
+    names = names_of(store, busy)
+    old = set(garbage.records)
+    for record in records(store):
+        if record.key in old:
+            with claimed(store, record.key) as free:
+                if free and record.key not in busy and not _may_be_found(record, names):
+                    store.local.remove("record", record.key)
     # somebody may have wanted one of them since
-    needed = {output.sha256 for record in store.records() for output in record.outputs}
-    young = started - (ABOUT_TO_BE_NAMED if running else 0)
-    for sha256 in garbage.blobs:
-        if sha256 not in needed and users.put_at(sha256) < young:
-            store.remove_blob(sha256)
+    needed = {output.sha256 for record in records(store) for output in record.outputs}
+    young, unneeded = started - (ABOUT_TO_BE_NAMED if busy else 0), set(garbage.blobs) - needed
+    for file in store.local.files():
+        if file.name in unneeded and file.written < young:
+            store.local.remove("file", file.name)
     for folder in map(Path, garbage.folders):
-        with _claimed(users, folder) as free:
-            wanted_now = any(key.startswith(folder.name) for key in running)
+        with _claimed(store, folder) as free:
+            wanted_now = any(key.startswith(folder.name) for key in busy)
             if free and not wanted_now and folder.name not in needed and not folder.is_symlink():
                 on_folder(folder)
                 remove_folder(_aside(folder))
 
 
-def _claimed(users: Maintenance, folder: Path) -> AbstractContextManager[bool]:
+def _claimed(store: Store, folder: Path) -> AbstractContextManager[bool]:
     """Whether nobody unpacks this root, or works on the step whose folder it is; held until the end."""
     if is_key(folder.name):
         return ours([FileLock(folder.with_name(f"{folder.name}.lock"))])
     if not re.fullmatch(r"[0-9a-f]{16}", folder.name):
         return nullcontext(True)
-    return users.claimed(folder.name)
+    return claimed(store, folder.name)
 
 
 def _aside(folder: Path) -> Path:

@@ -9,31 +9,88 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote
 
 from filelock import FileLock
 
 from rocbase.errors import FAULTY, InputError, InternalError, OutOfDiskError, as_known
 from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
-from rocbase.files.hashes import Hashes
 from rocbase.http.address import split
-from rocwright.store import leases
-from rocwright.store.layout import FOLDERS, StoreLayout
-from rocwright.store.maintenance import LocalMaintenance
-from rocwright.store.model import STORE_SCHEMA, DamagedBlobError, Maintenance, Record, is_key
+from rocwright.store.model import (
+    STORE_SCHEMA,
+    DamagedBlobError,
+    DigestOf,
+    Record,
+    RecordEntry,
+    digest_of_file,
+    in_store,
+    is_key,
+)
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
+from rocwright.store.shared_folder import Listed
+
+FOLDERS = ("blobs", "records", "steps", "tmp", "damaged", "locks")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLayout:
+    """`blobs/ab/<sha256>`, `records/ab/<key>.json`, `steps/ab/<key>.json`, `damaged/`, `tmp/`, `locks/`,
+    `builds/`. Raises InternalError for what is no sha256."""
+
+    path: Path
+
+    @property
+    def mark(self) -> Path:
+        return self.path / "format.json"
+
+    def blob(self, sha256: str) -> Path:
+        return self.path / "blobs" / _checked(sha256)[:2] / sha256
+
+    def record(self, key: str) -> Path:
+        return self.path / "records" / _checked(key)[:2] / f"{key}.json"
+
+    def step(self, key: str) -> Path:
+        return self.path / "steps" / _checked(key)[:2] / f"{key}.json"
+
+    @property
+    def builds(self) -> Path:
+        """What running builds hold; it is made when it is first asked for."""
+        folder = self.path / "builds"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def lock(self, name: str) -> FileLock:
+        """A lock between processes; the name may hold letters, digits and dashes."""
+        return FileLock(self.path / "locks" / f"{name}.lock")
+
+    def locks(self, prefix: str = "") -> list[str]:
+        """The names of locks that somebody asked for, of those that begin so."""
+        return [path.stem for path in (self.path / "locks").glob(f"{prefix}*.lock")]
+
+
+def _checked(name: str) -> str:
+    if not is_key(name):
+        raise InternalError(
+            f"{name!r} is not a sha256",
+            cause="a fault of rocwright",
+            next_step="report this as a bug of rocwright",
+        )
+    return name
 
 
 class LocalStore:
-    """The `Store` in a folder of this machine; `Layout` says what lies where in it."""
+    """The `Store` in a folder of this machine; `StoreLayout` says what lies where in it."""
+
+    shared = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._layout = StoreLayout(path)
+        self.layout = StoreLayout(path)
         self._moved_aside: set[str] = set()
         self._prepare()
 
@@ -46,11 +103,15 @@ class LocalStore:
     def url(self) -> str:
         return self.path.as_uri()
 
+    @property
+    def local(self) -> LocalStore:
+        return self
+
     def __str__(self) -> str:
         return str(self.path)
 
     def _prepare(self) -> None:
-        marker = self._layout.mark
+        marker = self.layout.mark
         if not marker.exists():
             with disk_errors(self.path):
                 for name in FOLDERS:
@@ -77,7 +138,7 @@ class LocalStore:
 
     def has(self, sha256: str, size: int | None = None) -> bool:
         try:
-            actual = self._layout.blob(sha256).stat().st_size
+            actual = self.layout.blob(sha256).stat().st_size
         except FileNotFoundError:
             return False
         return size is None or actual == size
@@ -117,7 +178,7 @@ class LocalStore:
         return hasher.hexdigest(), size
 
     def _publish(self, temporary: Path, digest: str) -> None:
-        target = self._layout.blob(digest)
+        target = self.layout.blob(digest)
         target.parent.mkdir(exist_ok=True)
         if target.exists() and target.stat().st_size == temporary.stat().st_size:
             temporary.unlink()
@@ -127,43 +188,28 @@ class LocalStore:
         temporary.replace(target)
         _sync_folder(target.parent)
 
-    def verified(self, sha256: str) -> Path:
-        self.opened(sha256, Hashes()).close()
-        return self._layout.blob(sha256)
-
-    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
+    def opened(self, sha256: str, digest_of: DigestOf = digest_of_file) -> BufferedReader:
         try:
-            file = self._layout.blob(sha256).open("rb")
+            file = self.layout.blob(sha256).open("rb")
         except FileNotFoundError:
             raise KeyError(sha256) from None
         except OSError as error:
             raise self._damaged(sha256, str(error)) from error
         try:
-            digest = hashes.of(file)
+            digest = digest_of(file)
         except OSError as error:
             file.close()
             raise self._damaged(sha256, str(error)) from error
         if digest != sha256:
             file.close()
             raise self._damaged(sha256, f"its bytes give {digest[:12]}")
+        file.seek(0)
         return file
-
-    def chunks(self, sha256: str) -> Iterator[bytes]:
-        hasher = hashlib.sha256()
-        try:
-            with self._layout.blob(sha256).open("rb") as file:
-                while chunk := file.read(CHUNK):
-                    hasher.update(chunk)
-                    yield chunk
-        except FileNotFoundError:
-            raise KeyError(sha256) from None
-        if hasher.hexdigest() != sha256:
-            raise self._damaged(sha256, f"its bytes give {hasher.hexdigest()[:12]}")
 
     def _damaged(self, sha256: str, reason: str) -> DamagedBlobError:
         aside = self.path / "damaged" / f"{sha256}-{time.time_ns()}"
         with contextlib.suppress(FileNotFoundError):
-            self._layout.blob(sha256).rename(aside)
+            self.layout.blob(sha256).rename(aside)
         return DamagedBlobError(
             f"the stored file {sha256[:12]} is damaged ({reason})",
             cause="the disk, or something that wrote into the store",
@@ -173,15 +219,9 @@ class LocalStore:
 
     # records and steps
 
-    def record(self, key: str) -> Record | None:
-        path = self._layout.record(key)
+    def record(self, key: str, on_damage: Callable[[str], object] = lambda key: None) -> Record | None:
         try:
-            return unseal(path.read_bytes(), key)
-        except FileNotFoundError:
-            return None
-        except DamagedRecordError:
-            self.move_aside(key)
-            return None
+            record = self._read(key)
         except UnknownRecordError as error:
             raise InputError(
                 f"the record of {key[:12]} has schema {error.schema}, which this rocwright does not know",
@@ -189,30 +229,27 @@ class LocalStore:
                 next_step="upgrade rocwright, or set ROCWRIGHT_HOME to another folder",
                 subject=key,
             ) from error
+        if record is None and key in self._moved_aside:
+            on_damage(key)
+        return record
 
-    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
-        return {key: self.record(key) for key in keys}
-
-    def signers(self, record: Record) -> frozenset[str]:
-        if record.compiled_by_others():
-            return frozenset()
-        return frozenset([record.ran_by or (record.origin.keyid if record.origin is not None else "")])
-
-    def move_aside(self, key: str) -> None:
-        """Put a damaged record where nobody takes it for one."""
-        self._moved_aside.add(key)
-        with contextlib.suppress(FileNotFoundError):
-            self._layout.record(key).rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
-
-    def was_damaged(self, key: str) -> bool:
-        return key in self._moved_aside
+    def _read(self, key: str) -> Record | None:
+        """The record of a key; a damaged one is moved to where nobody reads it. Raises UnknownRecordError."""
+        path = self.layout.record(key)
+        try:
+            return unseal(path.read_bytes(), key)
+        except FileNotFoundError:
+            return None
+        except DamagedRecordError:
+            self._moved_aside.add(key)
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(self.path / "damaged" / f"{key}-{time.time_ns()}.json")
+            return None
 
     def put_record(self, record: Record) -> Record:
-        with self.lock(f"record-{record.key}"):
+        with self.layout.lock(f"record-{record.key}"):
             existing = self.record(record.key)
-            if existing is not None and all(
-                self.has(output.sha256, output.size) for output in existing.outputs
-            ):
+            if existing is not None and in_store(self, existing):
                 return existing
             self.write_record(record)
         return record
@@ -220,75 +257,49 @@ class LocalStore:
     def write_record(self, record: Record) -> None:
         """Write a record, whatever is there."""
         with disk_errors(self.path):
-            write_atomic(self._layout.record(record.key), seal(record))
+            write_atomic(self.layout.record(record.key), seal(record))
 
-    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+    def bring(
+        self, key: str, on_bytes: Callable[[int], None] = lambda count: None, *, here: bool = True
+    ) -> bool:
         return True
-
-    def lend(self, key: str) -> bool:
-        return True
-
-    def offered_lock(self, name: str) -> None:
-        return None
 
     def step(self, key: str) -> bytes | None:
         try:
-            return self._layout.step(key).read_bytes()
+            return self.layout.step(key).read_bytes()
         except FileNotFoundError:
             return None
 
     def put_step(self, key: str, definition: bytes) -> None:
-        path = self._layout.step(key)
+        path = self.layout.step(key)
         if not path.exists() or path.read_bytes() != definition:
             with disk_errors(self.path):
                 write_atomic(path, definition)
 
-    def forget(self, key: str) -> None:
-        self._layout.record(key).unlink(missing_ok=True)
+    # what is kept
 
-    def record_keys(self) -> list[str]:
-        names = (path.stem for path in sorted((self.path / "records").glob("??/*.json")))
-        return [name for name in names if is_key(name)]
-
-    def records(self) -> Sequence[Record]:
-        return [record for key in self.record_keys() if (record := self._known_record(key)) is not None]
-
-    def unknown(self) -> list[str]:
-        unreadable = []
-        for key in self.record_keys():
-            try:
-                self.record(key)
-            except InputError:
-                unreadable.append(key)
-        return unreadable
-
-    def _known_record(self, key: str) -> Record | None:
-        with contextlib.suppress(InputError):
-            return self.record(key)
-        return None
-
-    def blobs(self) -> Iterator[tuple[str, int]]:
+    def files(self) -> Iterator[Listed]:
         for path in sorted((self.path / "blobs").glob("??/*")):
-            yield path.name, path.stat().st_size
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                yield Listed(path.name, status.st_size, status.st_mtime)
 
-    def remove_blob(self, sha256: str) -> None:
-        self._layout.blob(sha256).unlink(missing_ok=True)
+    def records(self) -> Iterator[RecordEntry]:
+        for path in sorted((self.path / "records").glob("??/*.json")):
+            if not is_key(path.stem):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                written = path.stat().st_mtime
+                try:
+                    record = self._read(path.stem)
+                except UnknownRecordError:
+                    yield RecordEntry(path.stem, written, None, "newer")
+                else:
+                    yield RecordEntry(path.stem, written, record, "" if record is not None else "damaged")
 
-    # those who work with it at the same time
-
-    def lock(self, name: str) -> FileLock:
-        return self._layout.lock(name)
-
-    def abandon(self, key: str) -> None:
-        """Its lock went with its process."""
-
-    def holding(
-        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
-    ) -> AbstractContextManager[None]:
-        return leases.holding(self._layout, steps, on_wait)
-
-    def maintenance(self) -> Maintenance:
-        return LocalMaintenance(self._layout)
+    def remove(self, kind: Literal["file", "record"], name: str) -> None:
+        path = self.layout.blob(name) if kind == "file" else self.layout.record(name)
+        path.unlink(missing_ok=True)
 
 
 def _sync_folder(path: Path) -> None:

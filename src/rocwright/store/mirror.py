@@ -12,13 +12,13 @@ from pathlib import Path
 
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket
+from rocwright.store.leases import Turn, turn
 from rocwright.store.model import Output, Record, is_key
 from rocwright.store.push import make_store, publish_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.shared import SharedStore, defines, word_name
 from rocwright.store.signed import LARGEST, RefusedError, Word, word_of
 from rocwright.store.trust import TrustedKey
-from rocwright.store.turns import Turn, turn
 
 
 @dataclass(slots=True, kw_only=True)

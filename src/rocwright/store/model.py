@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import AfterValidator, Field
 
 from rocbase.errors import ExplainedError, FailureClass
-from rocbase.files.hashes import Hashes
+from rocbase.files.atomic import CHUNK
 from rocbase.model import Frozen
-from rocwright.store.signed import Word
+from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
+from rocwright.store.shared_folder import Listed
+
+if TYPE_CHECKING:
+    from rocwright.store.signed import Word
 
 STORE_SCHEMA = 2
 """The layout of a store; a store of another layout is refused."""
@@ -163,43 +169,69 @@ class DamagedBlobError(ExplainedError):
     retryable = True
 
 
-class Maintenance(Protocol):
-    """What a clean-up must know of a store beside what it holds: how old that is, and who works with it.
+DigestOf = Callable[[BufferedReader], str]
+"""What gives the hex sha256 of an open file."""
 
-    Times are in seconds since 1970, and 0 for what is gone.
-    """
 
-    def put_at(self, sha256: str) -> float:
-        """When a file was last put."""
+def digest_of_file(file: BufferedReader) -> str:
+    """Return the hex sha256 of an open file."""
+    return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class RecordEntry(NamedTuple):
+    """A record as a store keeps it: its key, when it was written (seconds since 1970), and what it says; or
+    why it says nothing: it was damaged and has been moved aside, or a newer rocwright wrote it."""
+
+    key: str
+    written: float
+    record: Record | None
+    problem: Literal["", "damaged", "newer"] = ""
+
+
+class Peer(Protocol):
+    """A store of other machines, as far as whoever builds knows it: what trusted keys signed in a bucket."""
+
+    name: str
+    bucket: Bucket
+
+    def signers(self, record: Record) -> frozenset[str]:
+        """The ids of the trusted keys that say the same of that step, each without what another compiled."""
         ...
 
-    def written_at(self, key: str) -> float:
-        """When the record of that key was written."""
+    def lock(self, name: str) -> Word | None:
+        """The newest lock of that name that a trusted key signed."""
         ...
 
-    def running(self) -> Collection[Mapping[str, str]]:
-        """The steps of each build that runs now, keys to names; a build that was killed has none."""
+    def say(self, text: str) -> None:
+        """Note something once."""
         ...
 
-    def locked(self) -> set[str]:
-        """The keys of steps that run now, or whose shell is open."""
+
+class Inventory(Protocol):
+    """What a store keeps, for `ls` and clean-ups: all of it, and how it is removed. `path` is the folder of
+    this machine in which those who work with the store leave their locks (`leases`)."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def files(self) -> Iterator[Listed]:
+        """Every file: its sha256, its bytes, and when it was last put."""
         ...
 
-    def claimed(self, key: str) -> AbstractContextManager[bool]:
-        """Whether nobody works on the step of that key, or on one whose key begins so; nobody begins to until
-        the end."""
+    def records(self) -> Iterator[RecordEntry]:
+        """Every record, also those that cannot be read."""
         ...
 
-    def cleaning(self, on_wait: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-        """While something is removed: no build begins, and no other clean-up. `on_wait` is called where one
-        is at it already."""
+    def remove(self, kind: Literal["file", "record"], name: str) -> None:
+        """Remove a file or a record, if it is there."""
         ...
 
 
 class Store(Protocol):
     """Content-addressed files, and the record of which key gave which. Nothing in it is ever edited.
 
-    `str` of it is where it is, for people.
+    `str` of it is where it is, for people. All else that can be done with one is a function of these:
+    `records`, `verified`, `chunks`, `in_store` here, and those of `leases` and `gc`.
     """
 
     @property
@@ -207,7 +239,15 @@ class Store(Protocol):
         """What `open_store` takes, on any machine that reaches it."""
         ...
 
-    # files
+    @property
+    def local(self) -> Inventory:
+        """What of it is kept here, without what other machines offer."""
+        ...
+
+    @property
+    def shared(self) -> Sequence[Peer]:
+        """The stores of other machines behind it, in their order; the first with its `url` is built in."""
+        ...
 
     def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
         """Keep a file; gives its sha256 and size. With `move` the file at `path` is taken, not copied."""
@@ -217,94 +257,36 @@ class Store(Protocol):
         """Whether that file is there (and of that size); its bytes are looked at when it is read."""
         ...
 
-    def verified(self, sha256: str) -> Path:
-        """A path on this machine of a file whose bytes were just checked.
+    def opened(self, sha256: str, digest_of: DigestOf = digest_of_file) -> BufferedReader:
+        """A file on this machine, open at any place; `digest_of` gives its sha256, which is checked.
 
-        Raises DamagedBlobError, KeyError.
+        Raises DamagedBlobError for another, KeyError.
         """
         ...
 
-    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
-        """A file, open at any place; what `hashes` has read of it is not read again.
-
-        Raises DamagedBlobError, KeyError.
-        """
-        ...
-
-    def chunks(self, sha256: str) -> Iterator[bytes]:
-        """The bytes of a file, checked as they pass: DamagedBlobError at the end where they are wrong."""
-        ...
-
-    def blobs(self) -> Iterator[tuple[str, int]]:
-        """Every file kept: its sha256 and size in bytes."""
-        ...
-
-    def remove_blob(self, sha256: str) -> None:
-        """Drop a file that no record needs."""
-        ...
-
-    # records
-
-    def record(self, key: str) -> Record | None:
-        """What that key gave, or None; a record that is damaged is moved aside, and is none.
+    def record(self, key: str, on_damage: Callable[[str], object] = lambda key: None) -> Record | None:
+        """What that key gave, or None. A record that is damaged is moved aside, and is none: then, and when
+        it is asked for again, `on_damage` is called with the key.
 
         Raises InputError for a record that a newer rocwright wrote.
         """
-        ...
-
-    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
-        """`record` of each of these keys; where others are asked, of several at once. Raises as it does."""
-        ...
-
-    def was_damaged(self, key: str) -> bool:
-        """Whether the record of that key was found damaged, and moved aside, when it was asked for here."""
         ...
 
     def put_record(self, record: Record) -> Record:
         """Keep a record if its key has none; gives the one that is kept."""
         ...
 
-    def forget(self, key: str) -> None:
-        """Drop a record whose outputs are gone or damaged."""
-        ...
-
-    def record_keys(self) -> Sequence[str]:
-        """The keys of all records, also of those that cannot be read."""
-        ...
-
-    def records(self) -> Sequence[Record]:
-        """All records, but those that a newer rocwright wrote."""
-        ...
-
-    def unknown(self) -> Sequence[str]:
-        """The keys of records that a newer rocwright wrote: nobody here knows which files they need."""
-        ...
-
-    # what other machines built
-
-    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
-        """Have the outputs of the record of that key on this machine, if they were not made here.
+    def bring(
+        self, key: str, on_bytes: Callable[[int], None] = lambda count: None, *, here: bool = True
+    ) -> bool:
+        """Have the outputs of the record of that key on this machine, or, if not `here`, where all machines
+        that build in this store find them.
 
         False where they cannot be had any more; then the key has no such record, and the reason was told.
-        `on_bytes` is called with what each part of a transfer brought. Raises OutOfDiskError.
+        `on_bytes` is called with what each part of a transfer brought. Raises OutOfDiskError, and where they
+        are sent InputError, NetworkError.
         """
         ...
-
-    def signers(self, record: Record) -> frozenset[str]:
-        """The ids of the keys of those who made the same of that step, as far as they are trusted, without
-        what another compiled; "" where it ran on this machine, which signs nothing in this store."""
-        ...
-
-    def lend(self, key: str) -> bool:
-        """Have the outputs of the record of that key where other machines that build in this store find
-        them; whether they do. Raises InputError, NetworkError."""
-        ...
-
-    def offered_lock(self, name: str) -> tuple[str, Word] | None:
-        """The lock that somebody trusted has published under that name, a sha256, and in which store."""
-        ...
-
-    # definitions of steps
 
     def step(self, key: str) -> bytes | None:
         """The definition of a step, as put."""
@@ -314,28 +296,48 @@ class Store(Protocol):
         """Keep the definition of a step under its key, if absent."""
         ...
 
-    # those who work with it at the same time
-
-    def lock(self, name: str) -> AbstractContextManager[object]:
-        """Held by one process at a time, the others wait; the name may hold letters, digits and dashes."""
-        ...
-
-    def abandon(self, key: str) -> None:
-        """The machine that had the lock of that step is gone: nobody waits for it any more."""
-        ...
-
-    def holding(
-        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
-    ) -> AbstractContextManager[None]:
-        """A build that has to do with these steps, keys to names, for as long as it runs: no clean-up takes
-        what they need. `on_wait` is called where a clean-up must end first."""
-        ...
-
-    def maintenance(self) -> Maintenance:
-        """What a clean-up needs. Raises InputError where this store is not cleaned up from here."""
-        ...
-
 
 def in_store(store: Store, record: Record | None) -> bool:
     """Whether there is a record, and all its outputs are in the store."""
     return record is not None and all(store.has(output.sha256, output.size) for output in record.outputs)
+
+
+def records_of(
+    store: Store, keys: Collection[str], on_damage: Callable[[str], object] = lambda key: None
+) -> dict[str, Record | None]:
+    """`record` of each of these keys, of several at once: other machines take a while to answer."""
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        answers = pool.map(partial(store.record, on_damage=on_damage), keys)
+        return dict(zip(keys, answers, strict=True))
+
+
+def records(store: Store) -> list[Record]:
+    """All records, but those that a newer rocwright wrote."""
+    return [entry.record for entry in store.local.records() if entry.record is not None]
+
+
+def verified(store: Store, sha256: str) -> Path:
+    """A path on this machine of a file whose bytes were just checked. Raises DamagedBlobError, KeyError."""
+    with store.opened(sha256) as file:
+        return Path(file.name)
+
+
+def chunks(store: Store, sha256: str) -> Iterator[bytes]:
+    """The bytes of a file, checked as they pass: DamagedBlobError at the end where they are wrong."""
+    hasher = hashlib.sha256()
+    with store.opened(sha256, lambda file: sha256) as file:
+        while chunk := file.read(CHUNK):
+            hasher.update(chunk)
+            yield chunk
+    if hasher.hexdigest() == sha256:
+        return
+    try:
+        store.opened(sha256, lambda file: hasher.hexdigest()).close()
+    except KeyError as error:
+        # another reader has moved it aside: what passed here was wrong all the same
+        raise DamagedBlobError(
+            f"the stored file {sha256[:12]} is damaged",
+            cause="the disk, or something that wrote into the store",
+            next_step="run the command again: it is made anew",
+            subject=sha256,
+        ) from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
-from rocwright.store.model import Record, Store
+from rocwright.store.model import Record, Store, records
 from rocwright.store.trust import Trust
 
 
 def untrusted(store: Store, trust: Trust) -> dict[str, str]:
     """Records, by key, that came from a key that is not trusted now, or that were made of what such gave."""
-    doubtful = {record.key: reason for record in store.records() if (reason := _doubt(record, trust))}
-    named = {record.key: record.step for record in store.records()}
+    doubtful = {record.key: reason for record in records(store) if (reason := _doubt(record, trust))}
+    named = {record.key: record.step for record in records(store)}
     while derived := {
         key: f"{step}: made of {named[source]}, which came from a key that is not trusted"
         for key, step in named.items()

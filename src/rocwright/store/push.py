@@ -12,12 +12,12 @@ from rocbase.errors import InputError
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import Bucket
 from rocwright.store.damage import Damage
-from rocwright.store.model import Output, Record, Store
+from rocwright.store.leases import Turn, turn
+from rocwright.store.model import Output, Record, Store, in_store, verified
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, word_name
 from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
 from rocwright.store.signing.keys import key_of, pem_of
-from rocwright.store.turns import Turn, turn
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
@@ -71,9 +71,7 @@ class Pusher:
         for key in keys:
             lease.renew()
             record = self.store.record(key)
-            if record is None or not all(
-                self.store.has(output.sha256, output.size) for output in record.outputs
-            ):
+            if record is None or not in_store(self.store, record):
                 continue
             if record.origin is not None:
                 left_out.append(f"{record.step}: built by {record.origin.by}, who signs it")
@@ -127,7 +125,7 @@ class Pusher:
             damaged = self.damage is not None and self.damage.has(self.bucket, output.sha256)
             if not damaged and Blobs(self.bucket).has(output.sha256, output.size):
                 continue
-            path = self.store.verified(output.sha256)
+            path = verified(self.store, output.sha256)
             pushed.size += Blobs(self.bucket).put(
                 path, output.sha256, output.size, anew=damaged, on_bytes=sent
             )

@@ -21,7 +21,7 @@ from rocbase.errors import ExplainedError, NetworkError
 from rocwright.model.steps import Step
 from rocwright.store.blobs import Blobs
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
-from rocwright.store.model import Origin, Output, Record, is_key
+from rocwright.store.model import Origin, Output, Record, Store, is_key
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, unseal
 from rocwright.store.signed import LARGEST, NewerError, RefusedError, What, Word, word_of
 from rocwright.store.trust import TrustedKey
@@ -191,6 +191,20 @@ class SharedStore:
         if text not in self._told and len(self._told) < MOST_NOTES:
             self._told.add(text)
             self.note(text)
+
+
+def signers(store: Store, record: Record) -> frozenset[str]:
+    """The ids of the keys of those who made the same of that step, as far as they are trusted, without what
+    another compiled; "" where it ran on this machine, which signs nothing in its own folder."""
+    ran_by = record.ran_by or (record.origin.keyid if record.origin is not None else "")
+    here = frozenset[str]() if record.compiled_by_others() else frozenset([ran_by])
+    return here.union(*(peer.signers(record) for peer in store.shared))
+
+
+def published_lock(store: Store, name: str) -> tuple[str, Word] | None:
+    """The lock that somebody trusted has published under that name, a sha256, and in which store."""
+    locks = ((peer.name, peer.lock(name)) for peer in store.shared)
+    return next(((peer, word) for peer, word in locks if word is not None), None)
 
 
 def defines(word: Word, key: str) -> bool:

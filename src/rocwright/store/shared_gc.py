@@ -14,10 +14,10 @@ from rocbase.errors import InputError
 from rocwright.model.steps import Step
 from rocwright.store.bucket import ASKED_AT_ONCE, Bucket
 from rocwright.store.contents import Contents, StoredRecord, read_contents
+from rocwright.store.leases import turn
 from rocwright.store.shared import FOLDERS, word_name
 from rocwright.store.signed import LARGEST, RefusedError, word_of
 from rocwright.store.signing.keys import LARGEST_KEY, key_of
-from rocwright.store.turns import turn
 
 YOUNG = 48 * 3600.0
 """Seconds in which a file is left alone, whoever names it."""

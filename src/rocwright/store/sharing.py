@@ -5,23 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 
 from rocbase import units
 from rocbase.errors import InputError, NetworkError, OutOfDiskError
-from rocbase.files.hashes import Hashes
-from rocwright.store.bucket import ASKED_AT_ONCE
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore, disk_errors
-from rocwright.store.model import Maintenance, Output, Record
+from rocwright.store.model import DigestOf, Output, Record, digest_of_file, in_store, verified
 from rocwright.store.packed import content_of
 from rocwright.store.shared import SharedStore
-from rocwright.store.signed import Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +58,17 @@ class SharingStore:
     def url(self) -> str:
         return self.local.url
 
-    @property
-    def path(self) -> Path:
-        return self.local.path
-
     def __str__(self) -> str:
         return str(self.local)
 
     # what the shared ones have
 
-    def record(self, key: str) -> Record | None:
-        existing = self.local.record(key)
-        if existing is not None and all(
-            self.local.has(output.sha256, output.size) for output in existing.outputs
-        ):
+    def record(self, key: str, on_damage: Callable[[str], object] = lambda key: None) -> Record | None:
+        existing = self.local.record(key, on_damage)
+        if in_store(self.local, existing):
             return existing
         offered = self._offer(key)
         return offered[1] if offered is not None else existing
-
-    def records_of(self, keys: Sequence[str]) -> Mapping[str, Record | None]:
-        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            return dict(zip(keys, pool.map(self.record, keys), strict=True))
 
     def _offer(self, key: str) -> tuple[SharedStore, Record] | None:
         if key not in self._offered:
@@ -111,7 +97,9 @@ class SharingStore:
             return True
         return sha256 in self._files and size in (None, self._files[sha256].output.size)
 
-    def bring(self, key: str, on_bytes: Callable[[int], None] = lambda count: None) -> bool:
+    def bring(
+        self, key: str, on_bytes: Callable[[int], None] = lambda count: None, *, here: bool = True
+    ) -> bool:
         offered = self._offered.get(key)
         if offered is None:
             return True
@@ -129,21 +117,11 @@ class SharingStore:
             self.local.put_step(key, definition)
         return True
 
-    def signers(self, record: Record) -> frozenset[str]:
-        return self.local.signers(record).union(*(store.signers(record) for store in self.shared))
-
-    def lend(self, key: str) -> bool:
-        return self.bring(key)
-
     def _withdraw(self, key: str, record: Record) -> None:
         self._withdrawn.add(key)
         self._offered[key] = None
         for output in record.outputs:
             self._files.pop(output.sha256, None)
-
-    def offered_lock(self, name: str) -> tuple[str, Word] | None:
-        locks = ((store.name, store.lock(name)) for store in self.shared)
-        return next(((store, word) for store, word in locks if word is not None), None)
 
     def _bring_file(self, offered: Offered, on_bytes: Callable[[int], None] = lambda count: None) -> None:
         """Have a file here that is what its record says. Raises as `_fetch` does."""
@@ -153,7 +131,7 @@ class SharingStore:
         if not content:
             return
         if sha256 not in self._contents:
-            self._contents[sha256] = content_of(self.local.verified(sha256))
+            self._contents[sha256] = content_of(verified(self.local, sha256))
         if (actual := self._contents[sha256]) != content:
             raise InputError(
                 f"{offered.signer} signed a false digest of the content of {offered}",
@@ -167,7 +145,7 @@ class SharingStore:
         """Raises KeyError, NetworkError, and InputError for bytes that are not what they should be."""
         sha256 = output.sha256
         part = self.local.path / "tmp" / f"fetch-{sha256}.part"
-        with self.local.lock(f"fetch-{sha256[:16]}"):
+        with self.local.layout.lock(f"fetch-{sha256[:16]}"):
             if self.local.has(sha256, output.size):
                 return
             hasher, size = hashlib.sha256(), 0
@@ -209,74 +187,27 @@ class SharingStore:
             next_step="tell whoever keeps that store: the file was damaged or replaced",
         )
 
-    # files
+    # what is kept here
 
     def put_file(self, path: Path, *, move: bool = False) -> tuple[str, int]:
         return self.local.put_file(path, move=move)
 
-    def verified(self, sha256: str) -> Path:
+    def opened(self, sha256: str, digest_of: DigestOf = digest_of_file) -> BufferedReader:
         self._have(sha256)
-        return self.local.verified(sha256)
-
-    def opened(self, sha256: str, hashes: Hashes) -> BufferedReader:
-        self._have(sha256)
-        return self.local.opened(sha256, hashes)
-
-    def chunks(self, sha256: str) -> Iterator[bytes]:
-        self._have(sha256)
-        return self.local.chunks(sha256)
+        return self.local.opened(sha256, digest_of)
 
     def _have(self, sha256: str) -> None:
         if sha256 in self._files:
             self._bring_file(self._files[sha256])
 
-    def blobs(self) -> Iterator[tuple[str, int]]:
-        return self.local.blobs()
-
-    def remove_blob(self, sha256: str) -> None:
-        self.local.remove_blob(sha256)
-
-    # records and steps of this machine
-
-    def was_damaged(self, key: str) -> bool:
-        return self.local.was_damaged(key)
-
     def put_record(self, record: Record) -> Record:
         return self.local.put_record(record)
-
-    def forget(self, key: str) -> None:
-        self.local.forget(key)
-
-    def record_keys(self) -> Sequence[str]:
-        return self.local.record_keys()
-
-    def records(self) -> Sequence[Record]:
-        return self.local.records()
-
-    def unknown(self) -> Sequence[str]:
-        return self.local.unknown()
 
     def step(self, key: str) -> bytes | None:
         return self.local.step(key)
 
     def put_step(self, key: str, definition: bytes) -> None:
         self.local.put_step(key, definition)
-
-    # those who work with it at the same time
-
-    def lock(self, name: str) -> AbstractContextManager[object]:
-        return self.local.lock(name)
-
-    def abandon(self, key: str) -> None:
-        self.local.abandon(key)
-
-    def holding(
-        self, steps: Mapping[str, str], on_wait: Callable[[], None] = lambda: None
-    ) -> AbstractContextManager[None]:
-        return self.local.holding(steps, on_wait)
-
-    def maintenance(self) -> Maintenance:
-        return self.local.maintenance()
 
 
 def _reason(error: KeyError | NetworkError | InputError) -> str:

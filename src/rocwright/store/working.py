@@ -6,23 +6,18 @@ fetched when it is read. The local store is a cache of it.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError
 from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
-from rocwright.store.model import Record, in_store, is_key
+from rocwright.store.model import Record, in_store
 from rocwright.store.push import Pusher
 from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.sharing import SharingStore
 from rocwright.store.signed import What, envelope_of
-from rocwright.store.step_lease import lease_name, step_lease
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner
@@ -78,7 +73,13 @@ class WorkingStore(SharingStore):
         self._push(stored)
         return stored
 
-    def lend(self, key: str) -> bool:
+    def bring(
+        self, key: str, on_bytes: Callable[[int], None] = lambda count: None, *, here: bool = True
+    ) -> bool:
+        return super().bring(key, on_bytes) if here else self._lend(key)
+
+    def _lend(self, key: str) -> bool:
+        """Have the outputs of the record of that key in the bucket; whether they are."""
         offered, record = self._offer(key), self.local.record(key)
         if offered is not None and self._is_whole(*offered):
             return True
@@ -95,15 +96,12 @@ class WorkingStore(SharingStore):
         elif record is None:
             return True
         # what others cannot have any more is made again
-        self.local.forget(key)
+        self.local.remove("record", key)
         return False
 
     def _is_whole(self, shared: SharedStore, record: Record) -> bool:
         damaged = (self._damage.has(shared.bucket, output.sha256) for output in record.outputs)
         return not any(damaged) and shared.is_whole(record)
-
-    def signers(self, record: Record) -> frozenset[str]:
-        return frozenset(keyid or self.keyid for keyid in super().signers(record))
 
     def _push(self, record: Record) -> None:
         left_out = self._pusher.records([record.key]).left_out
@@ -124,35 +122,9 @@ class WorkingStore(SharingStore):
         envelope = envelope_of(kind, name, content, self._signer)
         self._pusher.bucket.replace(word_name(kind, name, self.keyid), envelope)
 
-    def leased(self, key: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
-        """While nobody else runs what has this key; `on_wait`, which may raise, is called where somebody
-        does. This process is asked to end where it is not ours any more."""
-        return step_lease(self._bucket, key, on_wait=on_wait, on_lost=_end)
-
     def step(self, key: str) -> bytes | None:
         return self.local.step(key) or self.shared[0].step(key)
 
     def put_step(self, key: str, definition: bytes) -> None:
         self.local.put_step(key, definition)
         self.say_word("step", key, definition.decode())
-
-    def lock(self, name: str) -> AbstractContextManager[object]:
-        return self._step(name) if is_key(name) else self.local.lock(name)
-
-    def abandon(self, key: str) -> None:
-        # who had it and is there after all finds that it is not its own any more, and ends
-        self._bucket.remove(lease_name(key))
-
-    @contextlib.contextmanager
-    def _step(self, key: str) -> Iterator[None]:
-        """Nobody else runs the step, here or elsewhere."""
-
-        def wait() -> None:
-            self.shared[0].say(f"{key[:12]} runs on another machine, or ran on one that is gone: waiting")
-
-        with self.local.lock(key), self.leased(key, wait):
-            yield
-
-
-def _end() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)

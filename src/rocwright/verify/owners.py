@@ -6,6 +6,7 @@ from rocwright.model.steps import Plan
 from rocwright.project import Project
 from rocwright.records.model import OWNER, Finding, now
 from rocwright.store.model import Record, Store
+from rocwright.store.shared import signers
 from rocwright.store.signing.keys import own_public_key, public_key
 
 
@@ -17,8 +18,8 @@ def owners(project: Project, plan: Plan) -> list[Finding]:
     """
     steps = [step for step in plan.steps if step.kind == "run"]
     records = [project.store.record(step.key) for step in steps]
-    signers = [_owners(project.store, record) if record is not None else frozenset() for record in records]
-    agreed = frozenset.intersection(*signers) if signers else frozenset()
+    owners_of = [_owners(project.store, record) if record is not None else frozenset() for record in records]
+    agreed = frozenset.intersection(*owners_of) if owners_of else frozenset()
     if len(agreed) < 2:
         return []
     return [
@@ -37,4 +38,4 @@ def _owners(store: Store, record: Record) -> frozenset[str]:
     """Who says the same: ids of keys, "" for this machine where it has none."""
     own = own_public_key()
     keyid = str(public_key(own).keyid) if own is not None else ""
-    return frozenset(signer or keyid for signer in store.signers(record))
+    return frozenset(signer or keyid for signer in signers(store, record))

@@ -30,7 +30,7 @@ from rocwright.records.model import Finding, as_emulated, is_gpu
 from rocwright.sandbox.engine import Engine
 from rocwright.sandbox.model import GPU_DEVICES, Ended, Mount, SandboxJob, SandboxOutcome
 from rocwright.sources.archive import unpack
-from rocwright.store.model import Output, Record
+from rocwright.store.model import Output, Record, verified
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
 from rocwright.verify.lines import MARK, read_line
 from rocwright.verify.small_models import LLAMA, MAKERS
@@ -212,18 +212,18 @@ class VerifySubject:
                 "export PYTHONPATH=/trial/site",
             ]
             for output in (*self.artifacts.values(), *self.wheels):
-                path = self.project.store.verified(output.sha256)
+                path = verified(self.project.store, output.sha256)
                 mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
         elif self.component.kind == "archive":
-            path = self.project.store.verified(self.artifact.sha256)
+            path = verified(self.project.store, self.artifact.sha256)
             unpack(path, folder / "artifact", filename=self.artifact.filename, git=True)
             mounts.append(Mount(source=folder / "artifact", target="/artifact"))
         elif self.component.kind == "wheel":
-            path = self.project.store.verified(self.artifact.sha256)
+            path = verified(self.project.store, self.artifact.sha256)
             mounts.append(Mount(source=path, target=f"/wheels/{self.artifact.filename}"))
         if check.outputs:
             for output in self._outputs():
-                path = self.project.store.verified(output.sha256)
+                path = verified(self.project.store, output.sha256)
                 mounts.append(Mount(source=path, target=f"/outputs/{output.filename}"))
         if check.model and self.model is not None:
             mounts.append(Mount(source=self.model, target=GIVEN))

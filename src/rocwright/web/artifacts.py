@@ -130,7 +130,7 @@ class Artifacts:
 
     def _stored(self, artifact: Artifact) -> BufferedReader:
         try:
-            return self._store().opened(artifact.sha256, self._hashes)
+            return self._store().opened(artifact.sha256, self._hashes.of)
         except KeyError:
             raise HTTPException(404, NOT_STORED) from None
 

@@ -122,6 +122,6 @@ def _bytes_of(home: Home) -> int | None:
     """What the store takes; None where that is not to be had cheaply, or at all."""
     try:
         store: Store = store_of(home)
-        return sum(size for _, size in store.blobs()) if store.url.startswith("file:") else None
+        return sum(file.size for file in store.local.files()) if store.url.startswith("file:") else None
     except (ExplainedError, OSError):
         return None

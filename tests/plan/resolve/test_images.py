@@ -26,6 +26,7 @@ from rocwright.sources import skopeo
 from rocwright.sources.image import ARCHITECTURES
 from rocwright.sources.skopeo import ImageLocation
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 
 HOST = host_architecture()
 
@@ -119,7 +120,7 @@ def test_a_root_is_locked_by_digest_and_its_packages_by_hash(
     assert root.lists == ("http://archive.example/list",)
     assert [pin.filename for pin in packages] == ["a-1.pkg", "b-1.pkg"]
     assert all(isinstance(pin.origin, PackageOrigin) and pin.origin.image == image.sha256 for pin in packages)
-    assert all(store.verified(pin.sha256) for pin in root.packages)
+    assert all(verified(store, pin.sha256) for pin in root.packages)
 
 
 def test_the_plan_of_such_a_root_says_all_that_makes_it(
@@ -179,7 +180,7 @@ def test_a_component_that_is_an_image_is_locked_likewise(
     found = online().component(component, "1.0", [ImagePlace(image=f"{NAME}:1")])
     [pin] = found.files
     assert (found.commit, found.kind, found.env) == (ONE, "image", {"GREETING": "hello"})
-    assert store.verified(pin.sha256)
+    assert verified(store, pin.sha256)
 
 
 def test_without_a_registry_a_lock_fails_for_the_network_and_keeps_nothing(
@@ -188,7 +189,7 @@ def test_without_a_registry_a_lock_fails_for_the_network_and_keeps_nothing(
     registry.tag = ""
     with pytest.raises(NetworkError):
         locked(online(), catalog, "a")
-    assert list(store.blobs()) == []
+    assert list(store.local.files()) == []
 
 
 def test_a_base_of_an_image_has_no_debian_archive(registry: Registry, online: Ask) -> None:

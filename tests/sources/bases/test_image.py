@@ -23,6 +23,7 @@ from rocwright.sources.bases import image as image_bases
 from rocwright.sources.bases.image import Packages, fetch_packages, make_image_root, packages_of
 from rocwright.sources.bases.writable import WritableRoot, writable_root
 from rocwright.store.local import LocalStore
+from rocwright.store.model import verified
 from rocwright.store.packed import content_of
 
 MANAGER = PackageManager(
@@ -89,7 +90,7 @@ class Bench:
 
     def make(self, name: str, pins: tuple[FilePin, ...], manager: PackageManager = MANAGER) -> Path:
         target, scratch = self.folder / f"{name}.tar.zst", self.folder / name
-        packages = [(pin.filename, self.store.verified(pin.sha256)) for pin in pins]
+        packages = [(pin.filename, verified(self.store, pin.sha256)) for pin in pins]
         content = make_image_root(
             self.action(manager), packages, self.store, target, scratch, self.lines.append
         )
@@ -119,7 +120,7 @@ def test_what_a_lock_chooses_is_pinned_and_in_the_store(bench: Bench) -> None:
     with bench.packages() as packages:
         pins = packages.choose(["b", "a"], bench.store)
     assert [pin.filename for pin in pins] == ["a-1.pkg", "b-1.pkg"]
-    assert bench.store.verified(pins[0].sha256).read_text() == "a of one\n"
+    assert verified(bench.store, pins[0].sha256).read_text() == "a of one\n"
     assert pins[0].origin.model_dump() == {
         "kind": "package", "base": "tiny-base", "release": "1", "manager": "tiny",
         "image": bench.image.sha256, "package": "a=1",
@@ -155,14 +156,14 @@ def test_a_package_that_is_no_plain_file_is_refused(bench: Bench, command: str) 
     )
     with bench.packages() as honest:
         [pin] = honest.choose(["a"], bench.store)
-    before = list(bench.store.blobs())
+    before = [file[:2] for file in bench.store.local.files()]
     with soon(), bench.packages(hostile) as found:
         with pytest.raises(SandboxError, match=r"manager of tiny-base:1 left a .* as a-1\.pkg"):
             found.choose(["a"], bench.store)
         found._empty()
         with pytest.raises(SandboxError, match=r"manager of tiny-base:1 left a .* as a-1\.pkg"):
             found.fetch([pin], bench.folder)
-    assert list(bench.store.blobs()) == before
+    assert [file[:2] for file in bench.store.local.files()] == before
 
 
 def test_lists_that_do_not_come_are_a_failure_of_the_network(bench: Bench) -> None:
@@ -191,22 +192,22 @@ def test_a_release_that_is_a_day_is_that_day_of_the_archive(
     )
     with bench.packages(dated, "2025-10-28") as packages:
         [pin] = packages.choose(["a"], bench.store)
-    told = bench.store.verified(pin.sha256).read_text()
+    told = verified(bench.store, pin.sha256).read_text()
     assert told == "a of https://archive.example/2025/10/28\n"
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", "https://archive.example/=http://127.0.0.1:1/")
     with bench.packages(dated, "2025-10-28") as packages:
         [pin] = packages.choose(["a"], bench.store)
-    assert bench.store.verified(pin.sha256).read_text() == "a of http://127.0.0.1:1/2025/10/28\n"
+    assert verified(bench.store, pin.sha256).read_text() == "a of http://127.0.0.1:1/2025/10/28\n"
 
 
 def test_the_same_files_are_fetched_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     with bench.packages() as packages:
         pins = packages.choose(["a", "b"], bench.store)
     other = LocalStore(bench.folder / "other")
-    other.put_file(bench.store.verified(bench.image.sha256))
+    other.put_file(verified(bench.store, bench.image.sha256))
     use(monkeypatch, MANAGER)
     fetch([bench.image, *pins], other, bench.folder / "apt", bench.folder / "f", bench.lines.append)
-    assert all(other.verified(pin.sha256) for pin in pins)
+    assert all(verified(other, pin.sha256) for pin in pins)
     assert not (bench.folder / "f").exists()
 
 
@@ -277,7 +278,7 @@ def test_an_installation_has_no_network_and_cannot_change_the_packages(bench: Be
     with bench.packages() as packages:
         pins = packages.choose(["a"], bench.store)
     bench.make("made", pins, MANAGER.model_copy(update={"install": look}))
-    assert bench.store.verified(pins[0].sha256)
+    assert verified(bench.store, pins[0].sha256)
 
 
 def test_an_installation_that_fails_says_the_managers_last_words(bench: Bench) -> None:
@@ -287,7 +288,7 @@ def test_an_installation_that_fails_says_the_managers_last_words(bench: Bench) -
     with pytest.raises(CheckError, match="cannot be installed") as caught:
         make_image_root(
             bench.action(broken),
-            [("a-1.pkg", bench.store.verified(pins[0].sha256))],
+            [("a-1.pkg", verified(bench.store, pins[0].sha256))],
             bench.store,
             bench.folder / "x",
             bench.folder / "s",

@@ -18,7 +18,7 @@ from rocwright.sources.bases.contents import CAPABILITY, fault
 from rocwright.sources.bases.manifest import look
 from rocwright.sources.bases.roots import changed, changed_roots, manifest_of, unpacked_root
 from rocwright.store.local import LocalStore
-from rocwright.store.model import DamagedBlobError
+from rocwright.store.model import DamagedBlobError, verified
 
 OLD = 1_700_000_000
 
@@ -204,7 +204,7 @@ def test_an_archive_that_is_damaged_is_not_taken_for_a_changed_root(
     assert size > 2 * CHUNK
     root = unpacked_root(store, sha256, home.roots, said.append)
     manifest_of(root).unlink()
-    blob = store.verified(sha256)
+    blob = verified(store, sha256)
     data = bytearray(blob.read_bytes())
     data[100_000:400_000] = b"\xff" * 300_000
     blob.chmod(0o600)
@@ -248,7 +248,7 @@ def test_a_root_without_its_archive_is_compared_with_its_manifest(
     unpack: Unpack, store: LocalStore, sha256: str, home: Home
 ) -> None:
     root = unpack()
-    store.remove_blob(sha256)
+    store.local.remove("file", sha256)
     assert changed_roots(store, home.roots) == {}
     (root / "etc/passwd").write_text("x")
     assert list(changed_roots(store, home.roots)) == [root]

@@ -24,10 +24,11 @@ from rocwright.plan.resolve.files import lock_text, write_lock, write_request
 from rocwright.records.opening import read_records
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
+from rocwright.store.leases import step_lease
 from rocwright.store.local import LocalStore
+from rocwright.store.model import records
 from rocwright.store.shared import word_name
 from rocwright.store.signed import LARGEST
-from rocwright.store.step_lease import step_lease
 from rocwright.store.working import WorkingStore
 from rocwright.verify.lending.ask import LentEvidence, answers, put, verify_wish
 from rocwright.verify.lending.lend import Lender, evidence_line
@@ -289,9 +290,9 @@ def test_a_project_that_is_not_in_a_bucket_cannot_be_lent_to(scene: Scene) -> No
 def test_what_was_not_verified_here_first_has_no_root_to_check_in(scene: Scene) -> None:
     what = verify_wish(scene.project, scene.project.locked, "")
     store = LocalStore(scene.project.home.store)
-    for record in store.records():
+    for record in records(store):
         if record.step == "root/check":
-            store.forget(record.key)
+            store.local.remove("record", record.key)
     with pytest.raises(InputError, match="root/check is not built"):
         put(scene.asking, scene.project.locked, what)
 

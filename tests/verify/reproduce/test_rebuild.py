@@ -13,6 +13,7 @@ from tests.conftest import Command
 from rocwright.home import Home
 from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 from rocwright.store.local import LocalStore
+from rocwright.store.model import records, verified
 
 PACK = "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 -czf"
 
@@ -71,10 +72,10 @@ def test_what_was_packed_by_another_libzstd_is_the_same(
     """The tree of the first build is put into the store as such a machine leaves it."""
     env = built(tmp_path, home, tiny_root, rocwright, "alpha")
     store = LocalStore(home.store)
-    (record,) = [one for one in store.records() if one.kind == "tree" and one.key != one.content_key]
+    (record,) = [one for one in records(store) if one.kind == "tree" and one.key != one.content_key]
     [output] = record.outputs
     path = tmp_path / "tree.tar.zst"
-    plain = zstandard.ZstdDecompressor().stream_reader(store.verified(output.sha256).open("rb")).read()
+    plain = zstandard.ZstdDecompressor().stream_reader(verified(store, output.sha256).open("rb")).read()
     path.write_bytes(zstandard.ZstdCompressor(level=19).compress(plain))
     sha256, size = store.put_file(path)
     assert sha256 != output.sha256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rocwright.execution import compiler_cache
@@ -22,6 +22,7 @@ from rocwright.store.gc import (
     under_way,
 )
 from rocwright.store.model import Record, Store, is_key
+from rocwright.store.shared_folder import Listed
 
 RUN = "run.json"
 
@@ -60,46 +61,48 @@ def _unpacked(home: Home) -> list[Path]:
 
 def find_kept(kind: CleanupKind, home: Home, store: Store, removable: Rubbish) -> Reclaimable:
     """What the store, and the folders of unpacked roots, hold of a kind of steps."""
-    ages = store.maintenance()
-    records = [record for record in store.records() if record.kind in kind.steps]
-    every = {output.sha256 for record in store.records() for output in record.outputs}
-    sizes = dict(store.blobs())
-    mine = {output.sha256 for record in records for output in record.outputs if output.sha256 in sizes}
-    pieces = [*_records(kind, store, records, removable, sizes)]
+    entries = [(entry.written, entry.record) for entry in store.local.records() if entry.record is not None]
+    own = {record.key: (written, record) for written, record in entries if record.kind in kind.steps}
+    every = {output.sha256 for _, record in entries for output in record.outputs}
+    files = {file.name: file for file in store.local.files()}
+    mine = {output.sha256 for _, record in own.values() for output in record.outputs} & files.keys()
+    pieces = [*_records(kind, own, removable, files)]
     if "run" in kind.steps:
-        loose = [sha256 for sha256 in sizes if sha256 not in every]
+        loose = [sha256 for sha256 in files if sha256 not in every]
         mine |= set(loose)
         pieces += [
-            Piece(kind=kind.name, name=f"file {digest[:12]}", size=sizes[digest], used=ages.put_at(digest))
-            for digest in set(loose) & set(removable.blobs)
+            Piece(kind=kind.name, name=f"file {file.name[:12]}", size=file.size, used=file.written)
+            for file in map(files.__getitem__, set(loose) & set(removable.blobs))
         ]
     folders = _unpacked(home) if "base" in kind.steps else []
     pieces += [_folder(kind, path) for path in folders if str(path) in removable.folders]
-    used = [ages.written_at(record.key) for record in records] + [path.lstat().st_ctime for path in folders]
+    used = [written for written, _ in own.values()] + [path.lstat().st_ctime for path in folders]
     return Reclaimable(
         kind=kind.name,
         holds=kind.holds,
         again=kind.again,
-        size=sum(sizes[digest] for digest in mine) + sum(folder_size(path) for path in folders),
+        size=sum(files[digest].size for digest in mine) + sum(folder_size(path) for path in folders),
         count=len(mine) + len(folders),
         used=max(used, default=0),
-        seconds=sum(record.seconds for record in records if record.key in removable.records),
+        seconds=sum(record.seconds for _, record in own.values() if record.key in removable.records),
         pieces=tuple(pieces),
     )
 
 
 def _records(
-    kind: CleanupKind, store: Store, records: list[Record], removable: Rubbish, sizes: dict[str, int]
+    kind: CleanupKind,
+    own: Mapping[str, tuple[float, Record]],
+    removable: Rubbish,
+    files: Mapping[str, Listed],
 ) -> Iterator[Piece]:
     """A piece for each record that may go; a file that several name counts for the one used last."""
-    free, ages = set(removable.blobs), store.maintenance()
-    going = [record for record in records if record.key in removable.records]
-    for record in sorted(going, key=lambda record: -ages.written_at(record.key)):
+    free = set(removable.blobs)
+    going = [own[key] for key in removable.records if key in own]
+    for written, record in sorted(going, key=lambda pair: -pair[0]):
         mine = {output.sha256 for output in record.outputs} & free
         free -= mine
-        size = sum(sizes[digest] for digest in mine)
-        used = ages.written_at(record.key)
-        yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=used)
+        size = sum(files[digest].size for digest in mine)
+        yield Piece(kind=kind.name, name=f"{record.step} {record.key}", size=size, used=written)
 
 
 def _folder(kind: CleanupKind, path: Path) -> Piece:

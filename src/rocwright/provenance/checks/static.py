@@ -13,7 +13,7 @@ from rocbase.units import count
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Check
 from rocwright.model.steps import FilePin
-from rocwright.store.model import Output, Store
+from rocwright.store.model import Output, Store, verified
 
 if TYPE_CHECKING:
     from rocwheel.wheels.audit.resources import TargetUse
@@ -146,5 +146,5 @@ def named(store: Store, output: Output | FilePin) -> Iterator[Path]:
     """A stored artifact, or fetched file, under its own file name. Raises DamagedBlobError."""
     with temporary_folder("verify") as folder:
         path = Path(folder) / output.filename
-        path.symlink_to(store.verified(output.sha256))
+        path.symlink_to(verified(store, output.sha256))
         yield path

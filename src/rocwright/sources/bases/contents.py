@@ -15,7 +15,7 @@ import zstandard
 from rocbase.files.atomic import CHUNK
 from rocbase.files.bounds import TREES, OverBoundError
 from rocbase.files.unpacking import Meter, open_tar
-from rocwright.store.model import Store
+from rocwright.store.model import Store, chunks
 from rocwright.store.packed import ChunkStream, unpacked
 
 CAPABILITY = "security.capability"
@@ -35,7 +35,7 @@ def fault(store: Store, sha256: str, root: Path) -> str:
 
     Raises KeyError where the store has not the archive, DamagedBlobError where that is damaged.
     """
-    stream = ChunkStream(store.chunks(sha256))
+    stream = ChunkStream(chunks(store, sha256))
     names: set[str] = set()
     wrong = ""
     try:

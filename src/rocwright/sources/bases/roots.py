@@ -22,7 +22,7 @@ from rocbase.processes import run as process
 from rocwright.sources.bases.manifest import first_difference, look, read_manifest
 from rocwright.sources.bases.namespace import PLACE, give, in_namespace
 from rocwright.store.gc import MANIFEST
-from rocwright.store.model import DamagedBlobError, Store, is_key
+from rocwright.store.model import DamagedBlobError, Store, chunks, is_key
 from rocwright.store.packed import ChunkStream, unpacked
 
 UNPACKING = ".unpacking-"
@@ -150,7 +150,7 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
         assert running.stderr is not None
         complete, errors = False, ""
         try:
-            plain = unpacked(io.BufferedReader(ChunkStream(store.chunks(sha256))))
+            plain = unpacked(io.BufferedReader(ChunkStream(chunks(store, sha256))))
             with contextlib.suppress(BrokenPipeError), running.stdin as pipe:
                 while chunk := plain.read(CHUNK):
                     pipe.write(chunk)
@@ -165,7 +165,7 @@ def unpack_root(store: Store, sha256: str, target: Path, *, owners: bool = False
     if running.returncode == 0 and complete:
         return
     # where its last byte was not read, it has not been checked yet: raises where it is damaged
-    store.verified(sha256)
+    store.opened(sha256).close()
     if running.returncode == 0:
         return
     if "No space left on device" in errors:

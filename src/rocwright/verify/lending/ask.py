@@ -86,7 +86,7 @@ def put(project: Project, lock: Lock, wish: VerifyWish) -> None:
                 cause="who lends a card builds nothing",
                 next_step=f"rocwright verify {lock.request.stack}: it makes it, and checks what needs no GPU",
             )
-        store.lend(step.key)
+        store.bring(step.key, here=False)
     store.say_word("wanted", wish.id, wish.model_dump_json())
 
 

@@ -26,6 +26,7 @@ from rocwright.plan.resolve.files import LOCK, read_lock
 from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import Finding, is_gpu, new_run_id
+from rocwright.store.leases import leased
 from rocwright.store.model import in_store
 from rocwright.store.signed import now
 from rocwright.store.working import WorkingStore
@@ -122,7 +123,7 @@ class Lender:
             raise _BusyError
 
         try:
-            with self.store.leased(offer.wanted.id, busy):
+            with leased(self._shared.bucket, offer.wanted.id, busy):
                 evidence = self._verified(offer)
         except _BusyError:
             return None

@@ -25,7 +25,7 @@ from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
 from rocwright.provenance.embed import NAME, sboms_in, with_sbom
-from rocwright.store.model import Store
+from rocwright.store.model import Store, verified
 from rocwright.verify.reproduce.reasons import LARGEST, reasons, zip_reasons
 
 FILE_LIMIT = 200
@@ -144,7 +144,7 @@ def _compared(
     output = record.output(name)
     with temporary_folder("reproduce") as scratch:
         ours = Path(scratch, output.filename)
-        stored = store.verified(output.sha256)
+        stored = verified(store, output.sha256)
         if sboms:
             link = Path(scratch, "stored", output.filename)
             link.parent.mkdir()

@@ -24,7 +24,8 @@ from rocwright.plan.resolve.model import Request
 from rocwright.project import Project
 from rocwright.records.model import Finding, now
 from rocwright.sources.bases.roots import remove_tree
-from rocwright.store.model import Output, Record, Store
+from rocwright.store.leases import holding
+from rocwright.store.model import Output, Record, Store, records, verified
 from rocwright.verify.reproduce.differ import differences
 
 T = TypeVar("T")
@@ -99,7 +100,7 @@ def reproduce(
     try:
         # no clean-up takes what is lent, nor the second build's folder
         with (
-            project.store.holding(steps, wait),
+            holding(project.store, steps, wait),
             UnderWay("reproduce", project.request, project.home, say, variant=project.variant) as under_way,
         ):
             _lend(project, twin, lent, how)
@@ -196,11 +197,11 @@ def plan_of(store: Store, sha256: str) -> Plan:
     """The steps that made a file, from the store alone. Raises InputError where no build here made it."""
     from rocwright.execution.exec_step import load_step
 
-    records = [
-        record for record in store.records() if any(output.sha256 == sha256 for output in record.outputs)
+    makers = [
+        record for record in records(store) if any(output.sha256 == sha256 for output in record.outputs)
     ]
     # a record under the key of its inputs' contents has no step of its own
-    record = next((record for record in records if record.kind not in LENT and store.step(record.key)), None)
+    record = next((record for record in makers if record.kind not in LENT and store.step(record.key)), None)
     if record is None:
         raise InputError(
             "this file was not built on this machine",
@@ -256,7 +257,7 @@ def _lend(project: Project, twin: Project, records: Iterable[Record], how: How) 
     for record in records:
         for output in record.outputs:
             link = twin.home.work / f"lent-{output.sha256}"
-            link.hardlink_to(project.store.verified(output.sha256))
+            link.hardlink_to(verified(project.store, output.sha256))
             twin.store.put_file(link, move=True)
         twin.store.put_record(record)
     if not how.roots:
@@ -270,7 +271,7 @@ def _compared(
     says: tuple[str, ...] = ()
     packed_otherwise = False
     if original.sha256 != repeated.sha256:
-        files = first.verified(original.sha256), second.verified(repeated.sha256)
+        files = verified(first, original.sha256), verified(second, repeated.sha256)
         packed_otherwise = original.is_same(repeated)
         says = () if packed_otherwise else tuple(differences(*files, original.filename))
     return OutputComparison(
