@@ -97,7 +97,7 @@ coverage: .venv/ready
 # hashes of everything that development installs; run it after changing pyproject.toml (needs uv)
 requirements: compile = uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
     --universal --python-version 3.11 --no-emit-package rocbase --no-emit-package rocwheel \
-    packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml pyproject.toml
+    --all-extras packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml pyproject.toml
 requirements:
 	printf '%s @ file://$(CURDIR)/packages/%s\n' rocbase rocbase rocwheel rocwheel > .venv/own.txt
 	$(compile) --constraint .venv/own.txt --group dev -o requirements/dev.txt

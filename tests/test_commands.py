@@ -21,8 +21,8 @@ from rocbase.errors import ExplainedError
 from rocwheel.cli.group import cli as rocwheel
 from rocwright.catalog.load import the_catalog
 from rocwright.cli import VERBS, place
+from rocwright.cli.build_report import next_steps
 from rocwright.cli.group import cli as rocwright
-from rocwright.cli.report import next_steps
 from rocwright.cli.tell import tell_any
 from rocwright.home import Home
 from rocwright.plan.resolve.files import write_lock

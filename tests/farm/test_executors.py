@@ -85,7 +85,7 @@ def test_a_name_that_nobody_knows_is_told_before_anything_runs(
 def test_two_packages_with_the_same_name_are_both_named(site: Path) -> None:
     install(site, "one", "serial = one:make")
     install(site, "two", "serial = two:make")
-    with pytest.raises(InputError, match="2 packages provide an executor 'serial'") as caught:
+    with pytest.raises(InputError, match="2 packages provide 'serial'") as caught:
         find_maker("serial")
     assert caught.value.cause == "one, two"
 

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocbase.errors import InputError
-from rocwright.cli.report_ import command
 from rocwright.home import Home
 from rocwright.records.model import Artifact, Promotion, Sample, with_failure
 from rocwright.records.read import Records
 from rocwright.web.report import report
+from rocwright.web.verbs.report import command
 from tests.web.serving import a_run, a_step, serve_site
 
 EVIL = "<img src=//elsewhere.example/x onerror=alert(1)>"

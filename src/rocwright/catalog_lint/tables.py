@@ -31,7 +31,7 @@ from rocwright.diagnosis.facts import Concern, HostFile
 from rocwright.execution.cleanup.model import Kinds
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
-from rocwright.follow.cycle.channels import ChannelsFile
+from rocwright.plan.resolve.settings import ChannelsFile
 from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
 from rocwright.serving.models.facts import ModelsFile

@@ -84,8 +84,11 @@ SECTIONS = {
 
 VERBS = {name: summary for verbs in SECTIONS.values() for name, summary in verbs.items()}
 
-MODULES = {"import": "import_", "bisect": "bisect_", "report": "report_"}
-"""Verbs whose module cannot have their name: Python has the word, or a module of that name, or we have."""
+MODULES = {"import": "import_"}
+"""Verbs whose module cannot have their name: Python has the word."""
+
+PLUGINS = "rocwright.verbs"
+"""The group of entry points of the verbs that have no module here."""
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def command(
     from rocbase.cli.tell import print_json
     from rocbase.errors import CheckError
     from rocwright import api
-    from rocwright.cli.report import as_data, show_failures, show_needs, show_plan_line, show_summary
+    from rocwright.cli.build_report import as_data, show_failures, show_needs, show_plan_line, show_summary
     from rocwright.execution.progress import choose_progress
 
     project = the_project(selection)

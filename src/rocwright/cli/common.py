@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import Field, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -143,10 +144,11 @@ def tells_changes(function: F) -> F:
 
     @wraps(function)
     def telling(*args: Any, **rest: Any) -> Any:
-        from rocwright.follow.notify.tell import changes_told
         from rocwright.home import Home
+        from rocwright.plugins import load
 
-        with changes_told(Home.default(), say):
+        changes_told = load("rocwright.changes", "notify")
+        with changes_told(Home.default(), say) if changes_told else nullcontext():
             return function(*args, **rest)
 
     return cast("F", telling)

@@ -322,10 +322,10 @@ def _address(scheduler: str | None) -> str:
 
 def _security(scheduler: str | None = None) -> Security:
     from rocwright.config import config
-    from rocwright.farm.dask.security import security_of
-    from rocwright.farm.executors import check_installed
+    from rocwright.plugins import require_extra
 
-    check_installed()
+    require_extra("rocwright", "farm", "running steps on other machines")
+    from rocwright.farm.dask.security import security_of
 
     settings = config().farm
     return security_of(settings.model_copy(update={"scheduler": scheduler}) if scheduler else settings)

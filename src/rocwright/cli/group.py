@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import click
 
 from rocbase.cli.verbs import Verbs
-from rocwright.cli import MODULES, SECTIONS, VERBS
+from rocwright.cli import MODULES, PLUGINS, SECTIONS, VERBS
+
+
+def _plugin(verb: str) -> click.Command | None:
+    from rocwright.plugins import load  # help imports no tables of packages
+
+    return cast("click.Command | None", load(PLUGINS, verb))
 
 
 @click.group(
@@ -14,6 +22,7 @@ from rocwright.cli import MODULES, SECTIONS, VERBS
     sections=SECTIONS,
     package="rocwright.cli",
     modules=MODULES,
+    load=_plugin,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="rocwright", prog_name="rocwright")

@@ -72,8 +72,9 @@ def command(
                 )
             if markdown:
                 from rocwright.config import store_of
-                from rocwright.web.build_page import build_page
+                from rocwright.plugins import load
 
+                build_page = load("rocwright.pages", "build")
                 click.echo(build_page(records, store_of(home), run), nl=False)
                 return
             findings = records.findings(run=run_id)

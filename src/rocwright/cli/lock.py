@@ -61,7 +61,7 @@ def command(selection: Selection, forget: bool, accept: bool, as_json: bool) -> 
 
 def _tell_remedies(locked: Lock) -> None:
     """What is kept of the lock that was there before, and what of it may be needless now."""
-    from rocwright.cli.report import show_remedies
+    from rocwright.cli.build_report import show_remedies
     from rocwright.doctor.remedies.trail import needless
 
     if locked.remedies:

@@ -23,7 +23,7 @@ def command(selection: Selection, graph: Path | None, as_json: bool) -> None:
     from rocbase.files.atomic import write_atomic
     from rocbase.units import count
     from rocwright import api
-    from rocwright.cli.report import show_lock_line, show_needs
+    from rocwright.cli.build_report import show_lock_line, show_needs
     from rocwright.execution.estimate import expected
     from rocwright.plan.decide import State
     from rocwright.plan.graph import svg

@@ -16,7 +16,7 @@ from rocwright.cli.place import say
 def command(step: str, selection: Selection, as_json: bool) -> None:
     """The inputs of a step's key, and which of them differ from the last time."""
     from rocbase.cli.tell import print_json
-    from rocwright.cli.report import show_remedies
+    from rocwright.cli.build_report import show_remedies
     from rocwright.flow import current_lock, planned
     from rocwright.plan.decide import differences
     from rocwright.project import last_plan

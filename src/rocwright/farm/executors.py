@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import cast
 
 from rocbase.errors import InputError
+from rocwright import plugins
 from rocwright.execution.estimate import Expected
 from rocwright.execution.executor import Executor
 from rocwright.execution.options import LOCAL, BuildOptions
@@ -38,35 +38,15 @@ def find_maker(name: str) -> Maker:
         from rocwright.farm.local import LocalExecutor
 
         return LocalExecutor
-    points = [*entry_points(group=GROUP, name=name)]
-    if not points:
+    maker = plugins.load(GROUP, name)
+    if maker is None:
         raise InputError(
             f"there is no executor {name!r}",
             cause=f"installed: {', '.join(names())}",
             next_step=f"install the package that provides it (entry point in {GROUP}), or leave out "
             "--executor",
         )
-    if len(points) > 1:
-        raise InputError(
-            f"{len(points)} packages provide an executor {name!r}",
-            cause=", ".join(sorted(map(_package, points))),
-            next_step="uninstall all but one of them",
-        )
-    [point] = points
-    if point.module.startswith("rocwright.farm.dask"):
-        check_installed()
-    try:
-        return cast("Maker", point.load())
-    except Exception as error:
-        raise InputError(
-            f"the executor {name!r} of {_package(point)} cannot be loaded",
-            cause=f"{type(error).__name__}: {error}",
-            next_step=f"install {_package(point)} in a version for this rocwright",
-        ) from error
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else point.value
+    return cast("Maker", maker)
 
 
 def run_steps(
@@ -85,13 +65,3 @@ def run_steps(
     """
     executor = find_maker(options.executor)(home, options, progress.say)
     return schedule(decisions, store, executor, options, logs, expected, progress, under_way)
-
-
-def check_installed() -> None:
-    """Raise InputError where it is not."""
-    if find_spec("distributed") is None:
-        raise InputError(
-            "running steps on other machines needs dask.distributed, which is not installed",
-            cause="it comes with the extra `farm`",
-            next_step="pip install -e '.[farm]' in a checkout of rocwright",
-        )

@@ -34,9 +34,9 @@ class Workers:
 
 
 def _places(settings: Farm) -> list[Place]:
-    from rocwright.farm.executors import check_installed
+    from rocwright.plugins import require_extra
 
-    check_installed()
+    require_extra("rocwright", "farm", "running steps on other machines")
     from rocwright.farm.dask.coordinator import places
     from rocwright.farm.dask.security import security_of
 

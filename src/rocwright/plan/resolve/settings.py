@@ -89,6 +89,12 @@ class Channel(Frozen):
     summary: str = ""
 
 
+class ChannelsFile(Frozen):
+    """channels.toml."""
+
+    channel: tuple[Channel, ...] = ()
+
+
 def _may_be_a_matrix(schema: dict[str, Any]) -> None:
     """Editors take a request, or a matrix, or both."""
     schema.pop("required", None)

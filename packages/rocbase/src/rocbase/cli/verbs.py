@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,8 +24,9 @@ class UnknownVerbError(click.UsageError):
 class Verbs(click.Group):
     """A group whose commands are imported only when they are called: name -> one line of help, in order.
 
-    A verb's module lies in `package` under the verb's name, or under that which `modules` gives. `sections`
-    are how help groups the verbs, `aliases` are other words for them, which help does not name.
+    A verb's module lies in `package` under the verb's name, or under that which `modules` gives; if there is
+    none, `load` gives the verb, or None. `sections` are how help groups the verbs, `aliases` are other words
+    for them, which help does not name.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class Verbs(click.Group):
         verbs: Mapping[str, str],
         package: str,
         modules: Mapping[str, str] | None = None,
+        load: Callable[[str], click.Command | None] = lambda _: None,
         aliases: Mapping[str, str] | None = None,
         sections: Mapping[str, Mapping[str, str]] | None = None,
         **attrs: Any,
@@ -42,6 +45,7 @@ class Verbs(click.Group):
         self._sections = sections or {"Commands": verbs}
         self._package = package
         self._modules = modules or {}
+        self._load = load
         self._aliases = aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -52,6 +56,8 @@ class Verbs(click.Group):
         if cmd_name not in self.verbs:
             return None
         module = self._modules.get(cmd_name, cmd_name.replace("-", "_"))
+        if find_spec(f"{self._package}.{module}") is None:
+            return self._load(cmd_name)
         command: click.Command = importlib.import_module(f"{self._package}.{module}").command
         return command
 

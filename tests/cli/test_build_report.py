@@ -6,7 +6,7 @@ import pytest
 
 from rocbase.errors import CompileError, NetworkError
 from rocwheel_samples.tables import each
-from rocwright.cli.report import check_row, show_failures
+from rocwright.cli.build_report import check_row, show_failures
 from rocwright.records.model import Finding
 
 

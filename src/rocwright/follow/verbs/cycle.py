@@ -8,8 +8,8 @@ import click
 
 from rocbase.cli.options import json_option
 from rocwright.cli.common import build_options, here, tells_changes
-from rocwright.cli.watch import settings_options
 from rocwright.execution.options import BuildOptions
+from rocwright.follow.verbs.watch import settings_options
 
 if TYPE_CHECKING:
     from rocwright.follow.watch.bump import LockCandidate

@@ -8,7 +8,7 @@ import click
 
 from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, here, tells_changes
-from rocwright.cli.watch import settings_options
+from rocwright.follow.verbs.watch import settings_options
 
 
 @click.command("bump")

@@ -1,0 +1,1 @@
+"""The verbs that follow upstream: `watch`, `bump`, `cycle`, `promote`, `bisect`, `notify`."""
