@@ -11,9 +11,8 @@ import pytest
 from tests.store.sharers import Machine
 
 from rocwright.home import Home
-from rocwright.store.blobs import blob_name
+from rocwright.store.blobs import Damage, blob_name
 from rocwright.store.bucket import Bucket
-from rocwright.store.damage import Damage
 from rocwright.store.model import Record
 from rocwright.store.shared import word_name
 

@@ -23,9 +23,9 @@ from rocbase.errors import InputError
 from rocwright.store import blobs
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import PART, Bucket
+from rocwright.store.contents import clean
 from rocwright.store.model import verified
 from rocwright.store.shared_check import check
-from rocwright.store.shared_gc import clean
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly]
 

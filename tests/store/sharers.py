@@ -10,8 +10,8 @@ from securesystemslib.signer import CryptoSigner
 from tests.making import digest, record_of
 
 from rocwright.model.steps import FetchAction, Input, Step
+from rocwright.store.blobs import Damage
 from rocwright.store.bucket import Bucket
-from rocwright.store.damage import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record
 from rocwright.store.push import Pusher

@@ -16,12 +16,11 @@ from tests.store.sharers import Machine
 
 from rocbase.errors import NetworkError
 from rocwright.store import blobs
-from rocwright.store.blobs import Blobs, blob_name, parts_of
+from rocwright.store.blobs import Blobs, Damage, blob_name, parts_of
 from rocwright.store.bucket import Bucket
-from rocwright.store.damage import Damage
+from rocwright.store.contents import YOUNG, clean
 from rocwright.store.model import verified
 from rocwright.store.shared_check import check
-from rocwright.store.shared_gc import YOUNG, clean
 
 SMALL = 256 * 1024
 WHOLE = bytes(range(256)) * (5 * SMALL // 256) + b"the end"
@@ -137,7 +136,7 @@ def test_a_clean_up_takes_an_upload_that_nobody_goes_on_with(
     for name, _, length in [*parts_of(left, 3 * SMALL)][:2]:
         bucket.replace(name, b"x" * length)
     assert clean(bucket).files == 0, "it may go on still"
-    monkeypatch.setattr("rocwright.store.shared_gc.YOUNG", -YOUNG)
+    monkeypatch.setattr("rocwright.store.contents.YOUNG", -YOUNG)
     done = clean(bucket)
     assert (done.files, done.size) == (1, 2 * SMALL)
     assert parts(bucket, left) == []

@@ -11,9 +11,8 @@ from rocbase.errors import InputError
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.leases import turn
-from rocwright.store.mirror import Copied, Mirror
 from rocwright.store.model import verified
-from rocwright.store.push import listed_keys, read_mark
+from rocwright.store.push import Mirror, Sent, listed_keys, read_mark
 from rocwright.store.shared import SharedStore, word_name
 from rocwright.store.shared_check import check
 from rocwright.store.signed import envelope_of
@@ -39,7 +38,7 @@ def friend(tmp_path: Path) -> Machine:
     return Machine(tmp_path / "friend", "friend")
 
 
-def copy(bucket: Bucket, target: Bucket, scratch: Path, *trusted: Machine) -> Copied:
+def copy(bucket: Bucket, target: Bucket, scratch: Path, *trusted: Machine) -> Sent:
     source = SharedStore(name="lab", bucket=bucket, keys=[one.key for one in trusted], note=lambda text: None)
     return Mirror(source=source, target=target, scratch=scratch).copy("mirror")
 

@@ -240,7 +240,7 @@ def test_a_tree_that_was_packed_otherwise_since_is_there_already(bucket: Bucket,
     assert bytes_of(first).isdisjoint(bytes_of(again))
     one.store.local.remove("file", first.outputs[0].sha256)
     done = one.pusher(bucket).records([first.key])
-    assert (done.left_out, done.there, done.records, done.files) == ((), 1, 0, 0)
+    assert (done.left_out, done.there, done.records, done.files) == ([], 1, 0, 0)
     assert bucket.size(blob_name(again.outputs[0].sha256)) is None
 
 
@@ -252,7 +252,7 @@ def test_another_tree_since_is_told(bucket: Bucket, one: Machine) -> None:
 
 def test_what_was_pushed_without_a_content_is_compared_by_bytes(bucket: Bucket, one: Machine) -> None:
     one.push(bucket, pack(one, 3, says=""))
-    assert one.pusher(bucket).records([pack(one, 3).key]).left_out == ()
+    assert one.pusher(bucket).records([pack(one, 3).key]).left_out == []
     assert "other bytes" in one.pusher(bucket).records([pack(one, 19).key]).left_out[0]
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from rocbase.errors import InputError
 from rocwright.store.bucket import Bucket
+from rocwright.store.contents import YOUNG, clean
 from rocwright.store.shared import FORMAT, SCHEMA
 from rocwright.store.shared_folder import UNFINISHED, SharedFolder
-from rocwright.store.shared_gc import YOUNG, clean
 
 LONG_AGO = time.time() - 2 * YOUNG
 

@@ -19,9 +19,10 @@ from rocwright.model.steps import About, FetchAction, Step
 from rocwright.store import leases
 from rocwright.store.blobs import blob_name
 from rocwright.store.bucket import Bucket
+from rocwright.store.contents import YOUNG, Keep, clean
+from rocwright.store.gc import DAY
 from rocwright.store.model import Output, Record
 from rocwright.store.shared import word_name
-from rocwright.store.shared_gc import DAY, YOUNG, Keep, clean
 
 RACES = 100
 

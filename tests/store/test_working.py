@@ -15,9 +15,8 @@ from rocwright.execution.exec_step import execute, finished
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.store import open_store
-from rocwright.store.blobs import blob_name
+from rocwright.store.blobs import Damage, blob_name
 from rocwright.store.bucket import Bucket
-from rocwright.store.damage import Damage
 from rocwright.store.leases import abandon, cleaning, lease_name, locked
 from rocwright.store.model import Output, Record, verified
 from rocwright.store.shared import signers, word_name

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from rocwright.api.projects import Say
     from rocwright.plan.resolve.model import Lock
     from rocwright.project import Project
-    from rocwright.store.contents import Contents
-    from rocwright.store.mirror import Copied
-    from rocwright.store.push import Pushed
+    from rocwright.store.contents import Cleaned, Contents
+    from rocwright.store.push import Sent
     from rocwright.store.shared_check import SharedCheck
-    from rocwright.store.shared_gc import Cleaned
 
 
 def push(
@@ -31,7 +29,7 @@ def push(
     name: str = "",
     key: str | Path | None = None,
     say: Say = silent,
-) -> Pushed:
+) -> Sent:
     """Put into the shared store at a URL what the steps of a project's lock built here, signed, the root file
     system that it runs on, where there is one for that alone, and the lock; all that was built here, where no
     project is named.
@@ -45,8 +43,8 @@ def push(
     from rocwright.home import Home
     from rocwright.plan.resolve.files import lock_text
     from rocwright.plan.roots import RUN_ROOT
+    from rocwright.store.blobs import Damage
     from rocwright.store.bucket import Bucket
-    from rocwright.store.damage import Damage
     from rocwright.store.model import records
     from rocwright.store.push import Pusher
 
@@ -111,7 +109,7 @@ def clean_shared(url: str, *, last: int | None = None, days: float = 30, dry_run
     from rocwright.home import Home
     from rocwright.project import kept_keys
     from rocwright.store.bucket import Bucket
-    from rocwright.store.shared_gc import Keep, clean
+    from rocwright.store.contents import Keep, clean
 
     keep = None
     if last is not None:
@@ -120,7 +118,7 @@ def clean_shared(url: str, *, last: int | None = None, days: float = 30, dry_run
     return clean(Bucket(url), keep, dry_run=dry_run)
 
 
-def sync(source: str, target: str, *, name: str = "", say: Say = silent) -> Copied:
+def sync(source: str, target: str, *, name: str = "", say: Say = silent) -> Sent:
     """Copy what trusted keys signed in one shared store to another, with its files.
 
     `target` is made a store where it is none, and is called `name`, else as the source is. What of the
@@ -130,8 +128,7 @@ def sync(source: str, target: str, *, name: str = "", say: Say = silent) -> Copi
     import tempfile
 
     from rocwright.store.bucket import Bucket
-    from rocwright.store.mirror import Mirror
-    from rocwright.store.push import read_mark
+    from rocwright.store.push import Mirror, read_mark
     from rocwright.store.shared import SharedStore
     from rocwright.store.trust import read_trust, trust_file
 
@@ -160,8 +157,8 @@ def check_shared(url: str, *, read: bool = True, say: Say = silent) -> SharedChe
     Raises InputError where there is no store; NetworkError.
     """
     from rocwright.home import Home
+    from rocwright.store.blobs import Damage
     from rocwright.store.bucket import Bucket
-    from rocwright.store.damage import Damage
     from rocwright.store.shared_check import check
 
     bucket = Bucket(url)

@@ -102,8 +102,7 @@ def verify(url: str, quick: bool, as_json: bool) -> None:
     from rocwright.home import Home
     from rocwright.sources.bases.roots import changed_roots
     from rocwright.store.gc import check_whole
-    from rocwright.store.origins import untrusted
-    from rocwright.store.trust import read_trust, trust_file
+    from rocwright.store.trust import read_trust, trust_file, untrusted
 
     store = _store()
     verdict = check_whole(store)

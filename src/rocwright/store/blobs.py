@@ -7,14 +7,18 @@ was cut goes on with the first that is not there. In a folder, from which a web 
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256 as hashed
 from pathlib import Path
 from typing import BinaryIO
 
+from rocbase.files.atomic import write_atomic
 from rocwright.store.bucket import CHUNK, Bucket
+from rocwright.store.model import is_key
 from rocwright.store.shared_folder import Listed
 
 FOLDER = "blobs"
@@ -149,3 +153,29 @@ def _slice(file: BinaryIO, remaining: int) -> Iterator[bytes]:
     while remaining and (chunk := file.read(min(CHUNK, remaining))):
         remaining -= len(chunk)
         yield chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Notes of this machine, in the folder of its own store where damaged files lie. A note that is lost with
+    it costs that the file is found damaged again."""
+
+    store: Path
+
+    def note(self, bucket: Bucket, sha256: str) -> None:
+        """A file there has other bytes than its name says."""
+        if is_key(sha256):
+            self._path(bucket, sha256).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(self._path(bucket, sha256), f"{bucket}\n")
+
+    def has(self, bucket: Bucket, sha256: str) -> bool:
+        """Whether a file there was found damaged, and nobody here has put it anew."""
+        return self._path(bucket, sha256).is_file()
+
+    def mended(self, bucket: Bucket, sha256: str) -> None:
+        """It was put anew."""
+        with contextlib.suppress(OSError):
+            self._path(bucket, sha256).unlink()
+
+    def _path(self, bucket: Bucket, sha256: str) -> Path:
+        return self.store / "damaged" / f"shared-{sha256}-{hashed(bucket.url.encode()).hexdigest()[:16]}"

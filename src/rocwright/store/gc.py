@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
@@ -20,7 +19,7 @@ from rocbase.model import Frozen
 from rocwright.home import Home
 from rocwright.sandbox.untrusted import Untrusted
 from rocwright.store.leases import claimed, cleaning, locked_steps, ours, running
-from rocwright.store.model import DamagedBlobError, Record, Store, in_store, is_key, records
+from rocwright.store.model import DamagedBlobError, Record, Store, definition, in_store, is_key, records
 
 DAY = 86400.0
 
@@ -126,10 +125,7 @@ def under_way(store: Store) -> set[str]:
 def names_of(store: Store, keys: set[str]) -> set[str]:
     """The names of steps under way: those of running builds, and those whose definition the store has."""
     names = {name for steps in running(store) for name in steps.values()}
-    for key in keys:
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            names.add(json.loads(store.step(key) or b"{}")["name"])
-    return names
+    return names | {str(definition(store, key).get("name", "")) for key in keys}
 
 
 def rubbish(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 from pydantic import AfterValidator, Field
 
@@ -314,6 +316,22 @@ def records_of(
 def records(store: Store) -> list[Record]:
     """All records, but those that a newer rocwright wrote."""
     return [entry.record for entry in store.local.records() if entry.record is not None]
+
+
+def definition(store: Store, key: str) -> dict[str, Any]:
+    """What the definition of a step says; nothing where the store has none that can be read."""
+    try:
+        content = json.loads(store.step(key) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def inputs_of(store: Store, key: str) -> list[str]:
+    """The keys of the steps that a step is made from, as far as the store has its definition."""
+    with contextlib.suppress(TypeError, KeyError):
+        return [item["key"] for item in definition(store, key).get("inputs", ()) if is_key(item["key"])]
+    return []
 
 
 def verified(store: Store, sha256: str) -> Path:

@@ -1,23 +1,28 @@
-"""Putting what was built here into a shared store: files first, then signed records."""
+"""Puts what was built here, or is in another shared store, into one: files first, then signed records."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError
-from rocwright.store.blobs import Blobs
+from rocwright.store.blobs import Blobs, Damage
 from rocwright.store.bucket import Bucket
-from rocwright.store.damage import Damage
 from rocwright.store.leases import Turn, turn
-from rocwright.store.model import Output, Record, Store, in_store, verified
+from rocwright.store.model import Output, Record, Store, in_store, is_key, verified
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
-from rocwright.store.shared import FORMAT, KEYS, SCHEMA, word_name
-from rocwright.store.signed import LARGEST, RefusedError, envelope_of, word_of
+from rocwright.store.shared import FORMAT, KEYS, SCHEMA, SharedStore, defines, word_name
+from rocwright.store.signed import LARGEST, RefusedError, Word, envelope_of, word_of
 from rocwright.store.signing.keys import key_of, pem_of
+from rocwright.store.trust import TrustedKey
 
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
@@ -27,16 +32,61 @@ MOST_KEYS = 256 * 1024
 
 
 @dataclass(slots=True, kw_only=True)
-class Pushed:
-    """What a push did: records and locks that were signed, files and bytes that were sent, records that were
-    there already, and what was left out with the reason."""
+class Sent:
+    """What a push or a copy did: records and locks that are there now and were not, records that were there
+    already, files and bytes that were sent, and what was left out with the reason."""
 
     records: int = 0
     locks: int = 0
     there: int = 0
     files: int = 0
     size: int = 0
-    left_out: tuple[str, ...] = ()
+    left_out: list[str] = field(default_factory=list)
+
+
+class LeftOutError(ValueError):
+    """Why a record is not sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sending:
+    """Puts files and what names them into a bucket while a lease is held; `path_of` has a file here. A file
+    that `damage` says was found damaged there is put anew."""
+
+    bucket: Bucket
+    lease: Turn
+    sent: Sent
+    path_of: Callable[[Output], AbstractContextManager[Path]]
+    on_bytes: Callable[[int], None] = lambda size: None
+    damage: Damage | None = None
+
+    def record(self, outputs: Iterable[Output], words: Iterable[tuple[str, bytes]]) -> None:
+        """Put files, then the words of signers that are not there, by their names: the last is a record."""
+        self.files(outputs)
+        if [self.bucket.add(name, envelope) for name, envelope in words][-1]:
+            # a clean-up may have taken a file that was there before the record that names it was
+            self.files(outputs)
+            self.sent.records += 1
+        else:
+            self.sent.there += 1
+
+    def files(self, outputs: Iterable[Output]) -> None:
+        """Put the files that are not there."""
+        for output in outputs:
+            damaged = self.damage is not None and self.damage.has(self.bucket, output.sha256)
+            if not damaged and Blobs(self.bucket).has(output.sha256, output.size):
+                continue
+            with self.path_of(output) as path:
+                self.sent.size += Blobs(self.bucket).put(
+                    path, output.sha256, output.size, anew=damaged, on_bytes=self._count
+                )
+            self.sent.files += 1
+            if self.damage is not None and damaged:
+                self.damage.mended(self.bucket, output.sha256)
+
+    def _count(self, size: int) -> None:
+        self.lease.renew()
+        self.on_bytes(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,80 +108,61 @@ class Pusher:
         make_store(self.bucket, name)
         publish_key(self.bucket, self.signer.public_key.keyid, pem_of(self.signer))
 
-    def records(self, keys: Iterable[str]) -> Pushed:
+    def records(self, keys: Iterable[str]) -> Sent:
         """Push the records of keys, with their files and the definitions of their steps.
 
         Raises InputError where somebody cleans up there.
         """
+        sent = Sent()
         with turn(self.bucket, "push") as lease:
-            return self._records(dict.fromkeys(keys), lease)
+            sending = _Sending(
+                bucket=self.bucket,
+                lease=lease,
+                sent=sent,
+                path_of=lambda output: nullcontext(verified(self.store, output.sha256)),
+                on_bytes=self.on_bytes,
+                damage=self.damage,
+            )
+            for key in dict.fromkeys(keys):
+                lease.renew()
+                record = self.store.record(key)
+                if record is None or not in_store(self.store, record):
+                    continue
+                try:
+                    self._record(record, sending)
+                except LeftOutError as reason:
+                    sent.left_out.append(f"{record.step}: {reason}")
+        return sent
 
-    def _records(self, keys: Iterable[str], lease: Turn) -> Pushed:
-        pushed, left_out = Pushed(), []
-        for key in keys:
-            lease.renew()
-            record = self.store.record(key)
-            if record is None or not in_store(self.store, record):
-                continue
-            if record.origin is not None:
-                left_out.append(f"{record.step}: built by {record.origin.by}, who signs it")
-                continue
-            reason = self._record(record, lease, pushed)
-            left_out += [f"{record.step}: {reason}"] if reason else []
-        pushed.left_out = tuple(left_out)
-        return pushed
-
-    def _record(self, record: Record, lease: Turn, pushed: Pushed) -> str:
-        """Push one; why it was not, "" where it was or is there."""
-        name = word_name("record", record.key, self.signer.public_key.keyid)
+    def _record(self, record: Record, sending: _Sending) -> None:
+        if record.origin is not None:
+            raise LeftOutError(f"built by {record.origin.by}, who signs it")
+        keyid = self.signer.public_key.keyid
+        name = word_name("record", record.key, keyid)
         existing = self.bucket.get(name, LARGEST)
         if existing is not None:
             stored = self._own_record(existing, record.key)
             if stored is None:
-                return f"a record that is not ours lies there under our name: {name}"
+                raise LeftOutError(f"a record that is not ours lies there under our name: {name}")
             if not stored.gave_same(record):
-                return "other bytes were pushed before: it is not reproducible here, and the first stand"
+                raise LeftOutError(
+                    "other bytes were pushed before: it is not reproducible here, and the first stand"
+                )
             # of those that were packed otherwise before, nothing is here
-            self._files(
-                [output for output in stored.outputs if self.store.has(output.sha256, output.size)],
-                lease,
-                pushed,
-            )
-            pushed.there += 1
-            return ""
-        self._files(record.outputs, lease, pushed)
-        definition = self.store.step(record.key)
-        if definition is not None:
+            sending.files([output for output in stored.outputs if self.store.has(output.sha256, output.size)])
+            sending.sent.there += 1
+            return
+        words = [(name, envelope_of("record", record.key, seal(record).decode(), self.signer))]
+        if (definition := self.store.step(record.key)) is not None:
             envelope = envelope_of("step", record.key, definition.decode(), self.signer)
-            self.bucket.add(word_name("step", record.key, self.signer.public_key.keyid), envelope)
-        self.bucket.add(name, envelope_of("record", record.key, seal(record).decode(), self.signer))
-        # a clean-up may have taken a file that was there before the record that names it was
-        self._files(record.outputs, lease, pushed)
-        pushed.records += 1
-        return ""
+            words.insert(0, (word_name("step", record.key, keyid), envelope))
+        sending.record(record.outputs, words)
 
     def _own_record(self, data: bytes, key: str) -> Record | None:
         try:
             return unseal(word_of(data, "record", key, [self.signer.public_key]).content.encode(), key)
         except (RefusedError, DamagedRecordError, UnknownRecordError):
             return None
-
-    def _files(self, outputs: Iterable[Output], lease: Turn, pushed: Pushed) -> None:
-        def sent(size: int) -> None:
-            lease.renew()
-            self.on_bytes(size)
-
-        for output in outputs:
-            damaged = self.damage is not None and self.damage.has(self.bucket, output.sha256)
-            if not damaged and Blobs(self.bucket).has(output.sha256, output.size):
-                continue
-            path = verified(self.store, output.sha256)
-            pushed.size += Blobs(self.bucket).put(
-                path, output.sha256, output.size, anew=damaged, on_bytes=sent
-            )
-            pushed.files += 1
-            if self.damage is not None and damaged:
-                self.damage.mended(self.bucket, output.sha256)
 
     def lock(self, digest: str, text: str) -> bool:
         """Publish a lock for a request by its digest, instead of an older one of ours. Whether it is new."""
@@ -145,6 +176,98 @@ class Pusher:
                 pass
         self.bucket.replace(name, envelope_of("lock", digest, text, self.signer))
         return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """Copies the records and locks that count in `source` to `target`, with their files, the definitions of
+    their steps and the public keys: a bucket to a folder that a web server shows, to a disk that is carried,
+    to a second cloud. Signatures stay what they are. Nothing there is removed, nor written over but an older
+    lock.
+
+    `scratch` is a folder that holds one file at a time; `on_bytes` is called with what each part of a
+    transfer brought.
+    """
+
+    source: SharedStore
+    target: Bucket
+    scratch: Path
+    on_bytes: Callable[[int], None] = lambda count: None
+
+    def copy(self, name: str) -> Sent:
+        """Copy all of it; `target` is made a store that is called `name`, where it is none.
+
+        Raises InputError where the target cannot be shared or is being cleaned up; NetworkError, where what
+        was copied until then is whole.
+        """
+        make_store(self.target, name)
+        for signer in self.source.keys:
+            publish_key(self.target, signer.keyid, signer.pem.encode())
+        sent = Sent()
+        with turn(self.target, "push") as lease:
+            sending = _Sending(
+                bucket=self.target, lease=lease, sent=sent, path_of=partial(self._fetched, lease)
+            )
+            for key in self.source.names("record"):
+                lease.renew()
+                for signer, data, word in self.source.envelopes("record", key):
+                    try:
+                        self._record(key, word_name("record", key, signer.keyid), data, word, sending)
+                    except LeftOutError as reason:
+                        sent.left_out.append(f"{key[:12]} by {signer.name}: {reason}")
+            for lock in self.source.names("lock"):
+                for signer, data, word in self.source.envelopes("lock", lock):
+                    sent.locks += self._lock(lock, signer, data, word)
+        return sent
+
+    def _record(self, key: str, name: str, data: bytes, word: Word, sending: _Sending) -> None:
+        try:
+            record = unseal(word.content.encode(), key)
+        except (DamagedRecordError, UnknownRecordError) as error:
+            raise LeftOutError(str(error)) from error
+        if not all(is_key(output.sha256) for output in record.outputs):
+            raise LeftOutError("it names no files")
+        existing = self.target.get(name, LARGEST)
+        if existing is not None and existing != data:
+            raise LeftOutError("another record of that signer lies there already")
+        words = [
+            (word_name("step", key, signer.keyid), definition)
+            for signer, definition, step_word in self.source.envelopes("step", key)
+            if defines(step_word, key)
+        ]
+        sending.record(record.outputs, [*words, (name, data)])
+
+    @contextmanager
+    def _fetched(self, lease: Turn, output: Output) -> Iterator[Path]:
+        """A file of the source while it is needed: no more bytes than its record says, and those alone."""
+        hasher, remaining = hashlib.sha256(), output.size
+        with tempfile.NamedTemporaryFile(dir=self.scratch) as file:
+            try:
+                for chunk in self.source.fetch(output, 0):
+                    remaining -= len(chunk)
+                    if remaining < 0:
+                        raise LeftOutError(f"{output.filename} has more bytes than its record says")
+                    hasher.update(chunk)
+                    file.write(chunk)
+                    self.on_bytes(len(chunk))
+                    lease.renew()
+            except KeyError as error:
+                raise LeftOutError(f"{output.filename} is not there") from error
+            if hasher.hexdigest() != output.sha256:
+                raise LeftOutError(f"{output.filename} has other bytes than its record says")
+            file.flush()
+            yield Path(file.name)
+
+    def _lock(self, name: str, signer: TrustedKey, data: bytes, word: Word) -> int:
+        """Copy a lock, instead of an older one or of what that signer has not signed; how many are new."""
+        path = word_name("lock", name, signer.keyid)
+        existing = self.target.get(path, LARGEST)
+        if existing is not None:
+            with suppress(RefusedError):
+                if word_of(existing, "lock", name, [signer.key]).signed >= word.signed:
+                    return 0
+        self.target.replace(path, data)
+        return 1
 
 
 def make_store(bucket: Bucket, name: str) -> None:

@@ -86,7 +86,8 @@ class SharedStore:
                 self.say(f"{self.name}: {key[:12]} was refused: fewer than {self.agree} signers agree on it")
             return None
         word, record = enough[0]
-        origin = Origin(store=self.name, keyid=word.keyid, by=self._called(word.keyid), signed=word.signed)
+        by = next((key.name for key in self.keys if key.keyid == word.keyid), word.keyid[:12])
+        origin = Origin(store=self.name, keyid=word.keyid, by=by, signed=word.signed)
         return record.model_copy(update={"origin": origin})
 
     def signers(self, record: Record) -> frozenset[str]:
@@ -168,9 +169,6 @@ class SharedStore:
         """The names of which somebody said this, whoever it was. Raises NetworkError, InputError."""
         paths = (entry.name.split("/") for entry in self.bucket.list(FOLDERS[kind]))
         return sorted({parts[2] for parts in paths if len(parts) == 4 and is_key(parts[2])})
-
-    def _called(self, keyid: str) -> str:
-        return next((key.name for key in self.keys if key.keyid == keyid), keyid[:12])
 
     def _answer(self, ask: Callable[[], bytes | None]) -> bytes | None:
         """What the bucket answers; nothing where it does not, which is said once."""

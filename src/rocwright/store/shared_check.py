@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rocbase import units
@@ -133,28 +134,19 @@ def _word(
 
 
 def _file(bucket: Bucket, blob: Blob, on_bytes: Callable[[int], None]) -> str:
+    """What is wrong with the bytes of a file, "" for nothing; no more of them are read than were listed."""
+    hasher, remaining = hashlib.sha256(), blob.size
     try:
-        hasher = hashlib.sha256()
-        for chunk in _bounded(_chunks(bucket, blob), blob.size):
+        for chunk in chain.from_iterable(map(bucket.chunks, blob.read)):
             hasher.update(chunk)
             on_bytes(len(chunk))
+            remaining -= len(chunk)
+            if remaining < 0:
+                break
     except KeyError:
         # a clean-up took it
         return ""
     return "" if hasher.hexdigest() == blob.sha256 else "other bytes than its name says"
-
-
-def _chunks(bucket: Bucket, blob: Blob) -> Iterator[bytes]:
-    for name in blob.read:
-        yield from bucket.chunks(name)
-
-
-def _bounded(chunks: Iterator[bytes], remaining: int) -> Iterator[bytes]:
-    for chunk in chunks:
-        remaining -= len(chunk)
-        yield chunk
-        if remaining < 0:
-            return
 
 
 def check_lines(checked: SharedCheck) -> list[str]:

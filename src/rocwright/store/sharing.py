@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rocbase import units
 from rocbase.errors import InputError, NetworkError, OutOfDiskError
-from rocwright.store.damage import Damage
+from rocwright.store.blobs import Damage
 from rocwright.store.local import LocalStore, disk_errors
 from rocwright.store.model import DigestOf, Output, Record, digest_of_file, in_store, verified
 from rocwright.store.packed import content_of

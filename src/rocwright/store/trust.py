@@ -1,4 +1,5 @@
-"""Whose builds are taken for one's own: trusted keys, and the stores that they are looked for in.
+"""Whose builds are taken for one's own: trusted keys, the stores that they are looked for in, and what here
+came from those who are not trusted any more.
 
 It is kept in `trust.toml`, beside `config.toml`.
 """
@@ -15,6 +16,7 @@ from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
 from rocbase.toml.read import parse, read_toml
+from rocwright.store.model import Record, Store, inputs_of, records
 from rocwright.store.signed import Time
 from rocwright.store.signing.keys import folder, key_of
 
@@ -133,3 +135,30 @@ def write_trust(path: Path, trust: Trust) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, HEAD + tomlkit.dumps(trust.model_dump(mode="json")))
+
+
+def untrusted(store: Store, trust: Trust) -> dict[str, str]:
+    """Records, by key, that came from a key that is not trusted now, or that were made of what such gave."""
+    doubtful = {record.key: reason for record in records(store) if (reason := _doubt(record, trust))}
+    named = {record.key: record.step for record in records(store)}
+    while derived := {
+        key: f"{step}: made of {named[source]}, which came from a key that is not trusted"
+        for key, step in named.items()
+        if key not in doubtful
+        and (source := next((made for made in inputs_of(store, key) if made in doubtful), ""))
+    }:
+        doubtful |= derived
+    return doubtful
+
+
+def _doubt(record: Record, trust: Trust) -> str:
+    """Why what signed a record does not count any more; "" where it does, or where it ran here."""
+    origin = record.origin
+    if origin is None:
+        return ""
+    key = next((trusted for trusted in trust.key if trusted.keyid == origin.keyid), None)
+    if key is None:
+        return f"{record.step}: {origin}: that key is not trusted any more"
+    if key.revoked and origin.signed >= key.revoked:
+        return f"{record.step}: {origin}: that key is revoked since {key.revoked}"
+    return ""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError
-from rocwright.store.damage import Damage
+from rocwright.store.blobs import Damage
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Record, in_store
 from rocwright.store.push import Pusher

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from rocwright.store.gc import (
     rubbish,
     under_way,
 )
-from rocwright.store.model import Record, Store, is_key
+from rocwright.store.model import Record, Store, inputs_of
 from rocwright.store.shared_folder import Listed
 
 RUN = "run.json"
@@ -49,9 +47,7 @@ def _needs(store: Store, keys: set[str]) -> set[str]:
         if key in reached:
             continue
         reached.add(key)
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            definition = json.loads(store.step(key) or b"{}")
-            todo += [entry["key"] for entry in definition.get("inputs", ()) if is_key(entry["key"])]
+        todo += inputs_of(store, key)
     return reached
 
 
