@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +35,30 @@ source = [
 ]
 """
 
+LIMITS = ("lds", "simds", "cu_simds", "waves", "sgprs", "scratch")
+"""What the processors share where they do not say otherwise."""
+
 
 def main(path: str, version: str) -> None:
     records = json.loads(Path(path).read_text())
     known = tomllib.loads(DATA.read_text())
-    rows = {row["name"] for row in known["feature"]}
+    rows = {name for kind in ("hazard", "relied", "differs") for name in known[kind]}
     silent = rows | set(known["other"]["told"]) | set(known["other"]["speed"])
     decoded = decoded_features(records)
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     unknown: set[str] = set()
     for name, features in processors(records).items():
         if name.startswith("gfx"):
             unknown |= features - silent - decoded
-            groups.setdefault(described(features, rows), []).append(name)
+            groups.setdefault(tuple(described(features, rows).items()), []).append(name)
     if unknown:
         sys.exit(f"machine_code.toml does not know: {', '.join(sorted(unknown))}")
-    print(HEAD.format(version=version), end="")
-    for text, names in groups.items():
-        print(f"\n[[isa]]\nnames    = {listed(names)}\n{text}", end="")
+    shared = {key: Counter(dict(isa)[key] for isa in groups).most_common(1)[0][0] for key in LIMITS}
+    print(HEAD.format(version=version))
+    print("\n".join(["[default.isa]", *(f"{key:8} = {value}" for key, value in shared.items())]))
+    for isa, names in groups.items():
+        print(f"\n[[isa]]\nnames    = {listed(names)}")
+        print("\n".join(f"{key:8} = {value}" for key, value in isa if shared.get(key) != value))
 
 
 def processors(records: dict[str, Any]) -> dict[str, set[str]]:
@@ -87,22 +94,20 @@ def decoded_features(records: dict[str, Any]) -> set[str]:
     return found
 
 
-def described(features: set[str], rows: set[str]) -> str:
+def described(features: set[str], rows: set[str]) -> dict[str, str]:
     gfx10 = "gfx10-insts" in features
     gfx90a, family1250 = "gfx90a-insts" in features, "gfx1250-insts" in features
     waves = [32] if family1250 else [32, 64] if gfx10 else [64]
     lds = next((one for one in features if one.startswith("addressablelocalmemorysize")), "32768")
-    lines = [
-        f"features = {listed(sorted(features & rows))}",
-        f"lds      = {lds.removeprefix('addressablelocalmemorysize')}",
-        "simds    = 4",
-        f"cu_simds = {2 if gfx10 and not family1250 else 4}",
-        f"waves    = {8 if gfx90a else 10 if not gfx10 else 16 if 'gfx10-3-insts' in features else 20}",
-        f"sgprs    = {scalar_registers(features)}",
-        f"scratch  = {scratch(features)}",
-        *(f"{key}   = {value}" for size in waves for key, value in registers(size, features).items()),
-    ]
-    return "\n".join(lines) + "\n"
+    return {
+        "features": listed(sorted(features & rows)),
+        "lds": lds.removeprefix("addressablelocalmemorysize"),
+        "simds": "4",
+        "cu_simds": "2" if gfx10 and not family1250 else "4",
+        "waves": str(8 if gfx90a else 10 if not gfx10 else 16 if "gfx10-3-insts" in features else 20),
+        "sgprs": str(scalar_registers(features)),
+        "scratch": str(scratch(features)),
+    } | {key: value for size in waves for key, value in registers(size, features).items()}
 
 
 def scalar_registers(features: set[str]) -> int:

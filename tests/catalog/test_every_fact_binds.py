@@ -59,6 +59,10 @@ ELSEWHERE = {
         "issue.filled.*": "tests/diagnosis/test_diagnose.py",
     },
     "stacks/*.toml": {"on": "tests/plan/resolve/test_standing.py"},
+    "targets.toml": {
+        "set": "tests/catalog/test_target_sets.py",
+        "shared.targets": "tests/catalog/test_target_sets.py",
+    },
     "package_managers.toml": {"manager.*": "tests/sources/bases/test_roots.py"},
     "providers/*.toml": {
         "setup": "tests/real/test_provider_setup.py",

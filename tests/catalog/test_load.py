@@ -33,7 +33,7 @@ def test_a_copy_of_the_catalog_says_the_same(copied: Path) -> None:
 def test_a_new_gpu_is_a_few_lines_of_toml(copied: Path) -> None:
     with (copied / "targets.toml").open("a") as file:
         file.write(
-            '\n[[target]]\nname = "gfx9999"\nkfd_version = 99999\ngeneration = "new"\n'
+            '\n[target.gfx9999]\nkfd_version = 99999\ngeneration = "new"\n'
             'products = ["New"]\nsource = ["a datasheet"]\n'
         )
     assert load_catalog(copied).target("gfx9999").products == ("New",)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
-
+from rocbase.toml.read import Reader
 from rocwheel.tables import DATA as WHEEL_DATA
 from rocwheel.wheels.audit.facts import isas
 from rocwheel.wheels.devicecode.generic import generic_targets
@@ -46,6 +45,7 @@ def test_the_variable_that_passes_one_card_for_another_is_kept_from_builds() -> 
 
 def test_no_fact_stands_in_both() -> None:
     assert not {one.name for one in DATA.glob("*.toml")} & {one.name for one in WHEEL_DATA.glob("*.toml")}
-    rows = tomllib.loads((DATA / "targets.toml").read_text())["target"]
+    reader, path = Reader((DATA,)), DATA / "targets.toml"
+    rows = reader.rows(path, reader.data(path), "target")
     twice = {"products", "also", "codenames", "pci_ids", "override"}
     assert [row["name"] for row in rows if twice & row.keys()] == []

@@ -29,7 +29,9 @@ BASE = (
 PROVIDER = 'name = "mine"\nsummary = "s"\nkind = "source"\nsource = "s"\n'
 LEAK = 'variable = "X"\nwhy = "w"\nsource = "s"\n'
 LOOSE = 'name = "n"\nwhat = "w"\nneeded = true\nmissing = "m"\nsource = [" "]\n'
-SEEN = 'stack = "nonesuch"\nbase = "b"\nsaid = "built"\nwhen = "w"\ndetail = "d"\nsource = "s"\n'
+SEEN = (
+    'stack = "nonesuch"\nwhen = "w"\nbases = { b = ["gfx9"] }\nshows.built = { detail = "d", source = "s" }\n'
+)
 RECIPE = (
     'name = "mine"\nsummary = "s"\nlicense = "MIT"\nkind = "wheel"\nrun = ["true"]\n'
     'output = [{ name = "wheel", pattern = "*.whl" }]\n'
@@ -281,6 +283,7 @@ FAULTY = [
     ),
     ("isas.toml", "isa = []\n", "source", "it is missing"),
     ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.stack", "nonesuch is not known"),
+    ("evidence.toml", f"[[evidence]]\n{SEEN}", "evidence.0.bases", "gfx9 is not known"),
     ("clean.toml", '[[kind]]\nname = "x"\n', "kind.0.holds", "it is missing"),
     (
         "package_names.toml",

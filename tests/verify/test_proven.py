@@ -18,8 +18,8 @@ CATALOG = builtin_catalog()
 def seen(folder: Path, *said: tuple[str, str]) -> Catalog:
     """The catalog with nothing seen of PyTorch but this, on these bases."""
     texts = [
-        f'[[evidence]]\nstack = "pytorch"\nbase = "{base}"\ngpu = ["gfx803"]\nsaid = "{word}"\n'
-        'when = "2026-11-21"\ndetail = "x"\nsource = "x"\n'
+        f'[[evidence]]\nstack = "pytorch"\nwhen = "2026-11-21"\nbases = {{ "{base}" = ["gfx803"] }}\n'
+        f'shows = {{ "{word}" = {{ detail = "x", source = "x" }} }}\n'
         for base, word in said
     ]
     (folder / "evidence.toml").write_text("\n".join(texts))

@@ -24,11 +24,12 @@ from rocwright.catalog.model import Component, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.schema import Launcher
 from rocwright.catalog.target import Quirk, RunOnly, Target
+from rocwright.catalog.target_sets import TARGETS, merged, row_with_sets, shared_facts, with_sets
 from rocwright.model.edits import Edit
 
 Entry = TypeVar("Entry")
 
-TARGETS, NAMES, OVERRIDES = "targets.toml", "gpu_names.toml", "overrides.toml"
+NAMES, OVERRIDES = "gpu_names.toml", "overrides.toml"
 NAME_FIELDS = ("products", "also", "codenames", "pci_ids")
 """What gpu_names.toml says of a target."""
 
@@ -187,7 +188,7 @@ def read_catalog(reader: Reader) -> Catalog:
         run_only=_list(reader, "targets.toml", "run_only", RunOnly),
         bases=_named_files(reader, "bases", Base),
         managers=_table(reader, "package_managers.toml", "manager", PackageManager),
-        providers=_named_files(reader, "providers", Provider),
+        providers=_named_files(reader, "providers", Provider, "serves"),
         components=_components(reader),
         stacks=_named_files(reader, "stacks", Stack),
         system=_system(reader),
@@ -226,8 +227,10 @@ def kept_from_builds(catalog: Catalog, variable: str) -> RunOnly | None:
     return next((rule for rule in catalog.run_only if fnmatchcase(variable, rule.variables)), None)
 
 
-def _named_files(reader: Reader, kind: str, model: type[Model]) -> dict[str, Model]:
-    models = reader.named(model, ((path, "", reader.data(path)) for path in reader.files(kind)))
+def _named_files(reader: Reader, kind: str, model: type[Model], served: str = "") -> dict[str, Model]:
+    """Return the models of a folder's files by name; rows called `served` name targets, or sets of them."""
+    files = ((path, with_sets(reader, reader.data(path), served)) for path in reader.files(kind))
+    models = reader.named(model, ((path, "", data) for path, data in files))
     return {name: models[name] for name in sorted(models)}
 
 
@@ -253,11 +256,12 @@ def _targets(reader: Reader) -> dict[str, Target]:
         for row in reader.rows(path, reader.data(path), "override"):
             fact = {name: value for name, value in row.items() if name not in ("target", "source")}
             facts[str(row.get("target"))]["override"] = fact
-    rows = [
-        (path, f"target.{number}", facts.get(str(row.get("name")), {}) | row)
-        for path in reader.layers(TARGETS)
-        for number, row in enumerate(reader.rows(path, reader.data(path), "target"))
-    ]
+    rows = []
+    for path in reader.layers(TARGETS):
+        shared = shared_facts(reader, path)
+        for number, row in enumerate(reader.rows(path, reader.data(path), "target")):
+            name = str(row.get("name"))
+            rows.append((path, f"target.{number}", facts[name] | merged(shared[name], row)))
     return reader.named(Target, rows)
 
 
@@ -287,7 +291,8 @@ def _components(reader: Reader) -> dict[str, Component]:
         apart = holder(f"edits/{path.name}", reader.folders)
         if apart is not None:
             edits += _edits(reader, apart / "edits" / path.name)
-        rows.append((path, "", reader.data(path) | {"edit": edits, "download": _downloads(reader, path)}))
+        data = with_sets(reader, reader.data(path), "release")
+        rows.append((path, "", data | {"edit": edits, "download": _downloads(reader, path)}))
     components = reader.named(Component, rows)
     return {name: components[name] for name in sorted(components)}
 
@@ -311,7 +316,9 @@ def load_edits(folder: Path, name: str) -> list[Edit]:
 def _edits(reader: Reader, path: Path) -> list[Edit]:
     rows = enumerate(reader.rows(path, reader.data(path), "edit"))
     edits = [
-        reader.model(Edit, _with_text(reader, row, path, number), path, f"edit.{number}")
+        reader.model(
+            Edit, _with_text(reader, row_with_sets(reader, row), path, number), path, f"edit.{number}"
+        )
         for number, row in rows
     ]
     return [edit for edit in edits if edit is not None]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
 
 from rocbase.model import Frozen
 from rocwright.catalog.address import Download
@@ -30,9 +32,19 @@ class TargetRow(Target):
     products: tuple[str, ...] = ()
 
 
-class TargetsFile(Frozen):
-    """targets.toml: targets, quirks of every target, and variables that no build may see."""
+class SharedFacts(Frozen):
+    """What several targets, or those of a set, have alike: any fact of a target."""
 
+    model_config = ConfigDict(extra="allow")
+
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class TargetsFile(Frozen):
+    """targets.toml: targets, sets of them, quirks of every target, and variables that no build may see."""
+
+    set: dict[str, tuple[str, ...]] = {}
+    shared: tuple[SharedFacts, ...] = ()
     target: tuple[TargetRow, ...] = ()
     every: tuple[Quirk, ...] = ()
     run_only: tuple[RunOnly, ...] = ()
@@ -80,5 +92,15 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
 
 
 def schema(model: type[Frozen]) -> dict[str, Any]:
-    """The JSON schema of files that say what a model says."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | model.model_json_schema()
+    """Return the JSON schema of files that say what a model says, or say once for all their rows."""
+    described = model.model_json_schema()
+    definitions, fields = described.get("$defs", {}), described.get("properties", {})
+    for name, field in fields.items():
+        row = definitions.get(field.get("items", {}).get("$ref", "").rpartition("/")[2])
+        if row is not None:
+            # what `default` or a table's name says is not missing in the row
+            lenient = {key: value for key, value in row.items() if key != "required"}
+            fields[name] = {"anyOf": [field, {"type": "object", "additionalProperties": lenient}]}
+    fields["default"] = {"type": "object", "description": "what all rows of a name say, unless they say it"}
+    fields["sources"] = {"type": "object", "description": "texts that a row's source cites as {name}"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | described

@@ -36,7 +36,7 @@ from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
 from rocwright.serving.models.facts import ModelsFile
 from rocwright.verify.bench.model import BENCH, BenchFile
-from rocwright.verify.standing import Evidence
+from rocwright.verify.standing import EvidenceFile
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
@@ -110,12 +110,6 @@ class GpuNamesFile(Frozen):
     unsupported: tuple[UnsupportedRow, ...] = ()
 
 
-class EvidenceFile(Frozen):
-    """evidence.toml."""
-
-    evidence: tuple[Evidence, ...] = ()
-
-
 def _host(host: HostFile, catalog: Catalog) -> Findings:
     families = {name for target in catalog.targets.values() for name in target.families}
     features = {name for target in catalog.targets.values() for name in target.features}
@@ -161,8 +155,9 @@ def _evidence(table: EvidenceFile, catalog: Catalog) -> Findings:
     for number, row in enumerate(table.evidence):
         yield from unknown(f"evidence.{number}.stack", [row.stack], catalog.stacks)
         stack = catalog.stacks.get(row.stack)
-        yield from unknown(f"evidence.{number}.base", [row.base], stack.bases if stack else [row.base])
-        yield from unknown(f"evidence.{number}.gpu", row.gpu, catalog.targets)
+        yield from unknown(f"evidence.{number}.bases", row.bases, stack.bases if stack else row.bases)
+        gpus = [gpu for entry in row.entries for gpu in entry.gpu]
+        yield from unknown(f"evidence.{number}.bases", dict.fromkeys(gpus), catalog.targets)
 
 
 def _job_tools(table: JobTools, catalog: Catalog) -> Findings:

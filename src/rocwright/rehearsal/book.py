@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
-from rocbase.toml.read import parse, read_toml
+from rocbase.toml.read import parse, read_table
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import FolderName, Place
 from rocwright.model.versions import version_in
@@ -178,7 +178,7 @@ class Book(Frozen):
 def read_book(catalog: Catalog) -> Book:
     """What the folders of a catalog say, what the topmost says first. Raises InputError."""
     books = [
-        parse(Book, read_toml(folder / FILE), folder / FILE)
+        parse(Book, read_table(folder / FILE), folder / FILE)
         for folder in catalog.folders
         if (folder / FILE).exists()
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocbase.errors import InputError
-from rocbase.toml.folders import holder, read_toml
+from rocbase.toml.folders import holder, read_table, read_toml
 
 
 @pytest.fixture
@@ -58,3 +58,49 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path
     make(tmp_path / "x.toml")
     with pytest.raises(InputError, match="cannot be read"):
         read_toml(tmp_path / "x.toml")
+
+
+SPREAD = """
+[sources]
+datasheet = "the datasheet, page 3"
+[default.card]
+by   = "name"
+wave = 32
+[card.old]
+wave   = 64
+source = ["{datasheet}"]
+[card."new one"]
+source = ["a report"]
+[default.plain]
+size = 1
+[[plain]]
+name = "a"
+"""
+
+
+def test_what_a_file_says_once_is_said_by_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(SPREAD)
+    assert read_table(tmp_path / "x.toml") == {
+        "card": [
+            {"name": "old", "wave": 64, "source": ["the datasheet, page 3"]},
+            {"name": "new one", "wave": 32, "source": ["a report"]},
+        ],
+        "plain": [{"size": 1, "name": "a"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("default.plain", "default.plane", r"x\.toml: default\.plane is of no rows"),
+        ('by   = "name"', "", r"default\.card is of no rows"),
+        ("{datasheet}", "{datashet}", "cites a source that is not there"),
+        ('"{datasheet}"', "3", "cites a source that is not there"),
+    ],
+)
+def test_a_default_of_nothing_and_an_unknown_source_are_refused(
+    tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    (tmp_path / "x.toml").write_text(SPREAD.replace(before, after))
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / "x.toml")

@@ -108,6 +108,12 @@ def test_a_refused_file_is_told_with_the_lines(tmp_path: Path) -> None:
     assert "; line 5: row.0.name: " in caught.value.cause
 
 
+def test_a_row_that_is_a_table_by_its_name_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "file.toml"
+    path.write_text("[row.a]\nsize = 1\n[row.b]\nsize = 2\n")
+    assert [line_in(path, ("row", number, "size")) for number in (0, 1)] == [2, 4]
+
+
 def test_a_fault_of_a_catalog_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file.toml"
     path.write_text('# first\n[[row]]\nname = "a"\n[[row]]\nname = 3\n')

@@ -81,3 +81,47 @@ def read_toml(path: Path) -> dict[str, object]:
         raise InputError(
             f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
         ) from error
+
+
+def read_table(path: Path) -> dict[str, object]:
+    """Return a table's data with its rows spread out. Raises InputError as `read_toml` does."""
+    return spread(read_toml(path), path)
+
+
+def spread(data: dict[str, object], path: Path) -> dict[str, object]:
+    """Return data in which each row says itself what the file says once.
+
+    `default` is what all rows of a name say; with `by` they are tables of their own, [row.NAME], and that
+    field of a row is its NAME. `sources` are texts by a name, which rows cite as "{name}". Raises InputError
+    for a default of no rows and a name that is not there.
+    """
+    defaults, sources = data.pop("default", {}), data.pop("sources", {})
+    for name, values in defaults.items() if isinstance(defaults, dict) else [("default", None)]:
+        shared = dict(values) if isinstance(values, dict) else {}
+        by, rows = shared.pop("by", None), data.get(name)
+        if by is not None and isinstance(rows, dict):
+            rows = [{by: key} | row if isinstance(row, dict) else row for key, row in rows.items()]
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise InputError(
+                f"{path}: default.{name} is of no rows",
+                cause=f"the file has no tables [[{name}]], nor tables by a name",
+                next_step=f"correct [default.{name}], or remove it",
+            )
+        data[name] = [shared | row for row in rows]
+    return {name: _cited(value, sources, path) for name, value in data.items()} if sources else data
+
+
+def _cited(value: object, sources: object, path: Path) -> object:
+    """Return rows with the texts of the sources that they cite."""
+    if isinstance(value, list):
+        return [_cited(row, sources, path) for row in value]
+    if not isinstance(value, dict) or not isinstance(value.get("source"), list):
+        return value
+    try:
+        return value | {"source": [text.format_map(sources) for text in value["source"]]}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path} cites a source that is not there",
+            cause=f"{', '.join(map(str, value['source']))}: {error}",
+            next_step="correct the name in braces, or add it to [sources]",
+        ) from error

@@ -72,8 +72,9 @@ def _depth(node: object, place: Sequence[str | int]) -> int:
     for depth, part in enumerate(place):
         if isinstance(node, dict) and str(part) in node:
             node = node[str(part)]
-        elif isinstance(node, list) and str(part).isdecimal() and int(part) < len(node):
-            node = node[int(part)]
+        elif isinstance(node, list | dict) and str(part).isdecimal() and int(part) < len(node):
+            # rows may be tables by a name
+            node = [*(node.values() if isinstance(node, dict) else node)][int(part)]
         else:
             return depth
     return len(place)

@@ -15,6 +15,7 @@ from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocbase.toml.folders import holder as holder
 from rocbase.toml.folders import layers
+from rocbase.toml.folders import read_table as read_table
 from rocbase.toml.folders import read_toml as read_toml
 from rocbase.toml.lines import line_in
 
@@ -68,7 +69,7 @@ class Reader:
         if path in self.texts:
             return self.texts[path]
         try:
-            self.texts[path] = read_toml(path)
+            self.texts[path] = read_table(path)
         except InputError as error:
             problem = error.message.removeprefix(f"{path} ")
             self.fault(path, "", f"{problem}: {error.cause}" if error.cause else problem, error)

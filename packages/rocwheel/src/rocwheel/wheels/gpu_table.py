@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rocbase.errors import InputError
-from rocbase.toml.folders import layers, read_toml
+from rocbase.toml.folders import layers, read_table
 from rocwheel.tables import data_folders
 
 FILE = "gpu_names.toml"
@@ -85,7 +85,7 @@ def gpu_table() -> GpuTable:
     unsupported: dict[str, Unsupported] = {}
     fallback = ""
     for path in layers(FILE, data_folders()):
-        data = read_toml(path)
+        data = read_table(path)
         for name, lists in _rows(path, data, "gpu", "target", GPU_LISTS):
             gpus[name] = GpuNames(target=name, **lists)
         for name, lists in _rows(path, data, "maker", "name", MAKER_LISTS):

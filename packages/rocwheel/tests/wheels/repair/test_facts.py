@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocbase.errors import InputError
+from rocbase.toml.folders import read_table
 from rocwheel.tables import DATA
 from rocwheel.wheels.repair.facts import matches, the_facts
 from rocwheel_samples.tables import each
@@ -61,7 +62,7 @@ def test_torch_brings_its_own_where_it_is_required() -> None:
 
 
 def test_every_row_says_where_it_is_from() -> None:
-    table = tomllib.loads((DATA / "libraries.toml").read_text())
+    table: Any = read_table(DATA / "libraries.toml")
     rows = [*table["library"], *table["elsewhere"], *table["never"], table["layout"]]
     assert all(row["source"] and all(text.strip() for text in row["source"]) for row in rows)
     reads = [read for row in table["library"] for read in row.get("reads", [])]

@@ -78,9 +78,16 @@ class MachineCodeTable(Frozen):
     llvm: Llvm
     flow: Flow
     asks: tuple[Ask, ...]
-    feature: tuple[Feature, ...]
+    hazard: tuple[Feature, ...]
+    relied: tuple[Feature, ...]
+    differs: tuple[Feature, ...]
     other: Other
     source: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+
+    @property
+    def feature(self) -> tuple[Feature, ...]:
+        """The features of every kind."""
+        return (*self.hazard, *self.relied, *self.differs)
 
 
 class Registers(Frozen):

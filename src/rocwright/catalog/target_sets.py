@@ -1,0 +1,69 @@
+"""Facts of several targets that stand once: sets of targets by a name, and what targets have alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rocbase.toml.read import Reader
+
+TARGETS = "targets.toml"
+
+
+def shared_facts(reader: Reader, path: Path) -> defaultdict[str, dict[str, Any]]:
+    """Return what the tables [[shared]] of a file say of each target that they name."""
+    facts: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    names = {row.get("name") for row in reader.rows(path, reader.data(path), "target")}
+    for number, row in enumerate(reader.rows(path, reader.data(path), "shared")):
+        for name in row_with_sets(reader, row).get("targets", [""]):
+            if name not in names:
+                reader.fault(path, f"shared.{number}.targets", f"{name} is not known")
+            facts[name] = merged(facts[name], {key: row[key] for key in row if key != "targets"})
+    return facts
+
+
+def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of both: tables are merged, lists added; of other values the second's holds."""
+    facts = dict(first)
+    for key, value in second.items():
+        if isinstance(value, dict) and isinstance(facts.get(key), dict):
+            facts[key] = merged(facts[key], value)
+        elif isinstance(value, list) and isinstance(facts.get(key), list):
+            facts[key] = [*facts[key], *value]
+        else:
+            facts[key] = value
+    return facts
+
+
+def _targets_of(reader: Reader, names: list[Any]) -> list[Any]:
+    """Return the targets that names stand for: each may be a set of targets.toml in place of its targets."""
+    sets: dict[str, object] = {}
+    for path in filter(Path.exists, reader.layers(TARGETS)):
+        table = reader.data(path).get("set", {})
+        sets |= table if isinstance(table, dict) else {}
+    return _expanded(names, sets)
+
+
+def _expanded(names: list[Any], sets: Mapping[str, Any]) -> list[Any]:
+    targets: list[Any] = []
+    for name in names:
+        others = {other: members for other, members in sets.items() if other != name}
+        members = sets.get(name) if isinstance(name, str) else None
+        targets += _expanded(members, others) if isinstance(members, list) else [name]
+    return targets
+
+
+def with_sets(reader: Reader, data: dict[str, object], rows: str) -> dict[str, object]:
+    """Return a file's data whose rows name targets in place of sets of them."""
+    listed = data.get(rows)
+    if not isinstance(listed, list):
+        return data
+    return data | {rows: [row_with_sets(reader, row) if isinstance(row, dict) else row for row in listed]}
+
+
+def row_with_sets(reader: Reader, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row that names targets in place of sets of them."""
+    names = row.get("targets")
+    return row | {"targets": _targets_of(reader, names)} if isinstance(names, list) else row
