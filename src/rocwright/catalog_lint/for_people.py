@@ -58,11 +58,11 @@ def in_vain(table: ForPeopleFile, files: Mapping[str, Sequence[str]]) -> Iterato
             continue
         allowed = {key for glob in globs for key in files[glob]}
         for fact in mark.facts:
-            if not any(_says(key, fact) for key in allowed):
+            if not any(_fits(key, fact) for key in allowed):
                 yield f"mark.{number}.facts", f"no file of {mark.files} says {fact}"
 
 
-def _says(key: str, fact: str) -> bool:
+def _fits(key: str, fact: str) -> bool:
     """Whether a mark is of a key, of a name in it, or of a row of the table that it stands in."""
     table, row, _ = fact.partition("[")
     if row:

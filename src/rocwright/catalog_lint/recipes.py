@@ -68,7 +68,7 @@ def check_catalog(folders: Sequence[Path], tables: Iterable[LintedTable] = ()) -
     reader = Reader(folders, faults)
     catalog = read_catalog(reader)
     for target in catalog.targets.values():
-        _add(reader, target, _target(target, catalog))
+        _add(reader, target, _check_target(target, catalog))
     for path in reader.layers("targets.toml")[-1:]:
         for number, quirk in enumerate(catalog.every):
             for place, message in _quirk(quirk, catalog):
@@ -134,7 +134,7 @@ def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
             yield from ((str(key), part) for key, part in value.items() if isinstance(part, Frozen))
 
 
-def _target(target: Target, catalog: Catalog) -> Findings:
+def _check_target(target: Target, catalog: Catalog) -> Findings:
     yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
     rivals = [candidate for candidate in catalog.targets.values() if candidate.name != target.name]
     owners = {pci: rival.name for rival in rivals for pci in rival.pci_ids}

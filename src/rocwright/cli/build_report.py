@@ -23,7 +23,7 @@ from rocwright.project import Project
 from rocwright.records.model import Finding
 from rocwright.verify.lines import outcome_word
 
-NewLines = Callable[[str], Novelty | None]
+NoveltyOf = Callable[[str], Novelty | None]
 """What is new in the log of a step, by its name."""
 
 MOST_NEW = 3
@@ -88,7 +88,7 @@ def show_remedies(lock: Lock) -> None:
         click.echo(f"{click.style('heal', bold=True)}   {count}: {effects}", err=True)
 
 
-def show_failures(failures: Sequence[tuple[str, ExplainedError]], new: NewLines = lambda step: None) -> int:
+def show_failures(failures: Sequence[tuple[str, ExplainedError]], new: NoveltyOf = lambda step: None) -> int:
     """Every failure, together, each with what is `new` in its log; gives the exit code of the first."""
     for name, error in failures:
         error.next_step = for_step(error.next_step, name)

@@ -51,8 +51,8 @@ def outlook(
     """Of the steps to run, where `disk` bytes are free: with the memory that jobs were found to take here,
     else with what the recipes say."""
     steps = [decision.step for decision in decisions if decision.state is State.RUN]
-    building = [step for step in steps if compiles(step)]
-    reckoned = [step for step in building if step.resources.memory]
+    compile_steps = [step for step in steps if compiles(step)]
+    reckoned = [step for step in compile_steps if step.resources.memory]
     job_limit = min(
         (fitting(room, learnt, step.component, step.name, step.resources.memory, jobs) for step in reckoned),
         default=jobs,
@@ -76,9 +76,11 @@ def outlook(
     short += [f"{size(room.available)} of memory are available"] if wanted_memory > room.available else []
     return Outlook(
         left=remaining.model_copy(
-            update={"unknown": tuple(step.name for step in building if seconds[step.key] is None)}
+            update={"unknown": tuple(step.name for step in compile_steps if seconds[step.key] is None)}
         ),
-        sources=tuple(dict.fromkeys(expected[step.name].source for step in building if seconds[step.key])),
+        sources=tuple(
+            dict.fromkeys(expected[step.name].source for step in compile_steps if seconds[step.key])
+        ),
         disk=wanted_disk,
         unlocked=tuple(step.name for step in unlocked),
         memory=wanted_memory,

@@ -122,10 +122,10 @@ def _own(step: Step, subject: ExportSubject) -> dict[str, str]:
         else locked.commit,
     }
     recipe_env = for_recipe(subject.catalog, subject.lock.request.gpu, component.name)
-    recipe: Env = {**recipe_env, **component.env, **component.released(locked.version).env}
+    recipe_variables: Env = {**recipe_env, **component.env, **component.released(locked.version).env}
     values = {
         name: expand(value, stands, f"{component.name}: {name}")
-        for name, value in chosen_values(recipe, present(subject.lock)).items()
+        for name, value in chosen_values(recipe_variables, present(subject.lock)).items()
     }
     mended = remedied_environment(values, actions_for(subject.lock, locked.name))
     return {name: value for name, value in mended.items() if name in values}

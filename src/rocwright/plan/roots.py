@@ -19,7 +19,7 @@ RUN_ROOT = "root/run"
 def root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
     """Fetch the packages of a root file system, and make it of them."""
     size = sum(pin.size for pin in root.packages)
-    packages = Step(
+    fetch_step = Step(
         name=f"packages/{root.role}",
         component=f"{root.base}:{root.suite}",
         action=FetchAction(files=root.packages, pending=root.pending),
@@ -29,10 +29,10 @@ def root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:
         name=f"root/{root.role}",
         component=f"{root.base}:{root.suite}",
         action=base_action(root, catalog),
-        inputs=(Input(name="packages", key=packages.key, output="*"),),
+        inputs=(Input(name="packages", key=fetch_step.key, output="*"),),
         resources=Resources(memory=512 * 1024**2, disk=UNPACKED * size, seconds=60, limit=3600),
     )
-    return packages, root_step
+    return fetch_step, root_step
 
 
 def base_action(root: LockedRoot, catalog: Catalog) -> BaseAction:

@@ -180,8 +180,8 @@ def _cosines() -> Floats:
     return cosines
 
 
-def _bytes(label: str, count: int) -> bytes:
-    return hashlib.shake_256(label.encode()).digest(count)
+def _bytes(seed: str, count: int) -> bytes:
+    return hashlib.shake_256(seed.encode()).digest(count)
 
 
 def _random(label: str, rows: int, columns: int, spread: float = 1.0) -> Floats:

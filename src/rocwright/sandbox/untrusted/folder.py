@@ -156,7 +156,7 @@ class Untrusted:
                 try:
                     os.close(self._into(parent, last))
                 except OSError as error:
-                    self._refuse_error(error, above, self._kind(parent, last))
+                    self._refuse_unopened(error, above, self._kind(parent, last))
 
     def _moved(self, parent: int, last: str, descriptor: int, into: Path) -> bool:
         """Whether the open file is now at `into`; it is put there only where nothing else leads to it."""
@@ -197,7 +197,7 @@ class Untrusted:
                         yield from self._match(self._enter(folder, entry), entry.path, parts[1:], limit)
             self._refuse(f"more than {limit:,} files", path, "no step may leave that many")
         except OSError as error:
-            self._refuse_error(error, path or ".")
+            self._refuse_unopened(error, path or ".")
         finally:
             level.close()
 
@@ -207,7 +207,7 @@ class Untrusted:
         except FileNotFoundError:
             raise
         except OSError as error:
-            self._refuse_error(error, entry.path)
+            self._refuse_unopened(error, entry.path)
 
     def _inner(self, name: str) -> int:
         with self._parent(name) as (parent, last):
@@ -216,7 +216,7 @@ class Untrusted:
             except FileNotFoundError:
                 raise
             except OSError as error:
-                self._refuse_error(error, name, self._kind(parent, last))
+                self._refuse_unopened(error, name, self._kind(parent, last))
 
     def _root(self) -> int:
         return os.open(self.folder, _FOLDER)
@@ -239,14 +239,14 @@ class Untrusted:
                 except FileNotFoundError:
                     raise
                 except OSError as error:
-                    self._refuse_error(error, "/".join(parts[:number]), self._kind(descriptor, part))
+                    self._refuse_unopened(error, "/".join(parts[:number]), self._kind(descriptor, part))
                 os.close(descriptor)
                 descriptor = child
             try:
                 yield descriptor, parts[-1]
             except OSError as error:
                 if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM):
-                    self._refuse_error(error, name)
+                    self._refuse_unopened(error, name)
                 raise
         finally:
             os.close(descriptor)
@@ -259,7 +259,7 @@ class Untrusted:
         except FileNotFoundError:
             raise
         except OSError as error:
-            self._refuse_error(error, name)
+            self._refuse_unopened(error, name)
         try:
             self._check(os.fstat(descriptor), name, limit)
         except BaseException:
@@ -287,9 +287,9 @@ class Untrusted:
 
     def _unless(self, strict: bool, error: OSError, name: str) -> None:
         if strict and not isinstance(error, FileNotFoundError):
-            self._refuse_error(error, name)
+            self._refuse_unopened(error, name)
 
-    def _refuse_error(self, error: OSError, name: str, kind: str = "something") -> NoReturn:
+    def _refuse_unopened(self, error: OSError, name: str, kind: str = "something") -> NoReturn:
         self._refuse(kind, name, (error.strerror or str(error)).lower())
 
     def _refuse(self, kind: str, name: str, reason: str) -> NoReturn:

@@ -179,15 +179,15 @@ def _both(
     return next((pair for pair in reversed(both) if pair != (default, default)), (default, default))
 
 
-def _finding(output: OutputComparison) -> Finding:
+def _finding(comparison: OutputComparison) -> Finding:
     return Finding(
-        component=output.component,
+        component=comparison.component,
         check="reproduce",
-        name=f"{output.step}: the same bytes again",
-        ok=output.same,
-        detail=output.says[0] if output.says else "",
-        artifact=output.filename,
-        sha256=output.before,
+        name=f"{comparison.step}: the same bytes again",
+        ok=comparison.same,
+        detail=comparison.says[0] if comparison.says else "",
+        artifact=comparison.filename,
+        sha256=comparison.before,
         when=now(),
         machine=platform.node(),
     )

@@ -106,9 +106,9 @@ class Headers:
         spans = self._spans(name)
         position = spans[0][0] if spans else len(self._lines)
         removed = {number for begin, end in spans for number in range(begin, end)}
-        ending = b"\r\n" if self._lines and self._lines[0].endswith(b"\r\n") else b"\n"
-        written = [f"{name}: {value}".encode() + ending for value in values]
-        lines = [line if line.endswith((b"\n", b"\r")) else line + ending for line in self._lines]
+        line_ending = b"\r\n" if self._lines and self._lines[0].endswith(b"\r\n") else b"\n"
+        written = [f"{name}: {value}".encode() + line_ending for value in values]
+        lines = [line if line.endswith((b"\n", b"\r")) else line + line_ending for line in self._lines]
         head = [line for number, line in enumerate(lines[:position]) if number not in removed]
         tail = [line for number, line in enumerate(lines[position:], position) if number not in removed]
         return Headers(b"".join([*head, *written, *tail, self._rest]))

@@ -174,7 +174,7 @@ def _directory(archive: ByteSource) -> tuple[int, int, int]:
         narrow = ((count, count64, _MAX16), (size, size64, _MAX32), (begin, begin64, _MAX32))
         if magic != b"PK\x06\x06" or disks > 1 or disk64 or first64 or on_disk64 != count64:
             raise _wrong(archive, "its zip64 end record is damaged")
-        if any(field not in (field64, full) for field, field64, full in narrow):
+        if any(field not in (field64, zip64_marker) for field, field64, zip64_marker in narrow):
             raise _wrong(archive, "its two end records contradict each other")
         if end64 + 12 + record != end - _LOCATOR.size:
             raise _wrong(archive, "its zip64 end record is in the wrong place")

@@ -44,8 +44,8 @@ def dll_names_in(path: Path) -> tuple[str, ...]:
     names: dict[str, None] = {}
     buffer = b""
     with path.open("rb") as file:
-        while piece := file.read(CHUNK):
-            buffer += piece
+        while chunk := file.read(CHUNK):
+            buffer += chunk
             names |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(buffer))
             names |= dict.fromkeys(match[1].decode("utf-16-le") for match in _WIDE.finditer(buffer))
             buffer = buffer[-_LONGEST:]

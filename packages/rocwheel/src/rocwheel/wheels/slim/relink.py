@@ -105,12 +105,12 @@ def relinked(
 def _check_segments(file: Elf) -> None:
     """Raise CheckError where a segment claims more than the file, or any memory, has."""
     for segment in file.segments:
-        outside = segment.offset + segment.file_size > file.source.size
+        past_end = segment.offset + segment.file_size > file.source.size
         wraps = (
             segment.is_loaded
             and not segment.address + segment.file_size <= segment.address + segment.memory_size < 1 << 64
         )
-        if outside or wraps:
+        if past_end or wraps:
             raise file.wrong(f"a segment at {segment.address:#x} claims more bytes than the file has")
 
 
