@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 
 from rocbase.errors import InputError
 from rocbase.files.atomic import sha256_file
-from rocwright.store.model import DamagedBlobError, DigestOf, Record, RecordEntry, digest_of_file, in_store
+from rocwright.store.model import DamagedBlobError, DigestOf, Record, RecordEntry, digest_of_file, finished
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared_folder import Listed
 
@@ -94,9 +94,8 @@ class BucketStore:
 
     def put_record(self, record: Record) -> Record:
         with self._lock:
-            kept = self.record(record.key)
-            if kept is not None and in_store(self, kept):
-                return kept
+            if (existing := finished(self, record.key)) is not None:
+                return existing
             obstore.put(self.bucket, f"made/{record.key}", seal(record))
         return record
 

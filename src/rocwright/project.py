@@ -18,7 +18,7 @@ from rocwright.model.steps import Plan, Step
 from rocwright.plan.resolve.aliases import catalog_for
 from rocwright.plan.resolve.files import LOCK, PROJECT, read_request
 from rocwright.plan.resolve.model import Request
-from rocwright.store.model import Output, Store
+from rocwright.store.model import Output, Store, finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +103,8 @@ def built_outputs(project: Project, plan: Plan) -> dict[str, Output]:
     for step in plan.steps:
         if step.name not in plan.artifacts:
             continue
-        record = project.store.record(step.key)
-        if record is None or not all(
-            project.store.has(output.sha256, output.size) for output in record.outputs
-        ):
+        record = finished(project.store, step.key)
+        if record is None:
             raise InputError(
                 f"{step.name} is not built for this lock",
                 cause="it was never built, or its output was removed",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rocbase.processes.outlive import boot_id
 from rocwright import sandbox
 from rocwright.catalog.server import Server
 from rocwright.home import Home
@@ -85,7 +86,7 @@ def launch(home: Home, tmp_path: Path) -> Iterator[Make]:
             network=True,
         )
         ready = sandbox.make_ready(job, box, mark, stays=stays)
-        own = {"name": name, "port": port, "mark": mark, "boot": state.boot_id(), "begun": now()}
+        own = {"name": name, "port": port, "mark": mark, "boot": boot_id(), "begun": now()}
         kept = STATE.model_copy(update=own | {"command": ready.argv})
         server = Server(command=("program", "{port}"), port=port, health="/health")
         return Launch(state=kept, argv=ready.argv, env=dict(ready.env), server=server)

@@ -12,6 +12,7 @@ import pytest
 from samples.making import make_tiny_root
 
 from rocbase.errors import CheckError
+from rocbase.processes.outlive import boot_id
 from rocwheel_samples.tables import each
 from rocwright import sandbox
 from rocwright.catalog.load import builtin_catalog
@@ -81,7 +82,7 @@ def first(home: Home, tmp_path: Path, python: Path, model: Path) -> Iterator[Lau
     own = {
         "model": str(model),
         "port": port,
-        "boot": state.boot_id(),
+        "boot": boot_id(),
         "mark": "rocwright-server-small-before",
     }
     kept = STATE.model_copy(update=own)

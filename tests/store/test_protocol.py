@@ -29,8 +29,7 @@ from rocwright.store.gc import check_whole, remove, usage
 from rocwright.store.leases import locked
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError, Output, Record, Store, chunks, records, verified
-from rocwright.store.sharing import SharingStore
-from rocwright.store.working import WorkingStore
+from rocwright.store.sharing import SharingStore, WorkingStore
 
 KEY = digest("a step")
 SOURCE = Path(__file__).parents[2] / "src/rocwright"

@@ -16,7 +16,7 @@ from rocwright.store.bucket import Bucket
 from rocwright.store.local import LocalStore
 from rocwright.store.model import Output, Record, chunks, verified
 from rocwright.store.packed import content_of, packing
-from rocwright.store.working import WorkingStore
+from rocwright.store.sharing import WorkingStore
 
 TREE = b"a tree, as a tar " * 1000
 EVIL = b"another tree, in its place " * 1000

@@ -11,17 +11,17 @@ from tests.store.servers import reach, s3
 from tests.store.sharers import Machine
 
 from rocbase.errors import InputError
-from rocwright.execution.exec_step import execute, finished
+from rocwright.execution.exec_step import execute
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Step
 from rocwright.store import open_store
 from rocwright.store.blobs import Damage, blob_name
 from rocwright.store.bucket import Bucket
 from rocwright.store.leases import abandon, cleaning, lease_name, locked
-from rocwright.store.model import Output, Record, verified
+from rocwright.store.model import Output, Record, finished, verified
 from rocwright.store.shared import signers, word_name
+from rocwright.store.sharing import WorkingStore
 from rocwright.store.signing.keys import make_key
-from rocwright.store.working import WorkingStore
 
 Opens = Callable[..., WorkingStore]
 

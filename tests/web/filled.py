@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from rocbase.files.atomic import sha256_bytes
+from rocbase.processes.outlive import boot_id
 from rocbase.processes.owner import this_process
 from rocwright.follow.cycle.model import Culprit, CycleTold, RowTold
 from rocwright.follow.watch.kept import keep
@@ -86,7 +87,7 @@ def fill(home: Home, records: Records, at: datetime | None = None) -> None:
         why = "checked without a GPU, 3 days without a failure"
         records.promote(Promotion(channel=channel, lock="l" * 64, at=ago(2), by="cycle 1", why=why, **held))
     _upstream(home, ago)
-    here, long = state.boot_id(), "a-name-that-has-no-place-to-break-at-and-is-as-long-as-may-be"
+    here, long = boot_id(), "a-name-that-has-no-place-to-break-at-and-is-as-long-as-may-be"
     me = this_process()
     a_server(home, "chat", boot=here, begun=ago(1), pid=me.pid, start=me.start)
     ended = a_server(home, long, boot="before", begun=ago(30), model=f"/models/{'x' * 120}.gguf", key=True)

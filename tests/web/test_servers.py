@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rocbase.processes.outlive import boot_id
 from rocbase.processes.owner import start_time
 from rocwright.home import Home
 from rocwright.serving import state
@@ -23,7 +24,7 @@ EVIL = "<script>alert(1)</script>"
 def running(home: Home) -> Iterator[ServerState]:
     """A server whose process is there."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
-        kept = a_server(home, "chat", pid=child.pid, start=start_time(child.pid) or 0, boot=state.boot_id())
+        kept = a_server(home, "chat", pid=child.pid, start=start_time(child.pid) or 0, boot=boot_id())
         yield kept
         child.kill()
 
@@ -89,7 +90,7 @@ def test_of_a_long_log_only_the_end_is_read(served: Served, running: ServerState
 def test_a_container_engine_that_is_gone_leaves_the_others_on_the_page(
     served: Served, running: ServerState, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_server(home, "in-podman", place="podman", boot=state.boot_id())
+    a_server(home, "in-podman", place="podman", boot=boot_id())
     monkeypatch.setenv("PATH", "/nowhere")
     text = page(served)
     assert '<span class="look not-known">not known</span>' in text and "podman" in text

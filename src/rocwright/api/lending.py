@@ -60,7 +60,7 @@ def lender(url: str = "", *, say: Say = silent) -> Lender:
     from rocwright.doctor.this_machine import here
     from rocwright.home import Home
     from rocwright.store import open_store
-    from rocwright.store.working import WorkingStore
+    from rocwright.store.sharing import WorkingStore
     from rocwright.verify.lending.lend import Lender
 
     home, catalog = Home.default(), the_catalog()

@@ -18,7 +18,7 @@ from rocwright.home import Home
 from rocwright.model.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, FilePin, ImageAction, RunAction, Step, TreeAction
 from rocwright.store.leases import locked
-from rocwright.store.model import Output, Record, Store, in_store, is_key, verified
+from rocwright.store.model import Output, Record, Store, finished, is_key, verified
 
 
 def execute(
@@ -107,12 +107,6 @@ def load_step(store: Store, key: str) -> Step:
             next_step="rocwright build writes it again",
         )
     return step
-
-
-def finished(store: Store, key: str) -> Record | None:
-    """The record of a key whose outputs are all in the store."""
-    record = store.record(key)
-    return record if in_store(store, record) else None
 
 
 def resolve_inputs(store: Store, step: Step) -> dict[str, list[Output]]:

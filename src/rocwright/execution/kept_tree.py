@@ -6,16 +6,15 @@ read here.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from pydantic import ValidationError
 
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
+from rocbase.processes.outlive import boot_id
 from rocwright import __version__, sandbox
 from rocwright.execution.compiler_cache import trusted_signers
 from rocwright.execution.workspace import Workspace
@@ -23,7 +22,6 @@ from rocwright.model.step_environment import NOTE as OPENED
 from rocwright.model.steps import RunAction, Step
 
 NOTE = "kept.json"
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class TreeNote(Frozen):
@@ -60,10 +58,7 @@ class Noting:
 
 def begin(key: str, content_key: str) -> TreeNote:
     """The note of a tree that is clean."""
-    boot = ""
-    with contextlib.suppress(OSError):
-        boot = _BOOT.read_text().strip()
-    return TreeNote(key=key, content_key=content_key, rocwright=__version__, boot=boot)
+    return TreeNote(key=key, content_key=content_key, rocwright=__version__, boot=boot_id())
 
 
 def write(workspace: Workspace, note: TreeNote) -> None:

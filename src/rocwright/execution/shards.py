@@ -16,7 +16,7 @@ from rocwright.execution.shard_caches import OUTPUT
 from rocwright.model.step_environment import BUILD, FIXED
 from rocwright.model.steps import RunAction, Step
 from rocwright.plan.decide import Decision, State
-from rocwright.store.model import Store, in_store
+from rocwright.store.model import Store, finished
 
 FOLDER = f"{BUILD}/shard"
 
@@ -103,5 +103,5 @@ def _unasked(step: Step, places: int, expected: Mapping[str, Expected]) -> int:
 
 
 def _decided(shard: Step, step: Step, store: Store) -> Decision:
-    state = State.CACHED if in_store(store, store.record(shard.key)) else State.RUN
+    state = State.CACHED if finished(store, shard.key) else State.RUN
     return Decision(step=shard, state=state, reasons=(f"a part of {step.name}",))

@@ -12,7 +12,7 @@ from rocwright.model.steps import RunAction, Step, TreeAction
 from rocwright.sources.archive import unpack
 from rocwright.sources.patching.commits import EDITS, PREPARED, PREPARED_EDITS, UPSTREAM
 from rocwright.sources.patching.repository import Repository
-from rocwright.store.model import Output, Store, verified
+from rocwright.store.model import Output, Store, finished, verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def _input(step: Step, name: str) -> str:
 
 
 def _stage(message: str, key: str, store: Store, unpacked: TreeAction | None = None) -> list[Stage]:
-    record = store.record(key)
-    if record is None or not all(store.has(output.sha256, output.size) for output in record.outputs):
+    record = finished(store, key)
+    if record is None:
         return []
     return [Stage(message, tuple(record.outputs), unpacked)]
 

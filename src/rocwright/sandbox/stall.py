@@ -6,11 +6,10 @@ ends them, and nothing goes on. Seen with compilers whose own memory came to 99 
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
+from rocbase.processes.outlive import stat_of
 from rocwright.sandbox.cgroup import MOUNT, Cgroup
 
 SECONDS = 30.0
@@ -79,6 +78,5 @@ def _full(group: Cgroup) -> bool:
 
 def _worked(pid: int) -> float:
     """Seconds in a program's own code, without what the kernel did for it (proc(5), utime)."""
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) / _TICK
-    return 0.0
+    fields = stat_of(pid)
+    return int(fields[11]) / _TICK if fields else 0.0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rocbase.files.atomic import sha256_bytes
 from rocbase.model import canonical_json
+from rocbase.processes.outlive import boot_id
 from rocwheel.version import __version__
 from rocwheel.wheels.detect import SYSFS, find_gpus
 from rocwright.catalog.folders import catalog_folders
 from rocwright.sandbox.model import GPU_DEVICES
-from rocwright.serving.state import boot_id
 
 
 def asked_for(words: Sequence[object], sysfs: Path = SYSFS) -> str:

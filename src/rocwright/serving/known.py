@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from rocbase.files.atomic import sha256_file, write_atomic
 from rocbase.model import Frozen
+from rocbase.processes.outlive import boot_id
 from rocwright.catalog.server import GPU, Server
 from rocwright.diagnosis.machine.memory import read_memory
 from rocwright.diagnosis.machine.tree import Tree
@@ -205,7 +206,7 @@ def _launch(home: Home, start: GoodStart, *, stays: bool) -> Launch:
     except BaseException:
         state.forget(home, name)
         raise
-    fresh = {"mark": mark, "boot": state.boot_id(), "begun": now(), "command": ready.argv, "ending": False}
+    fresh = {"mark": mark, "boot": boot_id(), "begun": now(), "command": ready.argv, "ending": False}
     server_state = start.state.model_copy(update={**fresh, "pid": 0, "start": 0})
     return Launch(state=server_state, argv=ready.argv, env=dict(ready.env), server=start.server, job=job)
 

@@ -31,7 +31,7 @@ from rocwright.serving.wheels import makes_wheels, not_built
 from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
-from rocwright.store.model import Output, verified
+from rocwright.store.model import Output, finished, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 
@@ -122,8 +122,8 @@ def root_of(product: Product, progress: Progress) -> Path:
             next_step="add one of them to its recipe",
         )
     step = steps[name]
-    record = project.store.record(step.key)
-    if record is None or not all(project.store.has(output.sha256, output.size) for output in record.outputs):
+    record = finished(project.store, step.key)
+    if record is None:
         under_way = UnderWay("run", project.request, project.home, progress.say, lock=product.lock)
         with under_way:
             record = made_steps((name,), project, product.plan, under_way, progress)[name]

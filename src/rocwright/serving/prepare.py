@@ -35,7 +35,7 @@ from rocwright.serving.layer import Layer
 from rocwright.serving.requirements import lacking, needed
 from rocwright.serving.requirements_lock import locked_requirements
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
-from rocwright.store.model import Output, Record, verified
+from rocwright.store.model import Output, Record, finished, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 SCHEMA = 1
@@ -131,12 +131,9 @@ def _made_records(
     if lock.rocm is not None and project.catalog.provider(lock.rocm.name).kind == "wheels":
         names += [ROCM, *(f"{ROCM}/{sdist.name}" for sdist in lock.rocm.sdists)]
     steps = [step for step in plan.steps if step.name in names]
-    records = {step.name: project.store.record(step.key) for step in steps}
-    if all(
-        record is not None and all(project.store.has(output.sha256, output.size) for output in record.outputs)
-        for record in records.values()
-    ):
-        return {name: record for name, record in records.items() if record is not None}
+    records = {step.name: record for step in steps if (record := finished(project.store, step.key))}
+    if len(records) == len(steps):
+        return records
     with UnderWay("run", project.request, project.home, say, lock=lock) as under_way:
         built = made_steps(names, project, plan, under_way, progress)
         under_way.ended("built")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rocbase.errors import InputError
+from rocbase.processes.outlive import boot_id
 from rocwright.catalog.load import the_catalog
 from rocwright.home import Home
 from rocwright.records.model import now
@@ -36,7 +37,7 @@ def again(home: Home, name: str) -> Launch:
             "ending": False,
             "pid": 0,
             "start": 0,
-            "boot": state.boot_id(),
+            "boot": boot_id(),
             "begun": now(),
         }
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
+from rocbase.processes.outlive import boot_id
 from rocbase.toml.folders import holder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.server import Compute, Server
@@ -134,7 +135,7 @@ class Service:
             },
             keeps=str(self.folder(home)) if self.server.keeps else "",
             mark=mark,
-            boot=state.boot_id(),
+            boot=boot_id(),
             begun=now(),
             command=command,
         )

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from rocbase.errors import InputError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.removal import remove_tree
+from rocbase.processes.outlive import boot_id
 from rocbase.processes.owner import Owner
 from rocbase.units import printable
 from rocwright.home import Home
@@ -65,13 +66,6 @@ def box_of(home: Home, name: str) -> Path:
 def sound_of(home: Home, name: str) -> Path:
     """What it is asked about first, where it hears."""
     return folder_of(home, name) / SOUND
-
-
-def boot_id() -> str:
-    """A word that is another after each start of the machine: process ids say nothing beyond it."""
-    with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""
 
 
 def claim(home: Home, name: str) -> Path:

@@ -8,6 +8,7 @@ import signal
 import time
 
 from rocbase.errors import InputError, SandboxError
+from rocbase.processes.outlive import boot_id
 from rocbase.processes.owner import Owner
 from rocwright.home import Home
 from rocwright.sandbox import lasting
@@ -51,7 +52,7 @@ def find(home: Home, name: str) -> ServerState:
 
 def end(server: ServerState, seconds: int = SECONDS) -> None:
     """Ask it to end, and after so many seconds make it. Others that have its number are left alone."""
-    if server.boot != state.boot_id():
+    if server.boot != boot_id():
         return
     if server.place != "host":
         container.end(server.place, server.mark, seconds)

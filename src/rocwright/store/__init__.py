@@ -39,10 +39,10 @@ def open_working(url: str) -> Store:
     from rocwright.home import Home
     from rocwright.store.bucket import plain_url
     from rocwright.store.push import plain_name
+    from rocwright.store.sharing import WorkingStore
     from rocwright.store.signed import now
     from rocwright.store.signing.keys import chosen, pem_of, signer_of
     from rocwright.store.trust import TrustedKey, TrustedStore, read_trust, trust_file
-    from rocwright.store.working import WorkingStore
 
     private = chosen()
     if private is None:

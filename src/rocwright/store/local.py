@@ -28,7 +28,7 @@ from rocwright.store.model import (
     Record,
     RecordEntry,
     digest_of_file,
-    in_store,
+    finished,
     is_key,
 )
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
@@ -248,8 +248,7 @@ class LocalStore:
 
     def put_record(self, record: Record) -> Record:
         with self.layout.lock(f"record-{record.key}"):
-            existing = self.record(record.key)
-            if existing is not None and in_store(self, existing):
+            if (existing := finished(self, record.key)) is not None:
                 return existing
             self.write_record(record)
         return record

@@ -304,6 +304,12 @@ def in_store(store: Store, record: Record | None) -> bool:
     return record is not None and all(store.has(output.sha256, output.size) for output in record.outputs)
 
 
+def finished(store: Store, key: str) -> Record | None:
+    """The record of a key whose outputs are all in the store."""
+    record = store.record(key)
+    return record if in_store(store, record) else None
+
+
 def records_of(
     store: Store, keys: Collection[str], on_damage: Callable[[str], object] = lambda key: None
 ) -> dict[str, Record | None]:

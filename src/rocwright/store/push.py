@@ -17,7 +17,7 @@ from rocbase.errors import InputError
 from rocwright.store.blobs import Blobs, Damage
 from rocwright.store.bucket import Bucket
 from rocwright.store.leases import Turn, turn
-from rocwright.store.model import Output, Record, Store, in_store, is_key, verified
+from rocwright.store.model import Output, Record, Store, finished, is_key, verified
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, SharedStore, defines, word_name
 from rocwright.store.signed import LARGEST, RefusedError, Word, envelope_of, word_of
@@ -125,8 +125,8 @@ class Pusher:
             )
             for key in dict.fromkeys(keys):
                 lease.renew()
-                record = self.store.record(key)
-                if record is None or not in_store(self.store, record):
+                record = finished(self.store, key)
+                if record is None:
                     continue
                 try:
                     self._record(record, sending)

@@ -28,8 +28,8 @@ from rocwright.store.leases import step_lease
 from rocwright.store.local import LocalStore
 from rocwright.store.model import records
 from rocwright.store.shared import word_name
+from rocwright.store.sharing import WorkingStore
 from rocwright.store.signed import LARGEST
-from rocwright.store.working import WorkingStore
 from rocwright.verify.lending.ask import LentEvidence, answers, put, verify_wish
 from rocwright.verify.lending.lend import Lender, evidence_line
 from rocwright.verify.lending.model import VerifyWish

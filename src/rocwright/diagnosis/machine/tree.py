@@ -13,6 +13,7 @@ from typing import Any
 
 from rocbase.model import Frozen
 from rocbase.processes import run as process
+from rocbase.processes.outlive import stat_of
 
 LIMIT = 1.0
 """Seconds that one answer may take; the kernel's own files take microseconds."""
@@ -189,11 +190,7 @@ class Tree:
 
 def _runs(pid: int) -> bool:
     """Whether a process computes, or waits for a processor: on a busy machine it is slow, and not stuck."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] == "R"
+    return stat_of(pid)[:1] == ["R"]
 
 
 def is_number(word: str) -> bool:

@@ -20,8 +20,8 @@ from rocwright.records.model import Finding, Which
 from rocwright.records.opening import read_records
 from rocwright.records.read import Records
 from rocwright.store.shared import SharedStore
+from rocwright.store.sharing import WorkingStore
 from rocwright.store.trust import TrustedKey
-from rocwright.store.working import WorkingStore
 from rocwright.verify.lending.model import Evidence, VerifyWish
 from rocwright.verify.lines import printable
 from rocwright.verify.prepare import checked_in

@@ -27,9 +27,9 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import Finding, is_gpu, new_run_id
 from rocwright.store.leases import leased
-from rocwright.store.model import in_store
+from rocwright.store.model import finished
+from rocwright.store.sharing import WorkingStore
 from rocwright.store.signed import now
-from rocwright.store.working import WorkingStore
 from rocwright.verify.lending.ask import evidence_of, needed
 from rocwright.verify.lending.model import Card, Evidence, VerifyWish
 from rocwright.verify.lines import outcome_word
@@ -157,9 +157,7 @@ class Lender:
         """Have what is verified and what it needs here. Raises InputError where the store lacks some."""
         plan = make_plan(lock, project.catalog)
         for step in needed(plan, project.catalog):
-            if not in_store(project.store, project.store.record(step.key)) or not project.store.bring(
-                step.key
-            ):
+            if finished(project.store, step.key) is None or not project.store.bring(step.key):
                 raise InputError(
                     f"{step.name} is not in the store",
                     cause="who lends a card builds nothing",

@@ -25,7 +25,7 @@ from rocwright.project import Project
 from rocwright.records.model import Finding, now
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.leases import holding
-from rocwright.store.model import Output, Record, Store, records, verified
+from rocwright.store.model import Output, Record, Store, finished, records, verified
 from rocwright.verify.reproduce.differ import differences
 
 T = TypeVar("T")
@@ -241,8 +241,8 @@ def _needed(plan: Plan, lent: Collection[str]) -> Sequence[Step]:
 
 
 def _record(store: Store, step: Step) -> Record:
-    record = store.record(step.key)
-    if record is None or not all(store.has(output.sha256, output.size) for output in record.outputs):
+    record = finished(store, step.key)
+    if record is None:
         raise InputError(
             f"{step.name} is not in the store",
             cause="it was never built, or its output was removed",

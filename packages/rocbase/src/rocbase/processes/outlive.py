@@ -21,14 +21,28 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a temporary folder is opened for its lock."""
 
 
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None for one that is gone or awaits its parent."""
+def stat_of(pid: int) -> list[str]:
+    """Return the fields of a process, from its state on (proc(5), stat); none if it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
+            return file.read().rpartition(")")[2].split()
     except OSError:
-        return None
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+        return []
+
+
+def start_time(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None for one that is gone or awaits its parent."""
+    fields = stat_of(pid)
+    return int(fields[19]) if fields and fields[0] not in {"Z", "X"} else None
+
+
+def boot_id() -> str:
+    """Return a word that is another after each start of the machine: process ids say nothing beyond it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def owner_of(name: str) -> tuple[int, int] | None:
