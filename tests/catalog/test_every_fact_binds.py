@@ -24,6 +24,7 @@ ELSEWHERE = {
         "release.packages*": "tests/plan/resolve/test_on_bases.py",
     },
     "components/*.toml": {
+        "like.*": "tests/catalog/test_recipes.py",
         "python_run": "tests/verify/test_run_wheels.py",
         "release.*places.*": "tests/sources/test_places.py",
         "edit.*": "tests/sources/patching/test_kinds.py",

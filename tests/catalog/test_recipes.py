@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
@@ -10,9 +11,12 @@ from packaging.version import Version
 
 from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
-from rocwright.catalog.load import builtin_catalog
-from rocwright.catalog.model import Component, Release, Stack, StackRow
+from rocwheel_samples.trees import write_tree
+from rocwright.catalog.folders import DATA
+from rocwright.catalog.load import builtin_catalog, load_catalog
+from rocwright.catalog.model import Component, Release, Stack, StackRow, SystemNeeds
 from rocwright.catalog.place import GitPlace
+from rocwright.catalog_lint.tables import check
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.choose import choose
 from rocwright.plan.resolve.constraints import nearest_version
@@ -285,3 +289,34 @@ def test_every_fact_of_a_recipe_has_a_source() -> None:
         for release in component.release:
             assert len(release.source) > 10, f"{component.name} {release.version}"
             assert all(release.without.values())
+
+
+LIKE = """name = "mine"
+summary = "s"
+env = { LDFLAGS = "-s" }
+like = { component = "gloo", takes = ["license", "kind", "env", "release", "run", "output"] }
+"""
+
+
+def test_a_recipe_takes_of_another_what_it_names(tmp_path: Path) -> None:
+    own = write_tree(tmp_path, {"components/mine.toml": LIKE})
+    mine, gloo = (load_catalog(own, DATA).component(name) for name in ("mine", "gloo"))
+    assert (mine.license, mine.release, mine.system) == (gloo.license, gloo.release, SystemNeeds())
+    assert mine.env == {**gloo.env, "LDFLAGS": "-s"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ('"gloo"', '"glooo"', "like: components/glooo.toml is not known"),
+        ('"run"', '"runs"', "like: gloo has no runs"),
+        ("takes", "take", "like.take: there is no such entry"),
+    ],
+)
+def test_what_another_recipe_does_not_have_is_refused(
+    tmp_path: Path, before: str, after: str, problem: str
+) -> None:
+    own = write_tree(tmp_path, {"components/mine.toml": LIKE.replace(before, after)})
+    assert problem in "\n".join(f"{fault.place}: {fault.what}" for fault in check((own, DATA)))
+    with pytest.raises(InputError):
+        load_catalog(own, DATA)

@@ -10,7 +10,7 @@ from rocbase.errors import InputError
 from rocbase.toml.read import Reader
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
-from rocwright.catalog.load import load_catalog
+from rocwright.catalog.load import load_catalog, load_edits
 from rocwright.catalog.target_sets import row_with_sets, shared_facts
 from rocwright.catalog_lint.tables import check
 
@@ -68,6 +68,16 @@ def test_a_row_of_a_target_stands_over_what_it_shares(tmp_path: Path) -> None:
     own = write_tree(tmp_path / "own", {"targets.toml": text})
     target = load_catalog(own, DATA).target("gfx1")
     assert (target.wave, target.failures) == (32, ("x", "y"))
+
+
+def test_an_edit_that_asks_for_the_wave_is_one_for_each_size_of_it(tmp_path: Path) -> None:
+    edit = '[[edit]]\nfile = "a.h"\nliteral = "LANES x"\nwith = "LANES {wave}"\nwhy = "w"\nsource = "s"\n'
+    waves = '[set]\nwave32 = ["gfx1030"]\nwave64 = ["gfx803", "gfx906"]\n'
+    own = write_tree(tmp_path / "own", {"edits/mine.toml": edit, "targets.toml": waves})
+    assert [(one.replacement, one.targets) for one in load_edits(own, "mine")] == [
+        ("LANES 32", ("gfx1030",)),
+        ("LANES 64", ("gfx803", "gfx906")),
+    ]
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

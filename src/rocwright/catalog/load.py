@@ -20,7 +20,7 @@ from rocwheel.wheels.overrides import Overrides
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, BaseRelease, PackageManager, with_python
 from rocwright.catalog.folders import DATA, catalog_folders
-from rocwright.catalog.model import Component, Stack, SystemPackages
+from rocwright.catalog.model import Component, Likeness, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.schema import Launcher
 from rocwright.catalog.target import Quirk, RunOnly, Target
@@ -291,10 +291,25 @@ def _components(reader: Reader) -> dict[str, Component]:
         apart = holder(f"edits/{path.name}", reader.folders)
         if apart is not None:
             edits += _edits(reader, apart / "edits" / path.name)
-        data = with_sets(reader, reader.data(path), "release")
+        data = with_sets(reader, _recipe(reader, path), "release")
         rows.append((path, "", data | {"edit": edits, "download": _downloads(reader, path)}))
     components = reader.named(Component, rows)
     return {name: components[name] for name in sorted(components)}
+
+
+def _recipe(reader: Reader, path: Path) -> dict[str, object]:
+    """Return a recipe's data with what it takes from the recipe that it is like."""
+    data = dict(reader.data(path))
+    like = reader.model(Likeness, data.pop("like"), path, "like") if "like" in data else None
+    if like is None:
+        return data
+    file = f"components/{like.component}.toml"
+    folder = holder(file, reader.folders)
+    other = reader.data(folder / file) if folder is not None else {}
+    for name in like.takes:
+        if name not in other:
+            reader.fault(path, "like", f"{like.component} has no {name}" if other else f"{file} is not known")
+    return merged({name: other[name] for name in like.takes if name in other}, data, add=False)
 
 
 def _downloads(reader: Reader, path: Path) -> list[Download]:
@@ -314,7 +329,11 @@ def load_edits(folder: Path, name: str) -> list[Edit]:
 
 
 def _edits(reader: Reader, path: Path) -> list[Edit]:
-    rows = enumerate(reader.rows(path, reader.data(path), "edit"))
+    rows = [
+        (number, edit)
+        for number, row in enumerate(reader.rows(path, reader.data(path), "edit"))
+        for edit in _by_wave(row)
+    ]
     edits = [
         reader.model(
             Edit, _with_text(reader, row_with_sets(reader, row), path, number), path, f"edit.{number}"
@@ -322,6 +341,14 @@ def _edits(reader: Reader, path: Path) -> list[Edit]:
         for number, row in rows
     ]
     return [edit for edit in edits if edit is not None]
+
+
+def _by_wave(row: dict[str, object]) -> list[dict[str, object]]:
+    """Return an edit for the targets of each size of waves, where `with` asks for {wave}; else the edit."""
+    text = row.get("with")
+    if not isinstance(text, str) or "{wave}" not in text:
+        return [row]
+    return [row | {"with": text.replace("{wave}", wave), "targets": [f"wave{wave}"]} for wave in ("32", "64")]
 
 
 def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) -> dict[str, object]:

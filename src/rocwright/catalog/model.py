@@ -214,6 +214,13 @@ class Serve(Frozen):
     env: Env = {}
 
 
+class Likeness(Frozen):
+    """Another recipe, and what a recipe takes of it: of a table its own names stand, a list it replaces."""
+
+    component: str
+    takes: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class Component(Frozen):
     """One thing built or fetched: a recipe that a packager reads once and can change.
 

@@ -10,7 +10,7 @@ from rocbase.model import Frozen
 from rocwright.catalog.address import Download
 from rocwright.catalog.base import Base, PackageManager
 from rocwright.catalog.issue import ErrorLines, IssuesFile
-from rocwright.catalog.model import Component, Stack
+from rocwright.catalog.model import Component, Likeness, Stack
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.target import Quirk, RunOnly, Target
 from rocwright.catalog.watchlist import WatchlistFile
@@ -50,6 +50,12 @@ class TargetsFile(Frozen):
     run_only: tuple[RunOnly, ...] = ()
 
 
+class ComponentFile(Component):
+    """components/*.toml: a recipe, with the one that it is like."""
+
+    like: Likeness | None = None
+
+
 class ManagersFile(Frozen):
     """package_managers.toml."""
 
@@ -76,7 +82,7 @@ class DownloadsFile(Frozen):
 
 FILES: dict[str, tuple[str, type[Frozen]]] = {
     "base": ("bases/*.toml", Base),
-    "component": ("components/*.toml", Component),
+    "component": ("components/*.toml", ComponentFile),
     "download": ("downloads/*.toml", DownloadsFile),
     "edit": ("edits/*.toml", EditsFile),
     "error_line": ("error_lines.toml", ErrorLines),

@@ -24,13 +24,13 @@ def shared_facts(reader: Reader, path: Path) -> defaultdict[str, dict[str, Any]]
     return facts
 
 
-def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of both: tables are merged, lists added; of other values the second's holds."""
+def merged(first: Mapping[str, Any], second: Mapping[str, Any], *, add: bool = True) -> dict[str, Any]:
+    """Return the facts of both: tables are merged, lists added with `add`, else the second's holds."""
     facts = dict(first)
     for key, value in second.items():
         if isinstance(value, dict) and isinstance(facts.get(key), dict):
-            facts[key] = merged(facts[key], value)
-        elif isinstance(value, list) and isinstance(facts.get(key), list):
+            facts[key] = merged(facts[key], value, add=add)
+        elif add and isinstance(value, list) and isinstance(facts.get(key), list):
             facts[key] = [*facts[key], *value]
         else:
             facts[key] = value
