@@ -305,11 +305,11 @@ def _recipe(reader: Reader, path: Path) -> dict[str, object]:
         return data
     file = f"components/{like.component}.toml"
     folder = holder(file, reader.folders)
-    other = reader.data(folder / file) if folder is not None else {}
+    model = reader.data(folder / file) if folder is not None else {}
     for name in like.takes:
-        if name not in other:
-            reader.fault(path, "like", f"{like.component} has no {name}" if other else f"{file} is not known")
-    return merged({name: other[name] for name in like.takes if name in other}, data, add=False)
+        if name not in model:
+            reader.fault(path, "like", f"{like.component} has no {name}" if model else f"{file} is not known")
+    return merged({name: model[name] for name in like.takes if name in model}, data, add=False)
 
 
 def _downloads(reader: Reader, path: Path) -> list[Download]:

@@ -49,9 +49,9 @@ def _targets_of(reader: Reader, names: list[Any]) -> list[Any]:
 def _expanded(names: list[Any], sets: Mapping[str, Any]) -> list[Any]:
     targets: list[Any] = []
     for name in names:
-        others = {other: members for other, members in sets.items() if other != name}
+        inner = {key: members for key, members in sets.items() if key != name}
         members = sets.get(name) if isinstance(name, str) else None
-        targets += _expanded(members, others) if isinstance(members, list) else [name]
+        targets += _expanded(members, inner) if isinstance(members, list) else [name]
     return targets
 
 
