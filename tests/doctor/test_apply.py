@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rocwright.diagnosis.machine.surroundings import read_leftovers
+from rocwright.diagnosis.machine.read import read_leftovers
 from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.apply import apply
 from rocwright.doctor.findings.model import DoctorFinding

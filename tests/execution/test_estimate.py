@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import small_plan
 
-from rocwright.execution.estimate import Expected, Source, expect, longest_first, machine_pace, whole
-from rocwright.execution.history import Took, took
+from rocwright.execution.estimate import (
+    Expected,
+    Source,
+    Took,
+    expect,
+    longest_first,
+    machine_pace,
+    took,
+    whole,
+)
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.processes import ProcessKind
 from rocwright.execution.jobs.room import MemoryBudget

@@ -10,7 +10,7 @@ import pytest
 from rocbase.files.atomic import write_atomic
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
-from rocwright.export.jobs import LIMITS, MEMINFO, fewer, jobs_lines
+from rocwright.export.steps import LIMITS, MEMINFO, fewer, jobs_lines
 from rocwright.export.write import export
 from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 

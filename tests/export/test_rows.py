@@ -28,8 +28,8 @@ from rocwright.cli import cli
 from rocwright.export.containerfile import labels
 from rocwright.export.model import ExportSubject, Files
 from rocwright.export.pipeline import VERSIONS
+from rocwright.export.powershell import builds_there
 from rocwright.export.run import served
-from rocwright.export.windows import builds_there
 from rocwright.export.write import FORMATS, carried_sources, export
 from rocwright.model.steps import ImageOrigin
 from rocwright.plan.make import make_plan

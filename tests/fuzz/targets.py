@@ -38,12 +38,12 @@ from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.pe import Pe
 from rocwheel.wheels.repair.alias import alias_library
 from rocwheel.wheels.repair.dlls import MAGIC, dll_names_in, imports
-from rocwheel.wheels.repair.opened import names_in
+from rocwheel.wheels.repair.finding import names_in
 from rocwheel.wheels.scratch import scratch
 from rocwheel.wheels.slim.library import slim_library
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.source import ByteSource, Inflated, MemorySource
-from rocwheel.wheels.split.kpacked import into_archives, reason_to_stay
+from rocwheel.wheels.split.device_wheels import into_archives, reason_to_stay
 from rocwheel.wheels.split.library import is_exact, put_together, take_apart
 from rocwheel.wheels.split.manifest import Neutral, Span, SplitLibrary, as_bytes, read_neutral
 from rocwheel_samples import fatbin as written

@@ -18,8 +18,8 @@ import rocwright
 from rocbase.errors import CheckError
 from rocbase.processes.python import python_module
 from rocwright.execution import install
-from rocwright.execution.cleanup import outside
-from rocwright.follow.bisection.commits import History
+from rocwright.execution.cleanup import room
+from rocwright.follow.bisection.run import History
 from rocwright.sources import index
 from rocwright.sources.git import remote_refs
 from rocwright.web import queue
@@ -86,7 +86,7 @@ def test_other_tools_read_no_settings_of_it(
         config.write(f'[url "/absent"]\n\tinsteadOf = {upstream.url}\n')
     assert remote_refs(upstream.url, 20)
     assert History(upstream.url, tmp_path / "history")
-    assert outside._ask(("pwd",)) == ("/\n", "")
+    assert room._ask(("pwd",)) == ("/\n", "")
 
 
 def test_every_started_interpreter_leaves_that_folder_out() -> None:

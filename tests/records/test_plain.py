@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.records.test_faults import build
 from tests.records.test_records import run as a_run
 
-from rocwright.execution.history import took
+from rocwright.execution.estimate import took
 from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.plan.resolve.model import Request
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from rocwright.execution.runs import UnderWay
-from rocwright.execution.history import took
+from rocwright.execution.estimate import took
 from rocwright.home import Home
 from rocwright.provenance.sidecars import _logs
 from rocwright.records.model import StepRun

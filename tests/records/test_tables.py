@@ -12,9 +12,9 @@ from sqlalchemy import Connection, create_mock_engine
 
 from rocbase.errors import FailureClass, InputError
 from rocwright.home import Home
+from rocwright.records.database import make_tables
 from rocwright.records.opening import open_records
 from rocwright.records.schema import RARE
-from rocwright.records.tables import make_tables
 
 
 def test_a_server_too_gets_indexes_of_what_is_rare_alone() -> None:

@@ -13,8 +13,8 @@ from rocwright.catalog.model import Component, Release
 from rocwright.catalog.place import GitPlace, IndexPlace, Place
 from rocwright.plan.resolve.model import LockedComponent
 from rocwright.rehearsal.book import Book, Nearest, Rehearsal, RocmPlace, StandIn
-from rocwright.rehearsal.kept import kept
-from rocwright.rehearsal.sources import ExactSource, source_of
+from rocwright.rehearsal.jobs import ExactSource, source_of
+from rocwright.rehearsal.stand_ins import kept
 from rocwright.sources.places import describe, kind_of
 
 GIT = GitPlace(git="https://git.example/engine", tag="v2")

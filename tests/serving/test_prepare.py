@@ -17,10 +17,9 @@ from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.plan.resolve.model import LockedPython
 from rocwright.sandbox import probe_all
-from rocwright.serving import requirements_lock
 from rocwright.serving.asked import asked_for
 from rocwright.serving.environments import Environment, remember, remembered
-from rocwright.serving.prepare import prepare
+from rocwright.serving.prepare import locked_requirements, path_of, prepare
 from rocwright.serving.wheels import check_makes_wheels
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.index import Resolved
@@ -116,7 +115,7 @@ def test_what_is_required_beside_is_locked_once(
     assert "more-1.0-py3-none-any.whl" in names
     # it requires what was built here: that must not come from an index as well
     assert "alpha-2.0-py3-none-any.whl" not in names
-    path = requirements_lock.path_of(stack.lock_path)
+    path = path_of(stack.lock_path)
     assert [one["wanted"] for one in json.loads(path.read_text())] == [["more"]]
     assert prepared(stack, "more")[0] == made
     assert index.asked == [("more",)]
@@ -138,20 +137,20 @@ def test_what_only_checks_install_gives_way_to_the_version_that_is_required(
 
 def test_a_lock_of_requirements_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     lock = tmp_path / "rocwright.lock"
-    requirements_lock.path_of(lock).write_text("[1]")
+    path_of(lock).write_text("[1]")
     store = LocalStore(tmp_path / "store")
     with pytest.raises(InputError, match="cannot be read") as told:
-        requirements_lock.locked_requirements(lock, ("x",), "3.13", Architecture.X86_64, store, print)
+        locked_requirements(lock, ("x",), "3.13", Architecture.X86_64, store, print)
     assert told.value.next_step.startswith("remove it")
 
 
 def test_a_lock_that_was_made_is_taken_as_it_is(tmp_path: Path) -> None:
     lock = tmp_path / "rocwright.lock"
     kept = LockedPython(version="3.13", wanted=("a", "b"))
-    requirements_lock.path_of(lock).write_text(json.dumps([kept.model_dump(mode="json")]))
+    path_of(lock).write_text(json.dumps([kept.model_dump(mode="json")]))
     store = LocalStore(tmp_path / "store")
     asked = (lock, ("b", "a"), "3.13", Architecture.X86_64, store, print)
-    assert requirements_lock.locked_requirements(*asked) == kept
+    assert locked_requirements(*asked) == kept
 
 
 def test_what_was_had_is_known_until_the_lock_is_another(stack: TinyProject) -> None:

@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from samples.making import index_pin
 
 from rocwright.model.steps import FilePin
-from rocwright.serving.requirements import lacking, needed
+from rocwright.serving.prepare import lacking, needed
 
 MARKERS = {"python_version": "3.13", "sys_platform": "linux", "platform_machine": "x86_64"}
 

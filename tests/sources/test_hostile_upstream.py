@@ -14,7 +14,7 @@ from tests.store.servers import serving
 
 from rocbase.errors import FetchError, InputError, NetworkError
 from rocwheel_samples.tables import each
-from rocwright.follow.bisection.commits import History
+from rocwright.follow.bisection.run import History
 from rocwright.sources import git
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import check_address, pack_commit, release_day, remote_refs, resolve_tag

@@ -18,7 +18,7 @@ from rocwright.project import Project
 from rocwright.records.model import OWNER, Finding, now, said_of
 from rocwright.store.bucket import Bucket
 from rocwright.store.model import Output, Record, Shard
-from rocwright.verify.owners import owners
+from rocwright.verify.run import owners
 
 CHANNEL = Channel(name="two", said="built", agree=2)
 

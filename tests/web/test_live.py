@@ -62,7 +62,7 @@ def test_states_come_until_a_run_is_killed(served: Served, records: Records) -> 
             state = json.loads(next(told)[1])
             assert (state["state"], state["outcome"]) == ("ended", "killed")
             assert next(told)[0] == "end"
-        assert "killed" in httpx.get(f"http://{host}:{port}/runs/{run.id}").text
+        assert "killed" in httpx.get(f"http://{host}:{port}/runs/{run.id}", timeout=60).text
 
 
 @pytest.mark.parametrize("what", ["live", "log/alpha/live"])

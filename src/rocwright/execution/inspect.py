@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rocbase.errors import SandboxError
+from rocbase.folders.removal import remove_tree
 from rocwright import sandbox
-from rocwright.execution import kept_tree
+from rocwright.execution import kept_tree, opened
 from rocwright.execution.changes import give_repository, remember
 from rocwright.execution.context import Context
 from rocwright.execution.exec_step import resolve_inputs
-from rocwright.execution.looked_at import Looked, give_back, look
 from rocwright.execution.options import StepOptions
 from rocwright.execution.run import install, lay_out, lent_cache, prepare
 from rocwright.execution.stages import stages_of
@@ -20,6 +21,7 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.model.steps import RunAction, Step
 from rocwright.sandbox.model import SandboxJob
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.sources.patching.history import ENVIRONMENT as GIT
 from rocwright.store.leases import locked
 from rocwright.store.model import Store
@@ -111,3 +113,44 @@ def _open(
     env = dict(job.env) | QUIET | ({"TERM": "xterm-256color"} if sys.stdin.isatty() else {})
     argv = ("/bin/sh", "-c", "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi")
     return sandbox.interactive(chosen, replace(job, argv=argv, env=env))
+
+
+State = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What a sandbox could write of a workspace when a shell was opened in it, and the note of the tree."""
+
+    note: bytes
+    state: State
+
+
+def look(workspace: Workspace, step: str) -> State | None:
+    """Everything in the folders that a sandbox may write, but the shell's repository; None where it cannot be
+    searched."""
+    state: State = {}
+    try:
+        for folder in (workspace.build, workspace.out):
+            for entry in Untrusted(folder, step).walk():
+                if f"{entry.path}/".startswith(f"{opened.REPOSITORY}/"):
+                    continue
+                status = entry.stat
+                name = f"{folder.name}/{entry.path}"
+                state[name] = (status.st_mode, status.st_dev, status.st_ino)
+                if not entry.is_folder:
+                    state[name] += (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    except (SandboxError, OSError):
+        return None
+    return state
+
+
+def give_back(workspace: Workspace, step: str, snapshot: Looked) -> bool:
+    """Have the next attempt go on in the tree if nothing in it was changed; whether that is so."""
+    if workspace.unsaved() or look(workspace, step) != snapshot.state:
+        return False
+    if not remove_tree(workspace.build / opened.REPOSITORY):
+        return False
+    (workspace.path / opened.NOTE).unlink()
+    kept_tree.put_back(workspace, snapshot.note)
+    return True

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import http.client
+import itertools
 import json
 import socket
+import struct
 import threading
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -17,7 +20,6 @@ from rocbase.errors import CheckError
 from rocbase.units import duration
 from rocwright.catalog.server import FirstRequest
 from rocwright.serving.model import ServerState
-from rocwright.serving.png import png_size
 from rocwright.serving.sound import tone
 
 _SECONDS = 600.0
@@ -130,3 +132,31 @@ def _silent(server: ServerState, cause: str) -> CheckError:
         cause=cause,
         next_step=f"rocwright logs {server.name}; rocwright stop {server.name} ends it",
     )
+
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_CHUNK_OVERHEAD = 12  # bytes of an empty chunk
+
+
+def png_size(data: bytes) -> tuple[int, int]:
+    """Width and height. Raises ValueError for what is no PNG, is cut short, or has a chunk that changed."""
+    if not data.startswith(_SIGNATURE):
+        raise ValueError("it does not begin as a PNG")
+    offset, size = len(_SIGNATURE), (0, 0)
+    for number in itertools.count():
+        if len(data) - offset < _CHUNK_OVERHEAD:
+            raise ValueError("it is cut short")
+        length = int.from_bytes(data[offset : offset + 4])
+        kind, body = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
+        if data[offset + 8 + length : offset + _CHUNK_OVERHEAD + length] != struct.pack(
+            ">I", zlib.crc32(kind + body)
+        ):
+            raise ValueError(f"its chunk {number} is damaged")
+        if number == 0:
+            if kind != b"IHDR" or length < 8:
+                raise ValueError("it does not say its size")
+            size = (int.from_bytes(body[:4]), int.from_bytes(body[4:8]))
+        if kind == b"IEND":
+            return size
+        offset += _CHUNK_OVERHEAD + length
+    raise AssertionError("it ends with its data")

@@ -4,14 +4,17 @@ built, and what these require; made once, kept by what it is made of, and only r
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pydantic import TypeAdapter, ValidationError
 
-from rocbase.errors import InputError
+from rocbase.errors import ConflictError, InputError
 from rocbase.files.atomic import sha256_bytes, write_atomic
 from rocbase.folders.temporary import temporary_folder
 from rocbase.model import canonical_json
@@ -23,19 +26,18 @@ from rocwright.execution.fetch import fetch
 from rocwright.execution.install import Wheel, read_wheel
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay
-from rocwright.model.steps import FilePin, Plan
+from rocwright.model.architecture import Architecture
+from rocwright.model.steps import FilePin, IndexOrigin, Plan
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.plan.resolve.aliases import ROCM, base_of
-from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock, LockedPython
 from rocwright.plan.values import chosen_values, present
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.serving.environments import ABOUT, ENGINE, HOME, INSIDE, Environment, Installed, read
 from rocwright.serving.layer import Layer
-from rocwright.serving.requirements import lacking, needed
-from rocwright.serving.requirements_lock import locked_requirements
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
-from rocwright.store.model import Output, Record, finished, verified
+from rocwright.store.model import Output, Record, Store, finished, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
 SCHEMA = 1
@@ -205,3 +207,132 @@ def _make(project: Project, environment: Environment, layer: Layer, say: Callabl
                 remove_tree(temporary)
                 raise
         write_atomic(folder / ABOUT, environment.model_dump_json(indent=2) + "\n")
+
+
+def lacking(
+    requirements: Iterable[Requirement], installed: Mapping[str, str], markers: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The requirements (PEP 508, sorted) that hold with these `markers` and that nothing `installed` answers;
+    `installed` are versions by normal name."""
+    return tuple(
+        sorted(
+            {
+                _bare(requirement)
+                for requirement in requirements
+                if _holds(requirement, markers)
+                and not _is_met(requirement, installed.get(canonicalize_name(requirement.name)))
+            }
+        )
+    )
+
+
+def needed(
+    requirements: Sequence[str],
+    pins: Sequence[FilePin],
+    requires: Callable[[Sequence[FilePin]], Iterable[Iterable[Requirement]]],
+    installed: Mapping[str, str],
+    markers: Mapping[str, str],
+) -> tuple[FilePin, ...]:
+    """The files that `requirements` lead to, without what only something that is `installed` requires.
+
+    An index resolves to all that a requirement may lead to; what was built here, or what the base brings,
+    must not come from it a second time.
+    """
+    by_name = {
+        canonicalize_name(pin.origin.project): pin for pin in pins if isinstance(pin.origin, IndexOrigin)
+    }
+    chosen: dict[str, FilePin] = {}
+    followed: set[tuple[str, str]] = set()
+    todo = [Requirement(text) for text in requirements]
+    while todo:
+        this: list[tuple[FilePin, set[str]]] = []
+        for requirement in todo:
+            name = canonicalize_name(requirement.name)
+            extras = {extra for extra in ("", *requirement.extras) if (name, extra) not in followed}
+            if _is_met(requirement, installed.get(name)) or name not in by_name or not extras:
+                continue
+            followed |= {(name, extra) for extra in extras}
+            chosen[name] = by_name[name]
+            this.append((by_name[name], extras))
+        todo = [
+            need
+            for (_, extras), needs in zip(this, requires([pin for pin, _ in this]), strict=True)
+            for need in needs
+            if any(_holds(need, {**markers, "extra": extra}) for extra in extras)
+        ]
+    return tuple(sorted(chosen.values(), key=lambda pin: pin.filename))
+
+
+def _holds(requirement: Requirement, markers: Mapping[str, str]) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": "", **markers})
+
+
+def _is_met(requirement: Requirement, version: str | None) -> bool:
+    return version is not None and requirement.specifier.contains(version, prereleases=True)
+
+
+def _bare(requirement: Requirement) -> str:
+    """Without its marker, which was asked already, and for another Python than the resolver's."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return (
+        f"{requirement.name}{extras}{f' @ {requirement.url}' if requirement.url else requirement.specifier}"
+    )
+
+
+_FILE = TypeAdapter(tuple[LockedPython, ...])
+
+
+def path_of(lock: Path) -> Path:
+    """Where it lies."""
+    return lock.with_name(f"{lock.stem}.run.json")
+
+
+def locked_requirements(
+    lock: Path,
+    requirements: Sequence[str],
+    python: str,
+    architecture: Architecture,
+    store: Store,
+    say: Callable[[str], None],
+) -> LockedPython:
+    """The files for `requirements` and all that they require, for CPython `python`: as they were locked, or
+    from the index, and locked from then on.
+
+    Raises InputError for a file that cannot be read, ConflictError where something has no wheel,
+    NetworkError.
+    """
+    path = path_of(lock)
+    entries = _read(path)
+    ordered = tuple(sorted(requirements))
+    locked = next((entry for entry in entries if (entry.version, entry.wanted) == (python, ordered)), None)
+    if locked is not None:
+        return locked
+    from rocwright.sources import index  # here: it takes a while, and a lock that is there needs none of it
+
+    say(f"lock: Python packages for {', '.join(ordered)}")
+    resolved = index.resolve(ordered, python, architecture, store)
+    if resolved.sdists:
+        raise ConflictError(
+            f"there are no wheels of {', '.join(sdist.pin.filename for sdist in resolved.sdists)}",
+            cause="only wheels are installed into an environment, and the index has source distributions",
+            next_step="build a wheel of it as a component of the stack",
+        )
+    new_entry = LockedPython(version=python, wanted=ordered, files=resolved.wheels)
+    updated = [*(entry for entry in entries if entry.wanted != ordered), new_entry]
+    text = json.dumps(_FILE.dump_python(tuple(updated), mode="json"), indent=2)
+    write_atomic(path, text + "\n")
+    say(f"lock: written to {path}")
+    return new_entry
+
+
+def _read(path: Path) -> tuple[LockedPython, ...]:
+    if not path.exists():
+        return ()
+    try:
+        return _FILE.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise InputError(
+            f"{path} cannot be read",
+            cause=f"{error.error_count()} faults, the first: {error.errors()[0]['msg']}",
+            next_step="remove it: it is made anew from the package index",
+        ) from error

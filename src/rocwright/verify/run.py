@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 
 from rocbase.errors import CheckError, InputError
@@ -12,6 +12,7 @@ from rocwright.catalog.model import Check, Component
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay, log_name
 from rocwright.model.architecture import described
+from rocwright.model.steps import Plan, Step
 from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.plan.resolve.model import Lock
@@ -19,12 +20,14 @@ from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.checks.passed import Passed
 from rocwright.provenance.checks.static import CheckNote, named, published
 from rocwright.provenance.layout import lay_out
-from rocwright.records.model import EMULATED, Finding, StepRun, now
-from rocwright.store.model import Output
-from rocwright.verify.anew import compiled_anew, compiled_by_others
+from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, Finding, StepRun, now
+from rocwright.records.opening import read_records
+from rocwright.records.read import Records
+from rocwright.store.model import Output, Record, Store
+from rocwright.store.shared import signers
+from rocwright.store.signing.keys import own_public_key, public_key
 from rocwright.verify.emulated import Emulation, emulation
 from rocwright.verify.lines import outcome_word
-from rocwright.verify.owners import owners
 from rocwright.verify.prepare import BUILD_ROOT, CHECK_ROOT, Prepared, check_wheels, checked_in, made_steps
 from rocwright.verify.subject import VerifySubject
 
@@ -235,3 +238,107 @@ def _ended(step: StepRun, findings: Sequence[Finding], seconds: float) -> StepRu
             "error": error,
         }
     )
+
+
+def owners(project: Project, plan: Plan) -> list[Finding]:
+    """A finding for each owner that gave the same in every step of a plan that runs commands, where there are
+    several: this machine, and the trusted keys that have signed it in a shared store.
+
+    Who used what yet another has compiled does not count, this machine neither.
+    """
+    steps = [step for step in plan.steps if step.kind == "run"]
+    records = [project.store.record(step.key) for step in steps]
+    owners_of = [_owners(project.store, record) if record is not None else frozenset() for record in records]
+    agreed = frozenset.intersection(*owners_of) if owners_of else frozenset()
+    if len(agreed) < 2:
+        return []
+    return [
+        Finding(
+            component=steps[-1].component,
+            check=OWNER,
+            name=f"the same, signed by {keyid[:16]}" if keyid else "the same, built on this machine",
+            ok=True,
+            when=now(),
+        )
+        for keyid in sorted(agreed)
+    ]
+
+
+def _owners(store: Store, record: Record) -> frozenset[str]:
+    """Who says the same: ids of keys, "" for this machine where it has none."""
+    own = own_public_key()
+    keyid = str(public_key(own).keyid) if own is not None else ""
+    return frozenset(signer or keyid for signer in signers(store, record))
+
+
+def compiled_anew(project: Project, plan: Plan) -> Finding | None:
+    """One finding for all that the steps of a plan have compiled; None where there are no such steps.
+
+    It is absent where a step had a compiler cache that was filled, went on in a kept tree, or where nothing
+    tells, unless a second build from nothing gave the same bytes.
+    """
+    steps = [step for step in plan.steps if step.kind == "run"]
+    if not steps:
+        return None
+    with read_records(project.home) as records:
+        unproved = [step for step in steps if not _is_anew(project, step, records)]
+    resumed = [step.name for step in unproved if _is_resumed(project, step)]
+    cached = [step.name for step in unproved if step.name not in resumed]
+    notes = [f"{', '.join(cached)}: with a compiler cache that earlier steps filled"] if cached else []
+    notes += [f"{', '.join(resumed)}: gone on with in a kept tree"] if resumed else []
+    return Finding(
+        component=steps[-1].component,
+        check=ANEW,
+        name="without what earlier steps left in a compiler cache, or the same bytes without",
+        ok=True,
+        absent=bool(unproved),
+        detail="; ".join(notes) if unproved else f"{len(steps)} steps",
+        when=now(),
+    )
+
+
+def compiled_by_others(project: Project, plan: Plan) -> Finding | None:
+    """One finding where other owners compiled a part of what is built, as shards or as single objects, unless
+    a second build from nothing gave the same bytes; else None. A channel takes none of these."""
+    steps = [step for step in plan.steps if step.kind == "run"]
+    with read_records(project.home) as records:
+        named = [note for step in steps if (note := _by_others(project, step, records))]
+    if not named:
+        return None
+    return Finding(
+        component=steps[-1].component,
+        check=OWN_SHARDS,
+        name="no part was compiled by another owner, or the same bytes without",
+        ok=True,
+        absent=True,
+        detail="; ".join(named),
+        when=now(),
+    )
+
+
+def _by_others(project: Project, step: Step, records: Records) -> str:
+    record = project.store.record(step.key)
+    signers = record.compiled_by_others() if record is not None else ()
+    if record is None or not signers:
+        return ""
+    if all(_is_reproduced(records.findings(sha256=output.sha256)) for output in record.outputs):
+        return ""
+    return f"{step.name}: signed by {', '.join(signer[:12] for signer in signers)}"
+
+
+def _is_anew(project: Project, step: Step, records: Records) -> bool:
+    record = project.store.record(step.key)
+    if record is None:
+        return False
+    if record.cache is not None and record.cache.state != "filled" and not record.resumed:
+        return True
+    return all(_is_reproduced(records.findings(sha256=output.sha256)) for output in record.outputs)
+
+
+def _is_resumed(project: Project, step: Step) -> bool:
+    record = project.store.record(step.key)
+    return record is not None and record.resumed > 0
+
+
+def _is_reproduced(newest_first: Iterable[Finding]) -> bool:
+    return next((finding.ok for finding in newest_first if finding.check == "reproduce"), False)

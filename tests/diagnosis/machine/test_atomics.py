@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.diagnosis.machine.atomics import requester
+from rocwright.diagnosis.machine.gpus import requester
 
 
 def space(enabled: bool, at: int = 0x58) -> bytes:

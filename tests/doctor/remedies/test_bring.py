@@ -9,7 +9,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.remedy import AddPackages, texts_of
-from rocwright.doctor.remedies.bring import fitted, none_known
+from rocwright.doctor.remedies.rounds import fitted, none_known
 from tests.making import lock_of
 
 LOCK = lock_of("llama-vulkan", "gfx1151")
@@ -85,6 +85,6 @@ def test_where_no_line_names_a_warning_nothing_is_offered() -> None:
 def test_what_is_no_plain_name_is_put_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("x y", "-x", "x;y", "$(x)", "", "x" * 99, "x\n"):
         monkeypatch.setattr(
-            "rocwright.doctor.remedies.bring.named_in", lambda *_, text=text: {"warning": text}
+            "rocwright.doctor.remedies.rounds.named_in", lambda *_, text=text: {"warning": text}
         )
         assert flags(WARNED) == []

@@ -9,7 +9,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog.issue import Issue, the_issues
 from rocwright.catalog.load import builtin_catalog
 from rocwright.doctor.remedies.choose import Case, RemedyOffer, choose
-from rocwright.doctor.remedies.settle import Went, settled
+from rocwright.doctor.remedies.rounds import Went, settled
 from rocwright.model.steps import Plan
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.model import Lock, Remedy

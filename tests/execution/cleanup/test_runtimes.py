@@ -17,7 +17,7 @@ from tests.engines import must_work
 from tests.execution.cleanup.test_clean import run
 
 from rocwright import sandbox
-from rocwright.execution.cleanup.runtimes import remove_runtime, shown_in_sandboxes
+from rocwright.execution.cleanup.room import remove_runtime, shown_in_sandboxes
 from rocwright.home import Home
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.store.gc import DAY
@@ -125,7 +125,7 @@ def test_what_is_being_made_stays(made: Home) -> None:
         # another process has it
         code = (
             "import sys; from pathlib import Path\n"
-            "from rocwright.execution.cleanup.runtimes import remove_runtime\n"
+            "from rocwright.execution.cleanup.room import remove_runtime\n"
             "print(remove_runtime(Path(sys.argv[1])))"
         )
         words = [sys.executable, "-c", code, str(made.environments / OLD)]

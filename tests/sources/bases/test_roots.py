@@ -15,8 +15,7 @@ import zstandard
 from rocbase.files.atomic import CHUNK, sha256_bytes
 from rocwright.home import Home
 from rocwright.sources.bases.contents import CAPABILITY, fault
-from rocwright.sources.bases.manifest import look
-from rocwright.sources.bases.roots import changed, changed_roots, manifest_of, unpacked_root
+from rocwright.sources.bases.roots import changed, changed_roots, look, manifest_of, unpacked_root
 from rocwright.store.local import LocalStore
 from rocwright.store.model import DamagedBlobError, verified
 

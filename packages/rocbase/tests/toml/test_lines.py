@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from rocbase.errors import InputError
 from rocbase.model import Frozen
-from rocbase.toml.lines import line_in, line_of
-from rocbase.toml.read import Reader, TableFault, parse
+from rocbase.toml.read import Reader, TableFault, line_in, line_of, parse
 from rocwheel_samples.tables import each
 
 TEXT = """\

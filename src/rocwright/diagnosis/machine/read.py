@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 
 from rocwheel.wheels.emulators import emulator_in
 from rocwright.catalog.load import Catalog
@@ -20,12 +23,6 @@ from rocwright.diagnosis.machine.memory import read_memory
 from rocwright.diagnosis.machine.model import Container, Machine
 from rocwright.diagnosis.machine.rights import has_sub_ids, read_rights, read_user
 from rocwright.diagnosis.machine.rooms import read_rooms
-from rocwright.diagnosis.machine.surroundings import (
-    read_configured,
-    read_folders,
-    read_leftovers,
-    read_variables,
-)
 from rocwright.diagnosis.machine.tree import Tree
 
 
@@ -94,3 +91,49 @@ def read_container(tree: Tree, facts: HostFacts) -> Container | None:
 def read_nobodys_group(tree: Tree) -> int:
     """The number of that group."""
     return tree.number("/proc/sys/kernel/overflowgid") or NOBODY
+
+
+def read_variables(tree: Tree, facts: HostFacts) -> dict[str, str]:
+    """The variables of this process that the catalog watches; of others nothing is kept."""
+    pairs = (line.partition("=") for line in (tree.text("/proc/self/environ") or "").split("\0"))
+    return {
+        name: value
+        for name, _, value in pairs
+        if value and any(fnmatchcase(name, leak.variable) for leak in facts.leak)
+    }
+
+
+def read_configured(tree: Tree, facts: HostFacts, home: str) -> dict[str, str]:
+    """File and key -> value, of what the catalog watches."""
+    return {
+        f"{file}: {key}": value
+        for rule in facts.configured
+        for file in (pattern.replace("~", home, 1) for pattern in rule.files)
+        for key, value in _pairs(tree.text(file) or "")
+        if key.replace("_", "-") in rule.keys
+    }
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        match = re.fullmatch(r"\s*([A-Za-z_-]+)\s*[=:]\s*(.+?)\s*", line)
+        if match:
+            yield match[1], match[2]
+
+
+def read_folders(tree: Tree, facts: HostFacts) -> tuple[str, ...]:
+    """The folders of those watched that are there."""
+    return tuple(folder.path for folder in facts.folder if tree.stat(folder.path) is not None)
+
+
+def read_leftovers(tree: Tree, folder: str, depth: int = 2) -> tuple[str, ...]:
+    """Fifos that nobody reads, in a folder and some levels below."""
+    fifos: list[str] = []
+    for name in tree.names(folder):
+        path = f"{folder}/{name}"
+        kind = tree.stat(path)
+        if kind and kind.kind == stat.S_IFIFO and not tree.held(path):
+            fifos.append(path)
+        elif kind and kind.kind == stat.S_IFDIR and depth:
+            fifos += read_leftovers(tree, path, depth - 1)
+    return tuple(fifos)

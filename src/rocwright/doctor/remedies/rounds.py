@@ -2,22 +2,91 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from rocbase.errors import CompileError, ExplainedError, FailureClass
+from rocbase.errors import CompileError, ExplainedError, FailureClass, InputError
+from rocwright.catalog.issue import Issue
 from rocwright.catalog.load import Catalog
-from rocwright.diagnosis.explain import first_line, issue_of
+from rocwright.catalog.remedy import AddPackages, CompilerFlags, RemedyAction, SetVariables, texts_of
+from rocwright.diagnosis.explain import first_line, issue_of, named_by, named_in
+from rocwright.diagnosis.missing import HEADER
 from rocwright.doctor.remedies.aside import LockSnapshots
-from rocwright.doctor.remedies.bring import PackagesWith, fitted, none_known
 from rocwright.doctor.remedies.choose import Case, RemedyOffer, added, choose
-from rocwright.doctor.remedies.settle import Went, settled
 from rocwright.doctor.remedies.words import does
 from rocwright.execution.outcome import Built
 from rocwright.model.steps import Plan
 from rocwright.plan.resolve.lock import relocks
 from rocwright.plan.resolve.model import Lock, Remedy
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=_.-]{0,79}")
+
+PackagesWith = Callable[[str], tuple[str, ...]]
+"""The packages of a base that have a header, the likeliest first. May raise NetworkError."""
+
+
+def none_known(header: str) -> tuple[str, ...]:
+    """Of no header it is known which package has it."""
+    return ()
+
+
+def fitted(
+    issue: Issue, error: ExplainedError, lock: Lock, catalog: Catalog, packages_with: PackagesWith
+) -> Issue:
+    """A family with its actions for what this failure names: its name filled into variables and flags, and,
+    of a header that is missing, an action more for each name of the catalog that brings it."""
+    if issue.filled is None or not (issue.filled.indexed or any(map(_places, issue.remedies))):
+        return issue
+    named = named_in(error, issue.name)
+    actions = [filled for action in issue.remedies if (filled := _filled(action, named)) is not None]
+    header = named.get(HEADER, "") if issue.filled.indexed else ""
+    packages = packages_with(header) if header else ()
+    names = [name for package in packages for name in _names(package, lock, catalog)]
+    actions += [AddPackages(kind="packages", names=(name,)) for name in dict.fromkeys(names)]
+    return issue.model_copy(update={"remedies": tuple(actions)})
+
+
+def _places(action: RemedyAction) -> bool:
+    return any("{" in text for text in texts_of(action))
+
+
+def _filled(action: RemedyAction, named: Mapping[str, str]) -> RemedyAction | None:
+    """An action with what a line names in its places; None where that is no plain name, or not known.
+
+    A line is not to be trusted: a name has letters, digits and few other signs, and begins no option.
+    """
+    if not _places(action):
+        return action
+    plain = {name: text for name, text in named.items() if _NAME.fullmatch(text)}
+    try:
+        match action:
+            case SetVariables():
+                variables = {name: text.format_map(plain) for name, text in action.variables.items()}
+                return action.model_copy(update={"variables": variables})
+            case CompilerFlags():
+                return action.model_copy(
+                    update={"flags": tuple(flag.format_map(plain) for flag in action.flags)}
+                )
+    except KeyError:
+        return None
+    return action
+
+
+def _names(package: str, lock: Lock, catalog: Catalog) -> list[str]:
+    """The catalog's names for a package of the lock's base, those for the fewest packages first."""
+    base = catalog.base(lock.request.base)[0]
+    candidates: list[tuple[int, str]] = []
+    for name in {*catalog.system.packages, *base.packages}:
+        try:
+            packages = catalog.system_packages(base, (name,))
+        except InputError:
+            continue
+        if package in packages:
+            candidates.append((len(packages), name))
+    return [name for _, name in sorted(candidates)]
+
 
 ROUNDS = 24
 """How often a build is begun anew with another remedy, at most."""
@@ -221,3 +290,78 @@ def _on_trial(lock: Lock, remedy: Remedy, world: HealContext) -> Lock:
 
 def _timestamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+MACHINES = frozenset(
+    {
+        FailureClass.OUT_OF_DISK,
+        FailureClass.DISK,
+        FailureClass.NETWORK,
+        FailureClass.SANDBOX,
+        FailureClass.TIMEOUT,
+        FailureClass.INTERNAL,
+        FailureClass.INTERRUPTED,
+    }
+)
+"""Failures of which no remedy of a build can be the reason: they leave open whether it helped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Went:
+    """How the steps of a plan went: those that `failed`, and those that were not reached (`skipped`)."""
+
+    plan: Plan
+    failed: Mapping[str, ExplainedError]
+    skipped: frozenset[str] = frozenset()
+
+
+def settled(lock: Lock, went: Went) -> Lock:
+    """The lock with what a build has shown of its remedies on trial."""
+    return lock.model_copy(update={"remedies": tuple(_settled(remedy, went) for remedy in lock.remedies)})
+
+
+def _settled(remedy: Remedy, went: Went) -> Remedy:
+    if remedy.outcome != "trial":
+        return remedy
+    verdict = _verdict(remedy, went)
+    if verdict is None:
+        return remedy
+    outcome, message = verdict
+    return remedy.model_copy(update={"outcome": outcome, "told": message})
+
+
+def _verdict(remedy: Remedy, went: Went) -> tuple[str, str] | None:
+    """What became of it and how that was seen; None where the build tells nothing of it."""
+    error = went.failed.get(remedy.step)
+    if error is not None:
+        if error.failure in MACHINES:
+            return None
+        issue = issue_of(error)
+        if issue is not None and issue.name == remedy.issue:
+            subject = _another(remedy, error)
+            if subject:
+                return "helped", f"{remedy.step} got past {remedy.issue}, then failed with it for {subject}"
+            return "useless", f"{remedy.step} failed in the same way"
+        then = issue.name if issue is not None else f"an unknown failure: {first_line(error)}"
+        return "helped", f"{remedy.step} got past {remedy.issue}, then failed with {then}"
+    if remedy.step in went.skipped:
+        return _before_it(remedy, went)
+    names = {step.name for step in went.plan.steps}
+    if remedy.step not in names:
+        return "useless", f"the plan no longer has the step {remedy.step}"
+    return "helped", f"{remedy.step} was built"
+
+
+def _another(remedy: Remedy, error: ExplainedError) -> str:
+    """What a failure of the same family is of, where it is another thing than before; else ""."""
+    previous, current = named_by(remedy.failed, remedy.issue), named_in(error, remedy.issue)
+    return ", ".join(current.values()) if previous and current and previous != current else ""
+
+
+def _before_it(remedy: Remedy, went: Went) -> tuple[str, str] | None:
+    """Whether the remedy itself broke a step before the one that it is for."""
+    components = {step.name: step.component for step in went.plan.steps}
+    for name, error in went.failed.items():
+        if components.get(name) == remedy.component and error.failure not in MACHINES:
+            return "useless", f"{name} failed with it: {error.message}"
+    return None

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from math import inf
 from pathlib import Path
 
@@ -13,12 +18,19 @@ from rocbase.errors import InputError
 from rocbase.processes import run as process
 from rocwright.execution import compiler_cache
 from rocwright.execution.cleanup import inside
-from rocwright.execution.cleanup.model import CleanupKind, DiskSpace, Piece, Reclaimable, the_kinds
-from rocwright.execution.cleanup.outside import find_images, find_tool
-from rocwright.execution.cleanup.runtimes import find_runtimes, place_of, remove_runtime
+from rocwright.execution.cleanup.model import (
+    CachingTool,
+    CleanupKind,
+    DiskSpace,
+    Engine,
+    Piece,
+    Reclaimable,
+    oldest,
+    the_kinds,
+)
 from rocwright.home import Home
 from rocwright.sources.bases.roots import remove_tree
-from rocwright.store.gc import Rubbish, remove, under_way
+from rocwright.store.gc import Rubbish, file_stats, folder_size, remove, under_way
 from rocwright.store.model import Output, Store
 
 RUNTIMES = ("programs", "environments")
@@ -183,3 +195,175 @@ def kinds_asked(names: Iterable[str]) -> tuple[str, ...]:
                 next_step="use one of them; rocwright clean shows the size of each",
             )
     return selected or tuple(kind.name for kind in catalogued.kind)
+
+
+_UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_IMAGE = re.compile(r"(?P<id>\S+)\s+(?P<size>[0-9.]+)\s?(?P<unit>[kKMGT]?B)?\s+(?P<made>\d.*)")
+
+SECONDS = 20.0
+"""How long a program may take to say what it has."""
+
+
+def find_tool(tool: CachingTool, days: float) -> Reclaimable:
+    """A program's cache; it goes as a whole, once none of it is young."""
+    output, reason = _ask(tool.folder)
+    folder = Path(output.strip()) if output.strip() else None
+    stats = list(file_stats(folder)) if folder and folder.is_absolute() and folder.is_dir() else []
+    size, used = sum(stat.st_size for stat in stats), max((stat.st_mtime for stat in stats), default=0)
+    free = size and used < oldest(days)
+    return Reclaimable(
+        kind=tool.name,
+        holds=tool.holds,
+        again=tool.again,
+        size=size,
+        count=len(stats),
+        used=used,
+        command=shlex.join(tool.clear),
+        outside=True,
+        why=reason,
+        pieces=(Piece(kind=tool.name, name=str(folder), size=size, used=used),) if free else (),
+    )
+
+
+def find_images(engine: Engine, days: float) -> Reclaimable:
+    """The images of an engine that its words find; those that a container needs, the engine keeps."""
+    output, reason = _ask(engine.find)
+    if engine.inspect and not reason:
+        ids = tuple(dict.fromkeys(output.split()))
+        output, reason = _ask((*engine.inspect, *ids)) if ids else ("", "")
+    rows = (_image(engine, line) for line in output.splitlines())
+    images = {image.name: image for image in rows if image}
+    return Reclaimable(
+        kind=engine.name,
+        holds=engine.holds,
+        again=engine.again,
+        size=sum(image.size for image in images.values()),
+        count=len(images),
+        used=max((image.used for image in images.values()), default=0),
+        command=shlex.join((*engine.remove, "...")),
+        outside=True,
+        why=reason,
+        pieces=tuple(image for image in images.values() if image.used < oldest(days)),
+    )
+
+
+def _image(engine: Engine, line: str) -> Piece | None:
+    """An image of a line with its id, its size (bytes, or as people read it) and when it was made."""
+    match = _IMAGE.fullmatch(line.strip())
+    if match is None:
+        return None
+    used = 0.0
+    with contextlib.suppress(ValueError):
+        used = datetime.fromisoformat(match["made"][:19].replace(" ", "T") + "+00:00").timestamp()
+    size = round(float(match["size"]) * _UNITS[match["unit"] or "B"])
+    return Piece(kind=engine.name, name=match["id"], size=size, used=used)
+
+
+def _ask(command: tuple[str, ...]) -> tuple[str, str]:
+    """What a program says, and why it says nothing."""
+    try:
+        # not in the user's folder: uv reads settings there, such as where its cache is
+        completed = process.run(command, cwd=Path("/"), timeout=SECONDS)
+    except (InputError, OSError) as error:
+        return "", str(error)
+    if completed.ok:
+        return completed.stdout, ""
+    lines = completed.stderr.strip().splitlines()
+    return "", lines[-1][:200] if lines else f"{command[0]} ended with {completed.returncode}"
+
+
+ABOUT_ENVIRONMENT = "environment.json"
+_GOING = ".going-"
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+_YOUNG = 1.0
+"""Days in which what has no name yet may be being made."""
+
+
+def find_runtimes(kind: CleanupKind, place: Path, days: float, stack: str = "") -> Reclaimable:
+    """What lies in `place` and was not used for so many days, or is of a `stack` and in use by nothing."""
+    paths = [*_things(place)]
+    busy = shown_in_sandboxes(place)
+    made_for = {path: _stack_of(path) for path in paths}
+    every = {
+        path: Piece(
+            kind=kind.name, name=str(path), size=folder_size(path), used=_used(path), of=made_for[path]
+        )
+        for path in paths
+        if not stack or made_for[path] == stack
+    }
+    return Reclaimable(
+        kind=kind.name,
+        holds=kind.holds,
+        again=kind.again,
+        size=sum(piece.size for piece in every.values()),
+        count=len(every),
+        used=max((piece.used for piece in every.values()), default=0),
+        pieces=tuple(
+            piece
+            for path, piece in every.items()
+            if path.name not in busy
+            and (stack or piece.used < oldest(max(days, _YOUNG) if path.name.startswith(".") else days))
+        ),
+    )
+
+
+def remove_runtime(path: Path) -> bool:
+    """Remove what `find_runtimes` found; False where something runs in it by now, or makes it."""
+    if path.is_file():
+        path.unlink(missing_ok=True)
+        return True
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    with contextlib.suppress(Timeout, FileNotFoundError), lock.acquire(blocking=False):
+        # nothing starts in what has no name any more; what started before is seen now
+        going = path.rename(path.with_name(f"{_GOING}{path.name}"))
+        if {path.name, going.name} & shown_in_sandboxes(path.parent):
+            going.rename(path)
+            return False
+        remove_tree(going)
+        for end in (".lock", ".json"):
+            path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+        return True
+    return False
+
+
+def shown_in_sandboxes(place: Path) -> set[str]:
+    """Names in a folder that a running process of this machine sees as mounts: as the kernel tells, whoever
+    started it. One of the same name elsewhere counts too: what the kernel tells is a path within a disk."""
+    names: set[str] = set()
+    prefix = os.fsencode(f"/{place.name}/")
+    for table in Path("/proc").glob("[0-9]*/mountinfo"):
+        with contextlib.suppress(OSError):
+            for line in table.read_bytes().splitlines():
+                root = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), line.split(b" ")[3])
+                if prefix in root:
+                    names.add(os.fsdecode(root.rpartition(prefix)[2].split(b"/")[0]))
+    return names
+
+
+def _things(place: Path) -> Iterator[Path]:
+    """Programs, environments, and notes of what was asked for; what is going or half made is a thing too."""
+    for path in sorted(place.glob("*")):
+        if path.is_symlink() or not path.is_dir():
+            continue
+        if path.name == "asked":
+            yield from sorted(path.glob("*.json"))
+        else:
+            yield path
+
+
+def _used(path: Path) -> float:
+    """When it was started last: each start sets the time of its folder."""
+    return path.lstat().st_mtime
+
+
+def _stack_of(path: Path) -> str:
+    """The stack that it was made for; "" where nothing says so."""
+    for description in (path.with_name(f"{path.name}.json"), path / ABOUT_ENVIRONMENT):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            return str(json.loads(description.read_bytes()).get("stack", ""))
+    return ""
+
+
+def place_of(kind: CleanupKind, home: Home) -> Path:
+    """The folder of a kind of runtimes."""
+    return {"programs": home.programs, "environments": home.environments}[kind.name]

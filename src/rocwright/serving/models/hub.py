@@ -26,13 +26,17 @@ from rocbase.http.address import is_same_server, split
 from rocbase.units import size
 from rocwright.execution.progress import Progress
 from rocwright.serving.models.address import ModelAddress, is_safe
-from rocwright.serving.models.bar import bar_for
 from rocwright.serving.models.bounded import OF_A_FILE, bound_answers
 from rocwright.serving.models.told import MISSING, HubPlace, told
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
     from huggingface_hub import HfApi
+
+import time
+
+from rocbase.units import duration
+from rocwright.execution.progress import RunningStep
 
 SPARE = 256 * 1024**2
 """Bytes that stay free on a disk."""
@@ -240,3 +244,45 @@ def _check(part: Path, etag: str, name: str) -> None:
             next_step="try again; if it happens again, the hub or a mirror (HF_ENDPOINT) gives other bytes: "
             "do not use them",
         )
+
+
+EVERY = 0.25
+"""Seconds between two looks at how far it is."""
+
+
+@contextmanager
+def bar_for(progress: Progress, name: str) -> Iterator[type[Any]]:
+    """A class of bars that tell `progress` of one download."""
+    running = RunningStep(name, jobs=1)
+    started = time.monotonic()
+    progress.started(running)
+    received = [0]
+
+    class Bar:
+        def __init__(self, *_: object, total: int | None = None, initial: int = 0, **__: object) -> None:
+            self.total, self.n, self._told = total, initial, 0.0
+
+        def __enter__(self) -> Bar:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def update(self, count: float | None = 1) -> None:
+            self.n += int(count or 0)
+            received[0] += int(count or 0)
+            timestamp = time.monotonic()
+            if self.total and timestamp - self._told >= EVERY:
+                self._told = timestamp
+                share = min(100, 100 * self.n // self.total)
+                progress.line(running, f"[{share:3d}%] {size(self.n)} of {size(self.total)}")
+
+        def __getattr__(self, _: str) -> Any:
+            return lambda *_, **__: None
+
+    ended = "broken off"
+    try:
+        yield Bar
+        seconds = time.monotonic() - started
+        ended = f"{size(received[0])} in {duration(seconds)}"
+    finally:
+        progress.ended(running, ended)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rocwheel.wheels.devicecode.in_turn import MOST_WAITING, MemoryJob, in_turn
+from rocwheel.wheels.devicecode.bundles import MOST_WAITING, MemoryJob, in_turn
 from rocwheel_samples.tables import each
 
 

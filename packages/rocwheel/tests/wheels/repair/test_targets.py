@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocwheel.wheels.repair.targets import covered, is_for, targets_named
+from rocwheel.wheels.repair.reads import covered, is_for, targets_named
 from rocwheel_samples.tables import each
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rocwheel.wheels.choose import Target
 from rocwheel.wheels.parts import pieces
 from rocwheel.wheels.scratch import scratch
-from rocwheel.wheels.slim.skim import skimmed
+from rocwheel.wheels.slim.wheel import skimmed
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel_samples.fatbin import entry_id, fatbin, gpu_elf, plain_bundle
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from rocbase.files.atomic import sha256_bytes, sha256_file
 from rocwheel.wheels.archive import opened
-from rocwheel.wheels.devicecode.fatbin import may_hold_code
+from rocwheel.wheels.devicecode.fatbin import fat_binary, may_hold_code
 from rocwheel.wheels.devicecode.kpack import is_archive
-from rocwheel.wheels.diff import code, kpacked, libraries
+from rocwheel.wheels.diff import code, libraries
+from rocwheel.wheels.diff.code import FileCode
 from rocwheel.wheels.diff.model import FileDifference, ValueChange, WheelDifference, changes
 from rocwheel.wheels.elf import MAGIC
 from rocwheel.wheels.metadata import DIST_INFO, RECORD, SIGNATURES, Headers, parse_name
+from rocwheel.wheels.source import FileSource
 from rocwheel.wheels.write import WheelFile
 
 HEAD = 64
@@ -110,11 +112,11 @@ def _compare(
     with ExitStack() as stack:
         old_path, new_path = (stack.enter_context(_on_disk(entry)) for entry in (old, new))
         ours, theirs = (
-            kpacked.with_archives(path, file, _archives(tree, stack))
+            with_archives(path, file, _archives(tree, stack))
             for file, tree in ((old_path, old_tree), (new_path, new_tree))
         )
-        difference = replace(difference, changes=(*difference.changes, *kpacked.moves(ours, theirs)))
-        if not kpacked.is_away(ours) and not kpacked.is_away(theirs):
+        difference = replace(difference, changes=(*difference.changes, *moves(ours, theirs)))
+        if not is_away(ours) and not is_away(theirs):
             difference = replace(difference, code=code.compare_code(ours, theirs))
         return (
             _with_library(difference, old_path, new_path)
@@ -123,7 +125,7 @@ def _compare(
         )
 
 
-def _archives(tree: Mapping[str, _TreeEntry], stack: ExitStack) -> kpacked.Archives:
+def _archives(tree: Mapping[str, _TreeEntry], stack: ExitStack) -> Archives:
     """The kpack archives of a tree by their paths, each put on disk where it is asked for."""
     return {
         path: lambda entry=entry: stack.enter_context(_on_disk(entry))  # type: ignore[misc]
@@ -206,3 +208,45 @@ def _written(old: Sequence[WheelFile], new: Sequence[WheelFile]) -> Iterator[str
     if old_modes != new_modes:
         yield "the modes of the files"
     yield "times, compression, or fields of the zip"
+
+
+Archives = Mapping[str, Callable[[], Path | None]]
+"""The archives of a wheel by their paths in it, each with what puts it on disk."""
+
+
+def with_archives(path: str, file: Path | None, archives: Archives) -> FileCode | None:
+    """The file, called `path` in its wheel, with those of the wheel's archives that hold code of it."""
+    if file is None:
+        return None
+    with FileSource(file, subject=path) as source:
+        binary = fat_binary(source, heads=True)
+    if binary is None or binary.reference is None:
+        return FileCode(file=file)
+    matches = [
+        archive
+        for pattern in binary.reference.patterns(path)
+        for place, opened in archives.items()
+        if pattern.fullmatch(place) and (archive := opened())
+    ]
+    return FileCode(file=file, archives=tuple(matches), reference=binary.reference)
+
+
+def is_away(code: FileCode | None) -> bool:
+    """Whether a file's code lies in archives that the wheel does not have."""
+    return code is not None and code.reference is not None and not code.archives
+
+
+def moves(old: FileCode | None, new: FileCode | None) -> Iterator[ValueChange]:
+    """That the code lies elsewhere than before, if both are there."""
+    if old is None or new is None:
+        return
+    old_place, new_place = _location(old), _location(new)
+    if old_place != new_place:
+        yield ValueChange(what="GPU code", before=old_place, after=new_place)
+
+
+def _location(code: FileCode) -> str:
+    if code.reference is None:
+        return "in the file"
+    note = "" if code.archives else ", not in this wheel"
+    return f"in kpack archives ({', '.join(code.reference.search)}{note})"

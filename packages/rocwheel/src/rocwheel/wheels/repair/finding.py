@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from rocbase.errors import InputError
+from rocwheel.wheels.elf import Elf
 from rocwheel.wheels.needed import LibrarySearch, Linkage, NeededLibrary, closure, linkage_of, of_system
 from rocwheel.wheels.repair.facts import Facts, Opened, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request
-from rocwheel.wheels.repair.opened import names_in
 from rocwheel.wheels.repair.reads import gather
 from rocwheel.wheels.repair.staying import Staying, is_meant
+from rocwheel.wheels.source import FileSource
 
 INCLUDED = "--include"
 """Who wants what was asked for on the command line."""
@@ -230,3 +232,24 @@ class _Finding:
         if wheel:
             return f"{wheel} provides it, but this wheel does not list {wheel} as a requirement"
         return self.whys.get(name, "one of ROCm's libraries" if self.facts.elf_library(name) else "")
+
+
+_SECTIONS = (".rodata", ".rodata.str1.1", ".data.rel.ro")
+_NAME = re.compile(rb"(?<![\w./%+-])(lib[A-Za-z0-9_+-]{1,100}\.so(?:\.[0-9]{1,10}){0,4})\0")
+_LONGEST = 256
+
+
+def names_in(path: Path) -> tuple[str, ...]:
+    """Whole strings in an ELF file's constants that look like a library's file name, in order, once each.
+
+    What is made from parts at run time is not seen. Raises CheckError where the tables cannot be read.
+    """
+    elf = Elf(FileSource(path))
+    names: dict[str, None] = {}
+    for section in (section for name in _SECTIONS for section in elf.named(name)):
+        buffer = b""
+        for piece in elf.source.chunks(section.offset, section.size):
+            buffer += piece
+            names |= dict.fromkeys(match[1].decode() for match in _NAME.finditer(buffer))
+            buffer = buffer[-_LONGEST:]
+    return tuple(names)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocwheel.wheels.devicecode.fatbin import reference_in
+from rocwheel.wheels.devicecode.generic import covers
+from rocwheel.wheels.devicecode.gpu import any_machine, machines_of
 from rocwheel.wheels.devicecode.kpack_reference import PLACEHOLDER, SECTION
 from rocwheel.wheels.needed import NeededLibrary
 from rocwheel.wheels.repair.facts import Facts, Read, RocmLibrary, matches
 from rocwheel.wheels.repair.model import DataFile, Lacking, Request
-from rocwheel.wheels.repair.targets import covered, is_for, targets_named
 from rocwheel.wheels.source import FileSource
 
 _ARCHIVE = re.compile(r"(?:\.\./)*(?:(?!\.\.)[\w.+-]+/)*[\w.+@-]+\.kpack", re.ASCII)
@@ -158,3 +159,31 @@ def _under(top: Path) -> Iterator[Path]:
             file = Path(parent, name)
             if file.is_file():
                 yield file
+
+
+_FAMILY = re.compile(r"gfx[0-9a-f]*[xX]+")
+
+
+def targets_named(path: str) -> tuple[str, ...]:
+    """The targets in a path: gfx90a in gfx90a68.kdb (68 counts compute units), gfx11xx for a family."""
+    families = _FAMILY.findall(path)
+    machines = re.findall(any_machine(), _FAMILY.sub("", path))
+    return tuple(dict.fromkeys((*(family.lower() for family in families), *machines)))
+
+
+def is_for(path: str, targets: Iterable[str]) -> bool:
+    """Whether a file serves one of `targets` (with or without features), or names none."""
+    named = targets_named(path)
+    names = [target.partition(":")[0] for target in targets]
+    return not named or not names or any(_serves(target, name) for target in named for name in names)
+
+
+def covered(paths: Iterable[str], target: str) -> bool:
+    """Whether files are there for a target; also where none of them names any target."""
+    named = [targets_named(path) for path in paths]
+    name = target.partition(":")[0]
+    return not any(named) or any(_serves(named_target, name) for targets in named for named_target in targets)
+
+
+def _serves(named: str, target: str) -> bool:
+    return target in machines_of(named) or target in covers(named)

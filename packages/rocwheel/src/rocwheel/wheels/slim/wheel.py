@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rocbase.errors import InputError
+from rocbase.errors import CheckError, InputError
 from rocwheel.wheels.archive import open_wheel
 from rocwheel.wheels.canonicalize import agreeing_with
-from rocwheel.wheels.choose import Target
+from rocwheel.wheels.choose import ProcessorCode, Target, needed
+from rocwheel.wheels.devicecode.bundle import ALIGNMENT, LONGEST_ID, MAGIC, MOST_ENTRIES, parse_entry_id
+from rocwheel.wheels.devicecode.gpu import HEADER_SIZE
 from rocwheel.wheels.hashing import Sha256
 from rocwheel.wheels.metadata import RECORD, RecordRow, dist_info_folder, moved, parse_name, with_local
-from rocwheel.wheels.parts import pieces
+from rocwheel.wheels.parts import BytePart, Joined, pieces
 from rocwheel.wheels.retitle import named, retitled
 from rocwheel.wheels.scratch import MIB, Scratch, scratch
+from rocwheel.wheels.slim.cut import Span
 from rocwheel.wheels.slim.report import SlimReport
-from rocwheel.wheels.slim.skim import skimmed
 from rocwheel.wheels.slim.wish import Wish
 from rocwheel.wheels.slim.work import HEAD, SlimFile, Work, work_through
 from rocwheel.wheels.source import ByteSource
@@ -151,3 +154,91 @@ def _noted(file: WheelFile, rows: dict[str, RecordRow]) -> Iterator[bytes]:
 def _keep(results: Scratch, content: ByteSource) -> ByteSource:
     part = results.put(pieces(content))
     return results.window(part.offset, part.size)
+
+
+_ROW = struct.Struct("<QQQ")
+
+
+def skimmed(
+    unpack: Callable[[], Iterable[bytes]], size: int, wish: Wish, aside: Scratch, subject: str
+) -> Joined:
+    """The `size` bytes that `unpack` gives, as often as it is called; what is kept of them is in `aside`."""
+    again = _Again(unpack, size, aside, subject)
+    parts: list[BytePart] = []
+    position = 0
+    unneeded: list[Span] = []
+    for piece in unpack():
+        unneeded += _unneeded(piece, position, wish)
+        offset = 0
+        while offset < len(piece):
+            while unneeded and unneeded[0][1] <= position + offset:
+                del unneeded[0]
+            begin, end = (bound - position for bound in unneeded[0]) if unneeded else (len(piece), 0)
+            if begin <= offset:
+                count = min(end, len(piece)) - offset
+                parts.append(BytePart(again, position + offset, count))
+            else:
+                count = min(begin, len(piece)) - offset
+                parts.append(aside.put([piece[offset : offset + count]]))
+            offset += count
+        position += len(piece)
+    return Joined(parts, subject)
+
+
+class _Again(ByteSource):
+    """All of it, unpacked when it is asked for."""
+
+    def __init__(
+        self, unpack: Callable[[], Iterable[bytes]], size: int, aside: Scratch, subject: str
+    ) -> None:
+        super().__init__(size, aside.budget, subject)
+        self._unpack = unpack
+        self._aside = aside
+        self._whole: BytePart | None = None
+
+    def _get(self, offset: int, count: int) -> bytes:
+        if self._whole is None:
+            self._whole = self._aside.put(self._unpack())
+        return self._whole.read(offset, count)
+
+
+def _unneeded(piece: bytes, position: int, wish: Wish) -> Iterator[Span]:
+    """Code objects of the bundles that begin in a piece, without their heads, that `wish` does not need."""
+    first = -position % ALIGNMENT
+    page = -1
+    begins = piece[first::ALIGNMENT]  # of each page; to look through all of it takes as long as to inflate it
+    while (page := begins.find(MAGIC[:1], page + 1)) >= 0:
+        start = first + page * ALIGNMENT
+        if not piece.startswith(MAGIC, start):
+            continue
+        rows = _rows(piece, start)
+        retained, _ = needed([code for code, _, _ in rows], wish.targets, wish.covered)
+        for number, (_, offset, size) in enumerate(rows):
+            if number not in retained and size > HEADER_SIZE:
+                yield position + start + offset + HEADER_SIZE, position + start + offset + size
+
+
+def _rows(piece: bytes, start: int) -> list[tuple[ProcessorCode, int, int]]:
+    """Code, offset and size of a bundle's entries; none where its head is not whole, or in disorder."""
+    rows: list[tuple[ProcessorCode, int, int]] = []
+    end = start + len(MAGIC) + 8
+    (count,) = struct.unpack("<Q", piece[end - 8 : end].ljust(8, b"\0"))
+    if count > MOST_ENTRIES:
+        return []
+    last = 0
+    for _ in range(count):
+        if end + _ROW.size > len(piece):
+            return []
+        offset, size, length = _ROW.unpack_from(piece, end)
+        name = piece[end + _ROW.size : end + _ROW.size + length]
+        if length > LONGEST_ID or len(name) < length or offset < last:
+            return []
+        try:
+            parsed = parse_entry_id(name.decode("ascii", errors="replace"), "")
+        except CheckError:
+            return []
+        if parsed:
+            rows.append((ProcessorCode({parsed[0]}, parsed[1]), offset, size))
+        last = offset + size
+        end += _ROW.size + length
+    return rows
