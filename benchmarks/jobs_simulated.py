@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from rocwright.execution.jobs.budget import StepJobs
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide
 from rocwright.execution.jobs.processes import ProcessKind, StepProcess
-from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget
 
 MIB = 1024**2
@@ -239,7 +239,7 @@ def build(
     machine, told, known = Machine(memory, cores), Told(), learnt or Learnt()
     waiting = list(reversed(compilers))
     decision = Decision(tokens=1)
-    step = StepNow(name="step", component="part", memory=recipe, jobs=most, shares=not paused_only, begun=0)
+    step = StepJobs(name="step", component="part", reckoned=recipe, jobs=most, shares=not paused_only)
     before: Decision | None = None
     now, look, pid, moved = 0.0, 0.0, 100, 0.0
     while waiting or machine.running:

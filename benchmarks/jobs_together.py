@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.jobs_simulated import TICK, Machine, Told, Works, _Running, note
 from rocwright.execution.jobs.beside import NOTHING, Beside, Claim, together
+from rocwright.execution.jobs.budget import StepJobs
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide
 from rocwright.execution.jobs.processes import StepProcess
-from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget
 
 
@@ -39,18 +39,12 @@ class Part:
 
     def decides(self, now: float, room: MemoryBudget, beside: Beside) -> None:
         """Look, and do what the policy says."""
-        step = StepNow(
-            name="step", component="part", memory=self.recipe, jobs=self.most, shares=True, begun=0
-        )
+        step = StepJobs(name="step", component="part", reckoned=self.recipe, jobs=self.most, shares=True)
         steps = [] if self.over else [step]
         found = decide(
             now, room, self.seen(), steps, self.known, self.before, self.most, self.machine.cores, beside
         )
-        self.before, self.look, self.claim = (
-            found,
-            now + found.next,
-            found.claim.model_copy(update={"since": self.offset}),
-        )
+        self.before, self.look, self.claim = found, now + found.next, found.claim
         self.told.pauses += len(found.pause)
         stop, go = ({one.pid for one in each} for each in (found.pause, found.resume))
         for one in self.running:

@@ -82,7 +82,7 @@ def test_what_jobs_wanted_when_memory_ran_out_is_learnt(home: Home) -> None:
     with JobServer(home, jobs=4, sharing=False) as server:
         server.ran_out(STEP, 4, 8 * 2**30)
         server.ran_out(STEP, 2, 8 * 2**30)
-    peaks = Learnt.load(home).peaks(STEP.component, STEP.name, ProcessKind.COMPILE, 2**20)
+    peaks = Learnt.load(home).peaks(STEP.component, STEP.name, ProcessKind.COMPILE)
     assert peaks.usual(2**30) == pytest.approx((4 * 4 + 2 * 8) / 6 * 2**30, rel=0.1)
 
 

@@ -8,7 +8,7 @@ from rocwright.catalog.environment import for_recipe
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.model import Env
 from rocwright.execution.jobs.forms import JobsRequest, job_tools, numbers
-from rocwright.execution.jobs.prospects import UNKNOWN
+from rocwright.execution.jobs.learn import UNKNOWN
 from rocwright.execution.run import GUARDS, environment, install_script
 from rocwright.export.arguments import TARGETS
 from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, variable

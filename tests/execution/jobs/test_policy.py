@@ -20,14 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rocwheel_samples.tables import each
+from rocwright.execution.jobs.budget import Budget, Job, Past, StepJobs
 from rocwright.execution.jobs.learn import Learnt
-from rocwright.execution.jobs.policy import PATIENCE, Decision, Past, decide, fitting, margin
+from rocwright.execution.jobs.policy import PATIENCE, Decision, decide, fitting, margin
 from rocwright.execution.jobs.processes import ProcessKind, StepProcess
-from rocwright.execution.jobs.prospects import Prospects, StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Pressure
 from rocwright.home import Home
 
-STEP = StepNow(name="step", component="part", memory=GIB, jobs=8, shares=True, begun=0)
+STEP = StepJobs(name="step", component="part", reckoned=GIB, jobs=8, shares=True)
 
 
 def seen(
@@ -275,11 +275,15 @@ def test_what_the_next_may_come_to_is_reckoned_with_where_few_are_known(seed: in
     assert not build(work.compilers, work.memory, work.cores, work.cores, recipe=work.recipe).killed
 
 
+def job(learnt: Learnt, process: StepProcess, last_growth: float = 0) -> Job:
+    past = Past(grew={process.name: (process.memory, last_growth)})
+    return Budget([STEP], learnt, [process], past, 8 * GIB, 8).jobs[0]
+
+
 def test_one_that_stands_still_may_swell_but_hardly_wants_all_that_others_came_to() -> None:
-    prospects = Prospects([STEP], known(*[600 * MIB] * 40), [], 8 * GIB)
-    job = seen(1, 200 * MIB, cpu=10.0)
-    all_, less, least = (prospects.wants(job, grown) for grown in (9.0, 6.0, 1.0))
-    assert all_ == prospects.most(job) - job.memory
+    learnt, process = known(*[600 * MIB] * 40), seen(1, 200 * MIB, cpu=10.0)
+    all_, less, least = (job(learnt, process, grown).wants for grown in (9.0, 6.0, 1.0))
+    assert all_ == learnt.peaks("part", "step", ProcessKind.COMPILE).most(0, 8) - process.memory
     assert less == pytest.approx(all_ / 2, rel=0.01)
     assert 0 < least < less
 
@@ -289,29 +293,10 @@ def test_its_own_peak_of_the_last_build_is_what_it_may_come_to_and_little_more(t
     for unit, peak in (("a", 200 * MIB), ("b", 800 * MIB)):
         first.note("part", "step", ProcessKind.COMPILE, peak, unit=unit)
     first.save()
-    prospects = Prospects([STEP], Learnt.load(Home(tmp_path)), [], 8 * GIB)
-    named = replace(seen(1, 190 * MIB), unit="a")
-    assert prospects.knows(named)
-    assert 200 * MIB < prospects.most(named) <= 206 * MIB
+    learnt, named = Learnt.load(Home(tmp_path)), replace(seen(1, 190 * MIB), unit="a")
+    assert 10 * MIB < job(learnt, named).wants <= 16 * MIB
     # it came to more than in the last build: only what others of its sort came to is known of it
-    grown = replace(named, memory=210 * MIB)
-    assert not prospects.knows(grown)
-    assert prospects.most(grown) > 800 * MIB
-
-
-@pytest.mark.parametrize(("cpu", "paused"), [(0.9, []), (0.1, [2])])
-def test_room_for_sudden_growth_is_by_what_has_shown_its_size_where_none_is_young(
-    cpu: float, paused: list[int]
-) -> None:
-    """All grow quickly as they begin: once those that run have begun, that is no measure of them."""
-    learnt = known(*[500 * MIB] * 50)
-    begun = decide(0, room(3 * GIB), [seen(1, MIB)], [STEP], learnt, None, 2)
-    swelled = decide(0.5, room(3 * GIB), [seen(1, 450 * MIB, cpu=0.2)], [STEP], learnt, begun, 2)
-    assert swelled.past.fastest > 800 * MIB
-    assert swelled.past.swells < 600 * MIB
-    swelled = replace(swelled, past=replace(swelled.past, waits=0.5, late=0))
-    pair = [seen(1, 450 * MIB, cpu=cpu), seen(2, 450 * MIB, cpu=cpu)]
-    assert [one.pid for one in decide(1, room(255 * MIB), pair, [STEP], learnt, swelled, 2).pause] == paused
+    assert job(learnt, replace(named, memory=210 * MIB)).wants > 590 * MIB
 
 
 # --- single looks
@@ -323,7 +308,7 @@ def test_links_are_let_in_and_held_by_what_links_take() -> None:
         learnt.note("part", "step", ProcessKind.LINK, 3 * GIB)
     links = [seen(1, 10 * MIB, ProcessKind.LINK), seen(2, 10 * MIB, ProcessKind.LINK)]
     small = [seen(1, 10 * MIB), seen(2, 10 * MIB)]
-    step = replace(STEP, memory=100 * MIB)
+    step = replace(STEP, reckoned=100 * MIB)
     assert decide(0, room(2 * GIB), small, [step], learnt, None, 8).tokens == 8
     decision = decide(0, room(2 * GIB), links, [step], learnt, None, 8)
     assert decision.tokens == 1
@@ -399,7 +384,7 @@ def test_where_none_fits_one_goes_on_to_its_end() -> None:
             for pid, each in enumerate(memory)
         ]
         free = room(880 * MIB - sum(memory), 880 * MIB)
-        decision = decide(tick * 0.02, free, four, [replace(STEP, memory=MIB)], Learnt(), decision, 8)
+        decision = decide(tick * 0.02, free, four, [replace(STEP, reckoned=MIB)], Learnt(), decision, 8)
         stopped = (stopped | {one.pid for one in decision.pause}) - {one.pid for one in decision.resume}
         went |= set(range(4)) - stopped
         memory = [each + MIB * (pid not in stopped) for pid, each in enumerate(memory)]

@@ -36,6 +36,10 @@ _PASSING = ("/tmp/", "/var/tmp/")  # noqa: S108  names in a command line, nothin
 """Where compilers put what they hand to each other."""
 
 
+ProcessName = tuple[int, int]
+"""The number of a process, and when it started."""
+
+
 class ProcessKind(StrEnum):
     """The closed set of what a process does, as far as its memory is concerned.
 
@@ -72,6 +76,11 @@ class StepProcess:
     area: float = 0
     unit: str = ""
     program: str = ""
+
+    @property
+    def name(self) -> ProcessName:
+        """Return what tells it from a later process with its number."""
+        return self.pid, self.started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

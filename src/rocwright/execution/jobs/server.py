@@ -13,19 +13,19 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Event, Lock, Thread
 
 from rocbase.units import size
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.beside import NOBODY, Board
+from rocwright.execution.jobs.budget import StepJobs
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.forms import clients
 from rocwright.execution.jobs.join import told_clients, told_to_share
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
 from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess, Watch, send
-from rocwright.execution.jobs.prospects import StepNow
 from rocwright.execution.jobs.room import MemoryBudget, Sums, read_room
 from rocwright.execution.jobs.tokens import Tokens
 from rocwright.home import Home
@@ -44,26 +44,20 @@ class StepUsage:
     most: int
 
 
-@dataclass(slots=True)
-class Seat:
+@dataclass(slots=True, kw_only=True)
+class Seat(StepJobs):
     """A step's place at the server. `jobs` is the number for tools that know no job server.
 
     `cap` is the most that all may have while it runs. `working` and `memory` are as last seen: processes that
-    compile or link, and bytes of all. `alone` is one for which no number of jobs would have left enough.
+    compile or link, and bytes of all. `alone` is a process for which no number of jobs would have left
+    enough.
     """
 
-    name: str
-    component: str
-    reckoned: int
-    jobs: int
     server: JobServer
     least: int
     most: int
     cap: int
-    begun: float = field(default_factory=time.monotonic)
     pid: int | None = None
-    shares: bool = False
-    clients: bool = False
     working: int = 0
     memory: int = 0
     peak: int = 0
@@ -83,18 +77,6 @@ class Seat:
         """Give the place back; what the step had. May be repeated."""
         self.server.leave(self)
         return StepUsage(peak_memory=self.peak, paused_seconds=self.paused, least=self.least, most=self.most)
-
-    def now(self) -> StepNow:
-        """As the policy sees it."""
-        return StepNow(
-            name=self.name,
-            component=self.component,
-            memory=self.reckoned,
-            jobs=self.jobs,
-            shares=self.shares,
-            begun=self.begun,
-            clients=self.clients,
-        )
 
     def note(self, processes: Sequence[StepProcess], allowed: int, seconds: float) -> None:
         """Take in what was seen of the step, and what was allowed, `seconds` after the last time."""
@@ -217,7 +199,14 @@ class JobServer:
     def _sit(self, step: Step, jobs: int, cap: int) -> Seat:
         tokens = self.decision.tokens
         seat = Seat(
-            step.name, step.component, step.resources.memory, jobs, self, least=tokens, most=tokens, cap=cap
+            name=step.name,
+            component=step.component,
+            reckoned=step.resources.memory,
+            jobs=jobs,
+            server=self,
+            least=tokens,
+            most=tokens,
+            cap=cap,
         )
         self._seats.append(seat)
         self._wake.set()
@@ -246,14 +235,13 @@ class JobServer:
         out = self._circulation.out()
         sight = self._watch.read({seat.pid: seat.name for seat in seats if seat.pid is not None})
         self._learn(sight, {seat.name: seat.component for seat in seats})
-        steps = [seat.now() for seat in seats]
         with self._board.turn() as self._beside:
             room = self._look(sight)
             self.decision = decide(
                 clock,
                 room,
                 sight.seen,
-                steps,
+                seats,
                 self._learnt,
                 self.decision,
                 limit,
