@@ -375,6 +375,17 @@ def test_the_schema_knows_the_fields_and_refuses_others(rocwright: Command) -> N
     assert "Serves" in json.loads(rocwright("catalog", "schema", "provider").stdout)["$defs"]
 
 
+def test_an_editor_misses_nothing_that_a_file_says_once_for_its_rows() -> None:
+    described = schema("issue")
+    by_name = described["properties"]["issue"]["anyOf"][1]["additionalProperties"]["$ref"]
+    assert "default" in described["properties"]
+    assert "required" not in described["$defs"][by_name.removeprefix("#/$defs/")]
+    # a file without a default has each row whole
+    assert {"required": ["default"]} in described["if"]["anyOf"]
+    row = described["else"]["properties"]["issue"]["items"]["$ref"]
+    assert "means" in described["$defs"][row.removeprefix("#/$defs/")]["required"]
+
+
 def test_all_schemas_come_with_the_files_that_they_are_for(rocwright: Command) -> None:
     told = json.loads(rocwright("catalog", "schema").stdout)
     assert told["component"]["files"] == "components/*.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
@@ -97,16 +98,45 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
 """Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 
 
+ONCE = {
+    "default": "what all rows of a name say, unless they say it",
+    "sources": "texts that a row's source cites as {name}",
+}
+"""What every file may say once for its rows."""
+
+
 def schema(model: type[Frozen]) -> dict[str, Any]:
-    """Return the JSON schema of files that say what a model says, or say once for all their rows."""
-    described = model.model_json_schema()
-    definitions, fields = described.get("$defs", {}), described.get("properties", {})
-    for name, field in fields.items():
-        row = definitions.get(field.get("items", {}).get("$ref", "").rpartition("/")[2])
-        if row is not None:
-            # what `default` or a table's name says is not missing in the row
-            lenient = {key: value for key, value in row.items() if key != "required"}
-            fields[name] = {"anyOf": [field, {"type": "object", "additionalProperties": lenient}]}
-    fields["default"] = {"type": "object", "description": "what all rows of a name say, unless they say it"}
-    fields["sources"] = {"type": "object", "description": "texts that a row's source cites as {name}"}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | described
+    """Return the JSON schema of files that say what a model says, or say once for all their rows.
+
+    Where a file says so, nothing is known to be missing in a row.
+    """
+    whole = model.model_json_schema()
+    partial = _without_required(json.loads(json.dumps(whole).replace('"#/$defs/', '"#/$defs/partial ')))
+    for name, field in partial["properties"].items():
+        if "$ref" in field.get("items", {}):
+            rows = {"type": "object", "additionalProperties": field["items"]}
+            partial["properties"][name] = {"anyOf": [field, rows]}
+    partial["properties"] |= {name: {"type": "object", "description": text} for name, text in ONCE.items()}
+    definitions = {f"partial {name}": row for name, row in partial.pop("$defs", {}).items()}
+    required = {} if "like" in whole["properties"] else {"required": whole.get("required", [])}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **partial,
+        **required,
+        "if": {"anyOf": [{"required": [name]} for name in ("default", "like", "shared")]},
+        "else": {name: whole[name] for name in ("properties", "required") if name in whole},
+        "$defs": whole.get("$defs", {}) | definitions,
+    }
+
+
+def _without_required(node: Any) -> Any:
+    """Return a schema in which nothing must be there; a field may be called `required` all the same."""
+    if isinstance(node, list):
+        return [_without_required(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        name: _without_required(part)
+        for name, part in node.items()
+        if not (name == "required" and isinstance(part, list))
+    }
