@@ -330,8 +330,9 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
         # those who push do not get in each other's way
         against = [entry for entry in live if role == "clean" or entry.name.startswith(f"{FOLDER}/clean-")]
         if against:
+            others = "cleans it up" if "/clean-" in against[0].name else "pushes to it"
             raise InputError(
-                f"{bucket} is in use: {_whose_turn(against[0].name)}",
+                f"{bucket} is in use: somebody {others}",
                 cause="files may only be removed while nobody adds any",
                 next_step="run the command again when that has ended; a lease of a killed process ends after "
                 f"{LIFE / 60:.0f} minutes",
@@ -340,7 +341,3 @@ def turn(bucket: Bucket, role: Role) -> Iterator[Turn]:
     finally:
         with contextlib.suppress(ExplainedError):
             bucket.remove(name)
-
-
-def _whose_turn(name: str) -> str:
-    return "somebody cleans it up" if name.startswith(f"{FOLDER}/clean-") else "somebody pushes to it"

@@ -281,27 +281,26 @@ class WorkingStore(SharingStore):
     def _lend(self, key: str) -> bool:
         """Have the outputs of the record of that key in the bucket; whether they are."""
         offered, record = self._offer(key), self.local.record(key)
-        if offered is not None and self._is_whole(*offered):
-            return True
+        if offered is not None:
+            shared, theirs = offered
+            damaged = (self._damage.has(shared.bucket, output.sha256) for output in theirs.outputs)
+            if not any(damaged) and shared.is_whole(theirs):
+                return True
         if record is not None and record.origin is None and in_store(self.local, record):
             # also what lies there cut short or damaged is put anew
             self._push(record)
             return True
         if offered is not None:
-            shared, broken = offered
+            shared, theirs = offered
             shared.say(
-                f"{shared.name}: a file of {broken.step} {key[:12]} is damaged, cut short or gone: made again"
+                f"{shared.name}: a file of {theirs.step} {key[:12]} is damaged, cut short or gone: made again"
             )
-            self._withdraw(key, broken)
+            self._withdraw(key, theirs)
         elif record is None:
             return True
         # what others cannot have any more is made again
         self.local.remove("record", key)
         return False
-
-    def _is_whole(self, shared: SharedStore, record: Record) -> bool:
-        damaged = (self._damage.has(shared.bucket, output.sha256) for output in record.outputs)
-        return not any(damaged) and shared.is_whole(record)
 
     def _push(self, record: Record) -> None:
         left_out = self._pusher.records([record.key]).left_out
