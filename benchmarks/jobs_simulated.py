@@ -196,7 +196,7 @@ class Machine:
 
     def room(self) -> MemoryBudget:
         used = self.used()
-        return MemoryBudget(total=self.memory, used=used, available=max(0, self.memory - used))
+        return MemoryBudget(total=self.memory, used=used)
 
     def seen(self) -> list[StepProcess]:
         return [

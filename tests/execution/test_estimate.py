@@ -215,7 +215,7 @@ def needs(
     learnt: Learnt | None = None,
 ) -> str:
     decisions = [Decision(step=one, state=State.RUN) for one in steps]
-    room = MemoryBudget(total=64 * GIB, used=64 * GIB - memory, available=memory)
+    room = MemoryBudget(total=64 * GIB, used=64 * GIB - memory)
     return outlook_line(outlook(decisions, expected, 16, disk=disk, room=room, learnt=learnt or Learnt()))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,7 @@ from hypothesis import strategies as st
 
 from rocwheel_samples.tables import each
 from rocwright.execution.jobs import room as module
-from rocwright.execution.jobs.kernel import text
-from rocwright.execution.jobs.room import Pressure, Sums, pressure_of, read_room
+from rocwright.execution.jobs.room import Pressure, Sums, pressure_of, read_room, text
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 
@@ -21,10 +21,8 @@ FULL = "some avg10=9.00 avg60=0 avg300=0 total=9\nfull avg10=12.50 avg60=0.00 av
 @pytest.fixture
 def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 GiB of which 10 are free, without cgroups or pressure."""
-    (tmp_path / "meminfo").write_text(
-        f"MemTotal: {16 * 1024**2} kB\nMemFree: 1 kB\nMemAvailable:   {10 * 1024**2} kB\n"
-    )
-    monkeypatch.setattr(module, "MEMINFO", tmp_path / "meminfo")
+    memory = SimpleNamespace(total=16 * GIB, available=10 * GIB)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
     monkeypatch.setattr(module, "PRESSURE", tmp_path / "pressure")
     monkeypatch.setattr(cgroup, "MOUNT", tmp_path / "cgroup")
     monkeypatch.setattr(cgroup, "places", lambda _: [])
@@ -53,20 +51,6 @@ def test_the_machine_alone_has_what_is_available_and_no_pressure_on_old_kernels(
     found = read_room(None, None)
     assert (found.total, found.used, found.available, found.bound) == (16 * GIB, 6 * GIB, 10 * GIB, "machine")
     assert found.pressure is None
-    assert not mount.exists()
-
-
-def test_kernels_that_do_not_tell_what_is_available(mount: Path) -> None:
-    module.MEMINFO.write_text(
-        "MemTotal: 1000 kB\nMemFree: 100 kB\nBuffers: 10 kB\nCached: 60 kB\nShmem: 20 kB\n"
-    )
-    assert read_room(None, None).available == 150 * 1024
-    assert not mount.exists()
-
-
-def test_no_meminfo_at_all(mount: Path) -> None:
-    module.MEMINFO.unlink()
-    assert 0 < read_room(None, None).available <= read_room(None, None).total
     assert not mount.exists()
 
 

@@ -20,7 +20,7 @@ from rocwright.execution.executor import Alone
 from rocwright.execution.jobs import policy
 from rocwright.execution.jobs import server as servers
 from rocwright.execution.jobs.beside import Board
-from rocwright.execution.jobs.join import tell_clients, tell_to_share
+from rocwright.execution.jobs.join import CLIENTS, SHARES, tell_joined
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision
 from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess
@@ -195,10 +195,10 @@ def test_what_a_step_told_in_the_folder_is_taken_in_and_stays(tmp_path: Path) ->
         seat, other = server.small_seat(wants(1)), server.small_seat(wants(1, "other"))
         seat.started(2**22 + 1)
         other.started(2**22 + 2)
-        tell_clients(server.folder, 2**22 + 1)
+        tell_joined(server.folder, 2**22 + 1, CLIENTS)
         assert until(lambda: seat.clients)
         assert not seat.shares
-        tell_to_share(server.folder, 2**22 + 1)
+        tell_joined(server.folder, 2**22 + 1, SHARES)
         assert until(lambda: seat.shares)
         assert not other.clients and not other.shares
 
@@ -298,7 +298,7 @@ def test_a_process_that_is_too_large_by_itself_is_said_once_and_kept_for_its_ste
     said: list[str] = []
     with JobServer(Home(tmp_path), jobs=4, sharing=False, say=said.append) as server:
         seats = [server.small_seat(wants(1)), server.small_seat(wants(1, "other"))]
-        room = MemoryBudget(total=2 * MIB, used=0, available=0)
+        room = MemoryBudget(total=2 * MIB, used=0)
         for pid, memory in ((7, 2 * MIB), (7, 3 * MIB), (8, 4 * MIB)):
             server._too_large(seen(pid=pid, memory=memory), room, seats)
     assert [line.split(" alone uses ")[1].split(",")[0] for line in said] == ["2.0 MiB", "4.0 MiB"]

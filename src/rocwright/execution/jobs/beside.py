@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from rocbase.model import Frozen
-from rocwright.execution.jobs.kernel import text
+from rocwright.execution.jobs.room import text
 from rocwright.sandbox import state
 
 CLAIM, TURN = "claim.json", "builds.turn"

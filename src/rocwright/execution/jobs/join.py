@@ -1,4 +1,4 @@
-"""A step joins the job server of its build: its tools are asked in its sandbox, and the server is told."""
+"""Joins a step to the job server of its build: asks its tools in its sandbox, and informs the server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from pathlib import Path
 
 from rocwright import sandbox
 from rocwright.execution.jobs.forms import FIFO, Form, JobsRequest, ask_script, choose_form, read_answers
+from rocwright.execution.jobs.room import text
 from rocwright.execution.jobs.tokens import NAME
 from rocwright.sandbox.model import SandboxJob
 
+CLIENTS, SHARES = "clients", "shares"
+
 MOST_ANSWERS = 1000
-"""Lines that are kept of what the tools of a sandbox answer: they may be the step's own, and say anything."""
+"""Lines to keep of what the tools of a sandbox answer: they may be the step's own, and print anything."""
 
 
 def join(
@@ -24,51 +27,30 @@ def join(
     request: JobsRequest,
     on_line: Callable[[str], None],
 ) -> Form:
-    """The form for the tools that `job` would find; `server` is the folder of the job server."""
+    """Return the form for the tools that `job` would find. `server` is the folder of the job server."""
     answers: deque[str] = deque(maxlen=MOST_ANSWERS)
     sandbox.run(engine, replace(job, argv=("/bin/sh", "-c", ask_script())), answers.append)
     tools = read_answers(answers)
     form = choose_form(tools, FIFO if engine.isolates else str(server / NAME), request)
-    description = (
-        ", ".join(f"{name} {version}" for name, version in tools.items()) or "neither make nor ninja"
-    )
+    versions = ", ".join(f"{name} {version}" for name, version in tools.items()) or "neither make nor ninja"
     if form.clients:
-        on_line(
-            f"shares jobs with the steps that run at the same time: {', '.join(form.clients)} "
-            f"(here: {description})"
-        )
+        tell_joined(server, os.getpid(), SHARES if form.shares else CLIENTS)
+        names = ", ".join(form.clients)
+        on_line(f"shares jobs with the steps that run at the same time: {names} (here: {versions})")
     else:
-        on_line(f"has {request.jobs} jobs of its own: its tools do not support a job server ({description})")
-    if form.clients:
-        tell_clients(server, os.getpid())
-    if form.shares:
-        tell_to_share(server, os.getpid())
+        on_line(f"has {request.jobs} jobs of its own: its tools do not support a job server ({versions})")
     return form
 
 
-def tell_clients(server: Path, pid: int) -> None:
-    """Some tools of a step are clients: how many processes it has goes by tokens, as far as they do."""
-    _clients(server, pid).touch()
+def tell_joined(server: Path, pid: int, how: str) -> None:
+    """Inform the server about a step, by its process: some of its tools take tokens (CLIENTS), or all."""
+    _joined(server, pid).write_text(how)
 
 
-def told_clients(server: Path, pid: int) -> bool:
-    """Whether that was told, by the process of the step."""
-    return _clients(server, pid).exists()
+def read_joined(server: Path, pid: int) -> str:
+    """Return how the step with that process joined, "" if it did not."""
+    return text(_joined(server, pid))
 
 
-def tell_to_share(server: Path, pid: int) -> None:
-    """All tools of a step are clients: it has no more processes than it holds tokens, and its first one."""
-    _shares_file(server, pid).touch()
-
-
-def told_to_share(server: Path, pid: int) -> bool:
-    """Whether that was told, by the process of the step."""
-    return _shares_file(server, pid).exists()
-
-
-def _shares_file(server: Path, pid: int) -> Path:
-    return server / f"shares-{pid}"
-
-
-def _clients(server: Path, pid: int) -> Path:
-    return server / f"clients-{pid}"
+def _joined(server: Path, pid: int) -> Path:
+    return server / f"joined-{pid}"

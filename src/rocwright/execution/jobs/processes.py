@@ -21,7 +21,7 @@ from rocbase.model import Frozen
 from rocbase.processes import run as process
 from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
-from rocwright.execution.jobs.kernel import text
+from rocwright.execution.jobs.room import text
 from rocwright.sandbox import state
 
 TABLE = "job_kinds.toml"

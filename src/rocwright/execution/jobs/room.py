@@ -1,5 +1,4 @@
-"""How much memory there is for a build: of the machine, of every cgroup above, and of what the user
-allows."""
+"""Reads how much memory a build has: of the machine, of every cgroup above, and of the user's limit."""
 
 from __future__ import annotations
 
@@ -8,30 +7,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rocwright.execution.jobs.kernel import table, text
+import psutil
+
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 
-MEMINFO = Path("/proc/meminfo")
+MACHINE = "machine"
 PRESSURE = Path("/proc/pressure/memory")
 
-_HELD_V2 = (
-    "anon",
-    "shmem",
-    "slab_unreclaimable",
-    "kernel_stack",
-    "pagetables",
-    "sec_pagetables",
-    "percpu",
+_UNDROPPABLE = (
+    *("anon", "shmem", "slab_unreclaimable", "kernel_stack", "pagetables", "sec_pagetables", "percpu"),
     "sock",
 )
-"""What of a cgroup's memory cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst)."""
+"""The memory of a cgroup that cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst)."""
+
+
+def text(path: Path | str) -> str:
+    """Read one of the kernel's small files quickly, "" if it cannot be read. At most 64 KiB."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(file, 1 << 16).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressure:
-    """PSI of memory, "full": the share of the last ten seconds in which nothing else was done than to wait
-    for memory (0 to 1), and the seconds of it since boot."""
+    """PSI of memory, "full": the share of the last ten seconds in which everything waited for it (0 to 1),
+    and the seconds of that since boot."""
 
     full: float
     total: float
@@ -39,68 +47,45 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBudget:
-    """Memory in bytes, as the tightest of all bounds has it: that under which the least can still be taken.
+    """Memory in bytes within one bound: "machine", "limit" (the user's), or a cgroup's folder.
 
-    `used` is what cannot be dropped under pressure: file cache is no use of memory. `available` is what can
-    still be taken, `bound` what bounds it: "machine", "limit" (the user's), or a cgroup's folder. `limit` is
-    the user's bound for the whole build, None for none. `pressure` is that of the same bound, None where the
-    kernel does not tell. `shared` says that other builds are within that bound too.
+    `used` is what cannot be dropped under pressure, so no file cache. `pressure` is None if the kernel does
+    not report it. `shared` says that other builds are within the bound, too.
     """
 
     total: int
     used: int
-    available: int
-    bound: str = "machine"
-    limit: int | None = None
+    bound: str = MACHINE
     pressure: Pressure | None = None
     shared: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """`shared` says whether other builds are within it too, `late` whether `used` may be seconds old."""
-
-    name: str
-    total: int
-    used: int
-    pressure: Path | None = None
-    shared: bool = True
-    late: bool = False
-
     @property
-    def left(self) -> int:
+    def available(self) -> int:
+        """Return the bytes that can still be taken."""
         return max(0, self.total - self.used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """What the kernel told, what processes were seen to have then, and what all else had, in bytes."""
-
-    told: int
-    seen: int
-    rest: int
-
-
 class Sums:
-    """What cgroups are told to use, from look to look, made right by what processes have now.
+    """Corrects what cgroups report, from look to look, by what processes have now.
 
-    The kernel adds up for memory.stat every two seconds (Linux, mm/memcontrol.c, FLUSH_TIME), and a compiler
-    takes hundreds of MiB in that time. What else is in a cgroup (rocwright itself, other programs, files in
-    memory) changes slowly: it is what is left of each sum once the processes seen are taken off.
+    The kernel adds up memory.stat every two seconds (Linux, mm/memcontrol.c, FLUSH_TIME), and a compiler
+    takes hundreds of MiB in that time. The rest of a cgroup (rocwright itself, other programs, files in
+    memory) changes slowly: it is each sum without the processes of that time.
     """
 
     def __init__(self) -> None:
-        self._last: dict[str, _Sum] = {}
+        self._last: dict[str, tuple[int, int, int]] = {}
 
     def now(self, name: str, reported: int, measured: int) -> int:
-        """Bytes in use now in a cgroup of which the kernel tells so much, where processes have `measured`."""
-        last = self._last.get(name) or _Sum(reported, measured, max(0, reported - measured))
-        remainder = last.rest
-        if reported != last.told:
-            # it was added up at some time between the two looks
-            lower, upper = sorted(max(0, reported - reading) for reading in (measured, last.seen))
+        """Return the bytes in use in a cgroup that reports so much, where processes have `measured`."""
+        last_report, last_measured, remainder = self._last.get(
+            name, (reported, measured, max(0, reported - measured))
+        )
+        if reported != last_report:
+            # the kernel added up at some time between the two looks
+            lower, upper = sorted(max(0, reported - reading) for reading in (measured, last_measured))
             remainder = min(max(remainder, lower), upper)
-        self._last[name] = _Sum(reported, measured, remainder)
+        self._last[name] = reported, measured, remainder
         return measured + remainder
 
 
@@ -112,47 +97,34 @@ def read_room(
     foreign: int = 0,
     sums: Sums | None = None,
 ) -> MemoryBudget:
-    """Look now. `group` is the cgroup of the whole build, None where there is none; `sandboxes` are the
-    folders of its sandboxes' cgroups. `own` is what the build's processes have, in bytes, for where no cgroup
-    counts them, or counts late, and `foreign` what those of other builds have. `sums` are those of the looks
-    before. Never raises.
+    """Return the tightest of all bounds. Never raises.
+
+    `group` is the cgroup of the whole build, and `sandboxes` are the folders of its sandboxes' cgroups. `own`
+    and `foreign` are the bytes that processes of this and of other builds were seen to have: cgroups count
+    late. `sums` are those of earlier looks.
     """
-    machine = _machine(text(MEMINFO))
-    bounds = [machine, *_cgroups(group, sandboxes, machine.total)]
+    bounds = [_machine(), *_cgroups(group, sandboxes)]
     if limit is not None:
-        used = group.used() if group is not None else 0
-        bounds.append(_Bound("limit", limit, used, shared=False, late=True))
-    sums = sums or Sums()
-    # of a single sandbox it is not known what processes have
-    adjusted = [
-        bound if Path(bound.name) in sandboxes else _with(bound, own, foreign, sums) for bound in bounds
-    ]
-    tightest = min(adjusted, key=lambda bound: bound.left)
-    return MemoryBudget(
-        total=tightest.total,
-        used=tightest.used,
-        available=tightest.left,
-        shared=tightest.shared,
-        bound=tightest.name,
-        limit=limit,
-        pressure=pressure_of(text(tightest.pressure)) if tightest.pressure is not None else None,
-    )
-
-
-def _with(bound: _Bound, own: int, foreign: int, sums: Sums) -> _Bound:
-    measured = own + foreign if bound.shared else own
-    used = sums.now(bound.name, bound.used, measured) if bound.late else max(bound.used, measured)
-    return replace(bound, used=used)
+        bounds.append(MemoryBudget(bound="limit", total=limit, used=group.used() if group is not None else 0))
+    sums, corrected = sums or Sums(), []
+    for bound in bounds:
+        measured, used = own + foreign * bound.shared, bound.used
+        if bound.bound == MACHINE:
+            used = max(used, measured)
+        elif Path(bound.bound) not in sandboxes:  # the processes of a single sandbox are not known
+            used = sums.now(bound.bound, used, measured)
+        corrected.append(replace(bound, used=used))
+    return min(corrected, key=lambda bound: bound.available)
 
 
 def free_memory() -> int:
-    """Bytes that the machine has left, whatever bounds a build."""
-    return _machine(text(MEMINFO)).left
+    """Return the bytes that the machine has left, whatever bounds a build."""
+    return _machine().available
 
 
-def pressure_of(words: str) -> Pressure | None:
-    """What a file of PSI says; None where it says nothing (no PSI, or not for this)."""
-    for line in words.splitlines():
+def pressure_of(content: str) -> Pressure | None:
+    """Parse a file of PSI; None if it says nothing."""
+    for line in content.splitlines():
         kind, *pairs = line.split()
         fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
         if kind == "full":
@@ -163,50 +135,41 @@ def pressure_of(words: str) -> Pressure | None:
     return None
 
 
-def _machine(words: str) -> _Bound:
-    """Of /proc/meminfo; kernels before 3.14 do not tell what is available."""
-    meminfo = table(words.replace(":", " "))
-    if "MemTotal" not in meminfo:
-        page = os.sysconf("SC_PAGE_SIZE")
-        total, available = os.sysconf("SC_PHYS_PAGES") * page, os.sysconf("SC_AVPHYS_PAGES") * page
-    else:
-        older = sum(meminfo.get(name, 0) for name in ("MemFree", "Buffers", "Cached")) - meminfo.get(
-            "Shmem", 0
-        )
-        total, available = meminfo["MemTotal"] * 1024, meminfo.get("MemAvailable", older) * 1024
-    return _Bound("machine", total, total - available, PRESSURE)
+def _machine() -> MemoryBudget:
+    memory = psutil.virtual_memory()
+    return MemoryBudget(
+        total=memory.total,
+        used=memory.total - memory.available,
+        pressure=pressure_of(text(PRESSURE)),
+        shared=True,
+    )
 
 
-def _cgroups(group: Cgroup | None, sandboxes: Sequence[Path], total: int) -> Iterator[_Bound]:
-    """The limits of the sandboxes, of the build's own cgroup, and of all above it, or above this process.
-
-    Only those below `total`: of others it is not read what they use, which takes longer than all else here.
-    """
+def _cgroups(group: Cgroup | None, sandboxes: Sequence[Path]) -> Iterator[MemoryBudget]:
+    """Return the limits of the sandboxes, of the build's own cgroup, and of all above it or this process."""
     starts = [group.folder] if group is not None else [place.folder.parent for place in cgroup.places("any")]
     folders = [folder for start in starts for folder in (start, *start.parents)]
+    total = psutil.virtual_memory().total
     for folder in dict.fromkeys([*sandboxes, *folders]):
-        if folder.is_relative_to(cgroup.MOUNT):
-            bound = _first(folder, total) or _second(folder, total)
-            if bound is not None:
-                mine = folder in sandboxes or (group is not None and folder.is_relative_to(group.folder))
-                yield replace(bound, shared=not mine)
+        if not folder.is_relative_to(cgroup.MOUNT):
+            continue
+        # above `memory.high`, processes are slowed down until nothing moves: it counts as a limit
+        names = ("memory.limit_in_bytes", "memory.max", "memory.high")
+        limits = [int(limit) for name in names if (limit := text(folder / name).strip()).isdigit()]
+        # the use of the others is not read: that takes longer than all else here
+        if limits and min(limits) < total:
+            mine = folder in sandboxes or (group is not None and folder.is_relative_to(group.folder))
+            yield MemoryBudget(
+                bound=str(folder),
+                total=min(limits),
+                used=_used(text(folder / "memory.stat")),
+                pressure=pressure_of(text(folder / "memory.pressure")),
+                shared=not mine,
+            )
 
 
-def _first(folder: Path, total: int) -> _Bound | None:
-    """Version 1. Its own names are those without `total_`, which leave out what lies below."""
-    limit = text(folder / "memory.limit_in_bytes").strip()
-    if not limit.isdigit() or int(limit) >= total:
-        return None
-    stat = table(text(folder / "memory.stat"))
-    return _Bound(str(folder), int(limit), stat.get("total_rss", 0) + stat.get("total_shmem", 0), late=True)
-
-
-def _second(folder: Path, total: int) -> _Bound | None:
-    """Version 2. Above `memory.high` processes are slowed down until nothing moves: it counts as a limit."""
-    limits = [text(folder / name).strip() for name in ("memory.max", "memory.high")]
-    numbers = [int(limit) for limit in limits if limit.isdigit()]
-    if not numbers or min(numbers) >= total:
-        return None
-    stat = table(text(folder / "memory.stat"))
-    used = sum(stat.get(name, 0) for name in _HELD_V2)
-    return _Bound(str(folder), min(numbers), used, folder / "memory.pressure", late=True)
+def _used(stat: str) -> int:
+    """Sum what cannot be dropped: in version 1 under `total_` names, which include what lies below."""
+    fields = {pair[0]: int(pair[1]) for line in stat.splitlines() if len(pair := line.split()) == 2}
+    names = ("total_rss", "total_shmem") if "total_rss" in fields else _UNDROPPABLE
+    return sum(fields.get(name, 0) for name in names)

@@ -22,7 +22,7 @@ from rocwright.execution.jobs.beside import NOBODY, Board
 from rocwright.execution.jobs.budget import StepJobs
 from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.forms import clients
-from rocwright.execution.jobs.join import told_clients, told_to_share
+from rocwright.execution.jobs.join import SHARES, read_joined
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
 from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess, Watch, send
@@ -190,7 +190,7 @@ class JobServer:
         self._wake.set()
 
     def _look(self, sight: Sight | None = None) -> MemoryBudget:
-        """The room; `sight` is what the build's processes were seen to have, and where."""
+        """Read the memory budget; `sight` is what the build's processes were seen to have, and where."""
         if sight is None:
             return read_room(self.limit, self._group)
         own = sum(process.memory for process in sight.seen)
@@ -227,9 +227,8 @@ class JobServer:
         with self._lock:
             seats = list(self._seats)
         for seat in seats:
-            if seat.pid is not None:
-                seat.shares = seat.shares or told_to_share(self.folder, seat.pid)
-                seat.clients = seat.clients or told_clients(self.folder, seat.pid)
+            if seat.pid is not None and (how := read_joined(self.folder, seat.pid)):
+                seat.clients, seat.shares = True, how == SHARES
         limit = min((self.allowed, *(seat.cap for seat in seats)))
         clock = time.monotonic()
         out = self._circulation.out()
