@@ -17,7 +17,7 @@ from rocwright.home import Home
 from rocwright.model.steps import Plan
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import remove
-from rocwright.store.leases import cleaning, holding, running
+from rocwright.store.leases import cleaning, holding, locked, running
 from rocwright.store.local import LocalStore
 from rocwright.store.model import records
 
@@ -65,6 +65,20 @@ def test_a_build_that_begins_between_the_look_and_the_removal_keeps_what_it_need
             record = store.record(step.key)
             assert record is not None
             assert all(store.has(one.sha256, one.size) for one in record.outputs)
+
+
+def test_a_file_that_a_running_step_may_have_put_stays_until_a_record_can_name_it(
+    home: Home, store: LocalStore, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"an output")
+    sha256, _ = store.put_file(tmp_path / "file")
+    found = what_can_go(home, store, set(), 0)
+    assert found.blobs == (sha256,)
+    with locked(store, "ab" * 32):
+        remove(store, found, remove_tree)
+        assert store.has(sha256)
+    remove(store, found, remove_tree)
+    assert not store.has(sha256)
 
 
 def test_a_build_waits_for_a_removal_and_says_so(store: LocalStore) -> None:
