@@ -406,6 +406,14 @@ def test_looks_are_rare_with_much_room_and_frequent_with_little() -> None:
     assert decide(0, room(150 * MIB), [seen(1, GIB)], [STEP], Learnt(), None, 8).next == 0.02
 
 
+@each(("memory", "tokens"), [(32 * GIB, 8), (3 * GIB, 4)])
+def test_more_than_there_are_processors_run_only_if_the_worst_case_of_all_fits(
+    memory: int, tokens: int
+) -> None:
+    decision = decide(0, room(memory, 32 * GIB), [], [STEP], known(*[100 * MIB] * 49, GIB), None, 8, 4)
+    assert decision.tokens == tokens
+
+
 def test_every_step_has_its_first_process() -> None:
     steps = [replace(STEP, name=name) for name in "abc"]
     assert decide(0, room(0), [], steps, Learnt(), None, 8).tokens == 3

@@ -27,6 +27,9 @@ _FIRST = 640 * _MIB
 _NAMED = 1.025
 """What a job may come to, over its own peak in the last build."""
 
+MANY = 32
+"""Jobs of a sort that have ended, from which on there may be more jobs than processors."""
+
 _STILL = 0.2
 """The share that counts at least of what a job may still want, however long it has not grown."""
 
@@ -132,31 +135,28 @@ class Budget:
         self.jobs = [self._job(worker) for worker in workers]
 
     def admits(self, available: int, limit: int, cores: int) -> int:
-        """Return how many processes there may be in all, by what jobs usually hold.
+        """Return how many processes there may be in all.
 
-        Of a sort of which none has ended, twice as many as have shown their size or ended.
+        As many as there are `cores` by what jobs usually hold, and of a sort of which none has ended, twice
+        as many as have shown their size or ended. More, if the worst case of all is well known, and fits.
         """
         running = Counter(job.process.step for job in self.jobs)
-        count = len(self.jobs)
-        for job in self.jobs:
-            available -= job.usual - job.process.memory
+        later = {step.name: max(0, step.own - running[step.name]) for step in self._steps.values()}
+        count = len(self.jobs) + sum(later.values())
+        usual, ceiling, ended = self._next()
+        worst = sum(job.wants for job in self.jobs) + sum(self._ceiling(name) * later[name] for name in later)
+        fitting = max(0, (available - worst) // max(1, ceiling))
+        available -= sum(job.usual - job.process.memory for job in self.jobs)
+        available -= sum(self._usual(name) * later[name] for name in later)
         if self.jobs:
             # the oldest is to find what it may want: most of that, since it mostly wants less
             oldest = self.jobs[0]
             available -= max(0, oldest.process.memory + oldest.wants - oldest.usual) * 3 // 4
-        for step in self._steps.values():
-            later = max(0, step.own - running[step.name])
-            available -= later * self._usual(step.name)
-            count += later
-        usual, ceiling, cold = self._next()
-        limit = min(limit, cores)
-        if cold and available < (limit - count) * ceiling + sum(job.wants for job in self.jobs):
-            ramp = 2 * (self._past.ended + sum(map(len, self._shown.values())))
-            limit = min(limit, max(1, ramp))
-        while count < limit and available >= usual:
-            count += 1
-            available -= usual
-        return count
+        ramp = 2 * (self._past.ended + sum(map(len, self._shown.values())))
+        few = min(cores, max(1, ramp)) if ended < 1 else cores
+        usually = max(0, min(available // max(1, usual), few - count))
+        many = limit if ended >= MANY else min(cores, limit)
+        return max(count, min(many, count + max(usually, fitting)))
 
     def claim(self, active: Sequence[Job], stays: Set[ProcessName], tokens: int) -> Claim:
         """Describe for others what runs, and what may begin until the next look: no more than runs."""
@@ -208,12 +208,13 @@ class Budget:
         # the first that end are the small ones
         return round(mean * (1 + 1 / (1 + peaks.count)))
 
-    def _next(self) -> tuple[int, int, bool]:
-        """Return what the next job usually holds, what it may come to, and whether that is a guess."""
+    def _next(self) -> tuple[int, int, float]:
+        """Return what the next job usually holds and may come to, and how many of its sort have ended."""
         names = [step.name for step in self._steps.values() if not step.own] or [*self._steps]
         usual = max((self._usual(name) for name in names), default=UNKNOWN)
         ceiling = max((self._ceiling(name) for name in names), default=UNKNOWN)
-        return usual, ceiling, any(self._peaks_of(name, ProcessKind.COMPILE).count < 1 for name in names)
+        ended = min((self._peaks_of(name, ProcessKind.COMPILE).count for name in names), default=0)
+        return usual, ceiling, ended
 
     def _named(self, worker: StepProcess) -> int:
         step = self._steps.get(worker.step)
