@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rocwright.execution.jobs.circulation import PATIENCE, Circulation, Lasting
-from rocwright.execution.jobs.tokens import NAME, Tokens
+from rocwright.execution.jobs.tokens import NAME, PATIENCE, Circulation, Lasting, Tokens
 
 pytestmark = pytest.mark.timing
 
@@ -144,7 +143,7 @@ def test_a_look_at_a_fifo_that_nobody_floods_does_not_wait(
     tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("rocwright.execution.jobs.circulation.time.sleep", waited.append)
+    monkeypatch.setattr("rocwright.execution.jobs.tokens.time.sleep", waited.append)
     circulation = Circulation(tokens)
     circulation.settle(3)
     assert (circulation.out(), waited) == (0, [])

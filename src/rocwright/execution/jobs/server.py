@@ -20,14 +20,13 @@ from rocbase.units import size
 from rocwright.execution.executor import Alone
 from rocwright.execution.jobs.beside import NOBODY, Board
 from rocwright.execution.jobs.budget import StepJobs
-from rocwright.execution.jobs.circulation import WRITERS, Circulation
 from rocwright.execution.jobs.forms import clients
 from rocwright.execution.jobs.join import SHARES, read_joined
 from rocwright.execution.jobs.learn import Learnt
 from rocwright.execution.jobs.policy import Decision, decide, fitting
 from rocwright.execution.jobs.processes import ProcessKind, Sight, StepProcess, Watch, send
 from rocwright.execution.jobs.room import MemoryBudget, Sums, read_room
-from rocwright.execution.jobs.tokens import Tokens
+from rocwright.execution.jobs.tokens import WRITERS, Circulation, Tokens
 from rocwright.home import Home
 from rocwright.model.steps import Step
 from rocwright.sandbox import cgroup, reaper, state
