@@ -168,9 +168,5 @@ def test_a_folder_without_certificates_is_named(tmp_path: Path, ask: Callable[..
     assert f"{tmp_path / 'none'} has no ca.pem" in refusal(ask("status"))
 
 
-def test_what_is_missing_is_told_with_what_brings_it(
-    ask: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_coordinator_that_nobody_names_is_asked_for(ask: Callable[..., Result]) -> None:
     assert "no coordinator is named" in refusal(ask("status"))
-    monkeypatch.setattr("rocwright.farm.executors.find_spec", lambda name: None)
-    assert "pip install -e '.[farm]'" in refusal(ask("status", "tls://127.0.0.1:1"))
