@@ -180,15 +180,9 @@ def _going(
     jobs = [*mine, *competing]
     if not mine or sum(job.wants for job in jobs) <= available:
         return [True] * len(mine)
-    # jobs of which nothing is known are taken to come to the same: the one that holds most is next of them
+    # jobs of which nothing is known are expected to come to the same: the one that holds most lacks least
     alike = max((job.holds + job.wants for job in jobs if job.guessed), default=0)
-
-    def lacks(job: RunningCompiler) -> tuple[int, int]:
-        # a job that was paused must lack less than one that runs, to take its turn
-        wants = alike - job.holds if job.guessed else job.wants
-        return wants + reserve * job.stopped, job.started
-
-    jobs.sort(key=lacks)
+    jobs.sort(key=lambda job: (alike - job.holds if job.guessed else job.wants, job.started))
     ahead = (2 * SHORTEST + _SIGNAL + past.late) * min(1.0, cores / len(jobs))
     burst = round(past.fastest * ahead)
     remaining, spare, going = available - burst, inf, set[int]()
