@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 from rocwright.sandbox import cgroup
 from rocwright.sandbox.cgroup import Cgroup
 
@@ -136,6 +134,8 @@ def pressure_of(content: str) -> Pressure | None:
 
 
 def _machine() -> MemoryBudget:
+    import psutil  # a step's own process has no need of it
+
     memory = psutil.virtual_memory()
     return MemoryBudget(
         total=memory.total,
@@ -147,6 +147,8 @@ def _machine() -> MemoryBudget:
 
 def _cgroups(group: Cgroup | None, sandboxes: Sequence[Path]) -> Iterator[MemoryBudget]:
     """Return the limits of the sandboxes, of the build's own cgroup, and of all above it or this process."""
+    import psutil
+
     starts = [group.folder] if group is not None else [place.folder.parent for place in cgroup.places("any")]
     folders = [folder for start in starts for folder in (start, *start.parents)]
     total = psutil.virtual_memory().total
