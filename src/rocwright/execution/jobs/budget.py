@@ -28,7 +28,8 @@ _NAMED = 1.025
 """What a job may come to, over its own peak in the last build."""
 
 MANY = 32
-"""Jobs of a sort that have ended, from which on there may be more jobs than processors."""
+"""Jobs of a sort that must have ended before the largest of them is the worst case of more jobs than there
+are processors. With fewer, each counts as unknown: a recorded build of 64 compilers in 4 GiB lost one else."""
 
 _STILL = 0.2
 """The share that counts at least of what a job may still want, however long it has not grown."""
@@ -138,7 +139,7 @@ class Budget:
         """Return how many processes there may be in all.
 
         As many as there are `cores` by what jobs usually hold, and of a sort of which none has ended, twice
-        as many as have shown their size or ended. More, if the worst case of all is well known, and fits.
+        as many as have shown their size or ended. More, if the worst case of all fits.
         """
         running = Counter(job.process.step for job in self.jobs)
         later = {step.name: max(0, step.own - running[step.name]) for step in self._steps.values()}
@@ -146,6 +147,8 @@ class Budget:
         usual, ceiling, ended = self._next()
         worst = sum(job.wants for job in self.jobs) + sum(self._ceiling(name) * later[name] for name in later)
         fitting = max(0, (available - worst) // max(1, ceiling))
+        held = sum(job.process.memory for job in self.jobs)
+        many = limit if ended >= MANY else max(cores, (available + held) // max(ceiling, 2 * UNKNOWN))
         available -= sum(job.usual - job.process.memory for job in self.jobs)
         available -= sum(self._usual(name) * later[name] for name in later)
         if self.jobs:
@@ -155,8 +158,7 @@ class Budget:
         ramp = 2 * (self._past.ended + sum(map(len, self._shown.values())))
         few = min(cores, max(1, ramp)) if ended < 1 else cores
         usually = max(0, min(available // max(1, usual), few - count))
-        many = limit if ended >= MANY else min(cores, limit)
-        return max(count, min(many, count + max(usually, fitting)))
+        return max(count, min(limit, many, count + max(usually, fitting)))
 
     def claim(self, active: Sequence[Job], stays: Set[ProcessName], tokens: int) -> Claim:
         """Describe for others what runs, and what may begin until the next look: no more than runs."""
