@@ -29,7 +29,7 @@ _NAMED = 1.025
 
 MANY = 32
 """Jobs of a sort that must have ended before the largest of them is the worst case of more jobs than there
-are processors. With fewer, each counts as unknown: a recorded build of 64 compilers in 4 GiB lost one else."""
+are processors. With fewer, each counts as unknown: else a recorded build in 4 GiB lost one of 64."""
 
 _STILL = 0.2
 """The share that counts at least of what a job may still want, however long it has not grown."""
