@@ -147,8 +147,8 @@ class Budget:
         usual, ceiling, ended = self._next()
         worst = sum(job.wants for job in self.jobs) + sum(self._ceiling(name) * later[name] for name in later)
         fitting = max(0, (available - worst) // max(1, ceiling))
-        held = sum(job.process.memory for job in self.jobs)
-        many = limit if ended >= MANY else max(cores, (available + held) // max(ceiling, 2 * UNKNOWN))
+        in_use = sum(job.process.memory for job in self.jobs)
+        many = limit if ended >= MANY else max(cores, (available + in_use) // max(ceiling, 2 * UNKNOWN))
         available -= sum(job.usual - job.process.memory for job in self.jobs)
         available -= sum(self._usual(name) * later[name] for name in later)
         if self.jobs:
