@@ -393,7 +393,8 @@ def test_more_steps_are_ready_at_once_than_events_are_kept(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever hands them over takes the events too, and must not wait for himself."""
-    monkeypatch.setattr("rocwright.farm.dask.executor.MOST_EVENTS", 2)
+    monkeypatch.setattr("rocwright.farm.dask.executor.MOST_EVENTS", 1)
+    monkeypatch.setattr("rocwright.farm.dask.executor.LOOK", 0.1)  # asks the coordinator at each turn
     parts = [farm.workshop.step("echo > $OUT/result", name=f"part-{number}") for number in range(4)]
     last = farm.workshop.step("echo > $OUT/result", name="last", inputs={one.name: one for one in parts})
     with building(farm, *parts, last) as told:

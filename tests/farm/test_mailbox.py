@@ -47,3 +47,12 @@ def test_nobody_waits_for_room_in_one_that_is_closed() -> None:
     box.close()
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_nobody_waits_for_room_while_the_one_who_takes_waits_for_them() -> None:
+    box: Mailbox[tuple[int, int]] = Mailbox(1)
+    with box.overflowing():
+        thread = putting(box, 0, 1000)
+        thread.join(20)
+        assert not thread.is_alive()
+    assert len(box.take(0)) == 1000

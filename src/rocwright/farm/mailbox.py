@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event as Flag
 from typing import Generic, TypeVar
 
@@ -22,6 +24,7 @@ class Mailbox(Generic[T]):
         self._things: deque[T] = deque()
         self._flag = Flag()
         self._closed = False
+        self._overflows = False
 
     def __len__(self) -> int:
         return len(self._things)
@@ -32,7 +35,7 @@ class Mailbox(Generic[T]):
 
     def put(self, thing: T) -> None:
         """Put one in, once there is room; into one that is closed nothing is put."""
-        while self.full and not self._closed:
+        while self.full and not self._closed and not self._overflows:
             time.sleep(FULL)
         if not self._closed:
             self._things.append(thing)
@@ -46,6 +49,15 @@ class Mailbox(Generic[T]):
         # before they are counted: what comes later sets it again
         self._flag.clear()
         return [self._things.popleft() for _ in range(len(self._things))]
+
+    @contextmanager
+    def overflowing(self) -> Iterator[None]:
+        """Let nobody wait for room meanwhile: the one who takes needs an answer of one who puts."""
+        self._overflows = True
+        try:
+            yield
+        finally:
+            self._overflows = False
 
     def wake(self) -> None:
         """Let the one who takes look again at once, with nothing new in it."""

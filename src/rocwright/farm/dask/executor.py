@@ -136,11 +136,13 @@ class DaskExecutor:
         return self._places
 
     def offers(self) -> Sequence[ExecutorOffer]:
-        return [place.offer() for place in self._look().values()]
+        with self._told.overflowing():
+            return [place.offer() for place in self._look().values()]
 
     def submit(self, task: Task) -> None:
         self._soon.append(Queued(task))
-        self._soon.extend(self._submitted(task))
+        with self._told.overflowing():
+            self._soon.extend(self._submitted(task))
 
     def _submitted(self, task: Task) -> Iterator[Event]:
         """Have it handed over soon; its end where no machine is fit for it, or the coordinator is gone."""
@@ -262,9 +264,10 @@ class DaskExecutor:
         if future is None or not self._is_there:
             return
         self._cancelled.add(task.id)
-        replies = self._client.run(remote.cancel, task.id, on_error="ignore")
-        if True not in replies.values():
-            future.cancel()
+        with self._told.overflowing():
+            replies = self._client.run(remote.cancel, task.id, on_error="ignore")
+            if True not in replies.values():
+                future.cancel()
 
     # what is told, by threads of dask
 
@@ -315,8 +318,10 @@ class DaskExecutor:
         )
 
     def events(self) -> Iterator[Event]:
-        self._rescue()
-        self._hand_over()
+        # dask answers in the thread that hears of events: it must not wait for room in the mailbox
+        with self._told.overflowing():
+            self._rescue()
+            self._hand_over()
         if not self._soon:
             self._soon.extend(self._told.take(WAIT))
         # one by one: what Ctrl-C leaves here is given the next time
