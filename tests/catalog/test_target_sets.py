@@ -49,6 +49,13 @@ def test_a_set_stands_for_its_targets_and_for_those_of_its_sets(reader: Reader) 
     assert expanded == {"targets": ["gfx1", "gfx2", "gfx3", "both", "gfx4"]}
 
 
+def test_sets_of_sets_do_not_double_with_each_level(tmp_path: Path) -> None:
+    sets = [f's{number} = ["s{number + 1}", "s{number + 1}"]' for number in range(3000)]
+    text = "\n".join(["[set]", *sets, 's3000 = ["gfx1", "gfx2"]'])
+    reader = Reader((write_tree(tmp_path / "own", {"targets.toml": text}),))
+    assert row_with_sets(reader, {"targets": ["s0"]}) == {"targets": ["gfx1", "gfx2"]}
+
+
 def test_what_targets_have_alike_is_merged(reader: Reader, tmp_path: Path) -> None:
     facts = shared_facts(reader, tmp_path / "own/targets.toml")
     assert facts["gfx1"] == {

@@ -47,11 +47,21 @@ def _targets_of(reader: Reader, names: list[Any]) -> list[Any]:
 
 
 def _expanded(names: list[Any], sets: Mapping[str, Any]) -> list[Any]:
+    """Return targets in place of sets, each set once: sets of sets would double with each level."""
     targets: list[Any] = []
-    for name in names:
-        inner = {key: members for key, members in sets.items() if key != name}
+    opened, within = set[str](), set[str]()
+    pending = [(name, False) for name in reversed(names)]
+    while pending:
+        name, ends = pending.pop()
         members = sets.get(name) if isinstance(name, str) else None
-        targets += _expanded(members, inner) if isinstance(members, list) else [name]
+        if ends:
+            within.remove(name)
+        elif not isinstance(members, list) or name in within:
+            targets.append(name)
+        elif name not in opened:
+            opened.add(name)
+            within.add(name)
+            pending += [(name, True), *((member, False) for member in reversed(members))]
     return targets
 
 

@@ -96,6 +96,10 @@ def test_what_a_file_says_once_is_said_by_its_rows(tmp_path: Path) -> None:
         ('by   = "name"', "", r"default\.card is of no rows"),
         ("{datasheet}", "{datashet}", "cites a source that is not there"),
         ('"{datasheet}"', "3", "cites a source that is not there"),
+        ("{datasheet}", "{datasheet:>999999999}", "cites a source that is not there"),
+        ("[sources]\ndatasheet", "sources", r"sources\. is no short text"),
+        ("the datasheet", "x" * 600, r"sources\.datasheet is no short text"),
+        ('"the datasheet, page 3"', "3", r"sources\.datasheet is no short text"),
     ],
 )
 def test_a_default_of_nothing_and_an_unknown_source_are_refused(

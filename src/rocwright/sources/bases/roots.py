@@ -272,7 +272,7 @@ def look(root: Path) -> Manifest:
             if stat.S_ISDIR(status.st_mode):
                 waiting.append((f"{name}/", entry.path))
             # this loop is most of what a check takes: no call in it that could be left out
-            link = os.readlink(entry.path) if stat.S_ISLNK(status.st_mode) else ""  # noqa: PTH115
+            link = os.readlink(entry.path) if stat.S_ISLNK(status.st_mode) else ""  # noqa: PTH115 - a Path would change its text
             names += (name, link)
             numbers += (
                 status.st_mode,

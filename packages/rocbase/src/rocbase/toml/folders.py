@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import tomli
 
@@ -12,6 +14,10 @@ from rocbase.errors import InputError
 
 MOST_TOML_BYTES = 4 * 1024 * 1024
 MOST_TOML_DOTS = 16
+MOST_SOURCE = 500
+"""Characters of a source that is cited by its name: a file must not grow to many times its size in memory."""
+
+_CITED = re.compile(r"\{([^{}]+)\}")
 
 
 def holder(name: str, folders: Sequence[Path]) -> Path | None:
@@ -95,7 +101,7 @@ def spread(data: dict[str, object], path: Path) -> dict[str, object]:
     field of a row is its NAME. `sources` are texts by a name, which rows cite as "{name}". Raises InputError
     for a default of no rows and a name that is not there.
     """
-    defaults, sources = data.pop("default", {}), data.pop("sources", {})
+    defaults, sources = data.pop("default", {}), _sources(data.pop("sources", {}), path)
     for name, values in defaults.items() if isinstance(defaults, dict) else [("default", None)]:
         shared = dict(values) if isinstance(values, dict) else {}
         by, rows = shared.pop("by", None), data.get(name)
@@ -111,15 +117,30 @@ def spread(data: dict[str, object], path: Path) -> dict[str, object]:
     return {name: _cited(value, sources, path) for name, value in data.items()} if sources else data
 
 
-def _cited(value: object, sources: object, path: Path) -> object:
+def _sources(table: object, path: Path) -> dict[str, str]:
+    sources: dict[str, Any] = table if isinstance(table, dict) else {"": None}
+    for name, text in sources.items():
+        if not isinstance(text, str) or len(text) > MOST_SOURCE:
+            raise InputError(
+                f"{path}: sources.{name} is no short text",
+                cause=f"a source is a text of at most {MOST_SOURCE} characters",
+                next_step=f"shorten {name} in [sources]",
+            )
+    return sources
+
+
+def _cited(value: object, sources: Mapping[str, str], path: Path) -> object:
     """Return rows with the texts of the sources that they cite."""
     if isinstance(value, list):
         return [_cited(row, sources, path) for row in value]
     if not isinstance(value, dict) or not isinstance(value.get("source"), list):
         return value
     try:
-        return value | {"source": [text.format_map(sources) for text in value["source"]]}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # no format string of Python: a catalog of others could ask for a width of gigabytes
+        return value | {
+            "source": [_CITED.sub(lambda match: sources[match[1]], text) for text in value["source"]]
+        }
+    except (KeyError, TypeError) as error:
         raise InputError(
             f"{path} cites a source that is not there",
             cause=f"{', '.join(map(str, value['source']))}: {error}",
