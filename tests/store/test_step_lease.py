@@ -150,11 +150,12 @@ def test_who_cannot_renew_ends_before_others_take_the_lease_for_void(
     def cut(*_: object) -> bool:
         raise NetworkError("no answer", cause="cut", next_step="wait")
 
+    # before the lease is taken: a renewal that succeeded first would put the end off
+    monkeypatch.setattr(Bucket, "update", cut)
     with (
         pytest.raises(NetworkError, match="was lost") as raised,
         step_lease(bucket, KEY, times=clock.times, on_lost=lost.set),
     ):
-        monkeypatch.setattr(Bucket, "update", cut)
         assert lost.wait(30)
         assert GIVE_UP <= clock.now - begun < VOID
         raise InternalError("ended", cause="", next_step="")
