@@ -93,6 +93,7 @@ def test_every_verb_without_a_module_is_one_of_our_entry_points() -> None:
     for group in ("rocwright.verbs", "rocwright.changes", "rocwright.pages", "rocwright.executors"):
         points = [point for point in entry_points(group=group) if point.value.startswith("rocwright.")]
         assert points and all(callable(plugins.load(group, point.name)) for point in points)
+    assert callable(plugins.load("rocwright.logs", "servers").server_log)
 
 
 def test_the_core_has_no_library_of_an_extra(core: Path) -> None:

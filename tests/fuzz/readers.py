@@ -24,10 +24,10 @@ from rocwheel.wheels.archive import read_metadata
 from rocwheel.wheels.metadata import Headers
 from rocwheel_samples.wheel_making import FILES, METADATA, zip_of
 from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.model_files import model_facts
 from rocwright.execution.install import read_wheel
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import lock_text, read_lock
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.sources import web
 from rocwright.sources.archive import unpack

@@ -33,10 +33,10 @@ from rocwheel.wheels.zipping import ZipWriter
 from rocwheel_samples.fatbin import entry_id, gpu_elf, linked_elf, plain_bundle
 from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
 from rocwright.catalog.base import ListForm
+from rocwright.catalog.model_files import model_facts
 from rocwright.execution.install import read_wheel
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.stranger import read_stranger
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.safetensors import read_safetensors
 from rocwright.sources import archive as sources

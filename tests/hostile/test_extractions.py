@@ -30,7 +30,7 @@ BOUNDED = {
     "rocwright/diagnosis/read_log.py": "a log, piece by piece and within the table's bound",
     "rocwright/doctor/bundle.py": "written",
     "rocwright/execution/image.py": "written",
-    "rocwright/export/environment_image.py": "written",
+    "rocwright/serving/environment_image.py": "written",
     "rocwright/sources/patching/foreign.py": "as many bytes as a patch may have",
     "rocwright/records/read.py": "as many bytes as a lock may have",
     "rocwright/verify/reproduce/from_lock.py": "directories alone, of wheels that were opened by archive.py",

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from rocbase.errors import InputError, InternalError
+from rocwright.execution.follow_log import follow
 from rocwright.home import Home
 from rocwright.serving import log_writer, logs, state
-from rocwright.serving.follow import follow
 
 pytestmark = pytest.mark.timing
 

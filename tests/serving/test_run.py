@@ -17,14 +17,13 @@ from samples.project import TAR, make_sources, open_project, put_roots
 from rocbase.errors import CheckError
 from rocwright import sandbox
 from rocwright.api import project as project_for
-from rocwright.api import serving
 from rocwright.catalog.load import builtin_catalog
 from rocwright.diagnosis.facts import host_facts
 from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.plan.resolve.files import read_lock, write_lock
-from rocwright.serving import check
+from rocwright.serving import api, check
 from tests.diagnosis.machine.machines import STRIX_HALO, machine
 from tests.engines import must_work
 from tests.forked import Forking
@@ -196,10 +195,10 @@ def test_who_asks_for_the_processor_needs_no_right_to_the_card(
     with Tree(machine(tmp_path / "machine", STRIX_HALO)) as tree:
         found = here(tree, builtin_catalog(), host_facts(), home)
     monkeypatch.setattr(check, "machine_here", lambda catalog, home: found)
-    monkeypatch.setattr(serving, "gpus_here", lambda catalog: ("gfx1151",))
+    monkeypatch.setattr(api, "gpus_here", lambda catalog: ("gfx1151",))
 
-    def start(on: str) -> serving.StartedServer:
-        return serving.run_server(
+    def start(on: str) -> api.StartedServer:
+        return api.run_server(
             "tiny", model="tiny", gpu="gfx1151", base="debian:sid", name="mine", on=on, port=free_port()
         )
 

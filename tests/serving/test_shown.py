@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from tools.docs_outputs import ROOT, served, unvarying
 
-from rocwright.api.serving import StartedServer
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import Compute
-from rocwright.cli.servers import show
 from rocwright.home import Home
 from rocwright.plan.resolve.shipped import request_of, shipped_lock
+from rocwright.serving.api import StartedServer
 from rocwright.serving.choose import served_component
 from rocwright.serving.model import RunRequest
 from rocwright.serving.service import Service
+from rocwright.serving.verbs.servers import show
 
 SHOWN = served(ROOT / "docs" / "run.md")
 

@@ -18,13 +18,13 @@ from rocwright.catalog.environment import environment
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import the_catalog
 from rocwright.catalog.server import FirstRequest, Server
-from rocwright.cli.servers import curl
 from rocwright.execution.progress import PlainProgress
 from rocwright.home import Home
 from rocwright.plan.resolve.files import read_lock
 from rocwright.serving import choose
 from rocwright.serving.model_file import model_of
 from rocwright.serving.models.tiny import GENERATED
+from rocwright.serving.verbs.servers import curl
 from rocwright.serving.words import compute_named, environment_for, words_of
 from rocwright.verify.small_models import MAKERS
 from tests.serving.conftest import STATE

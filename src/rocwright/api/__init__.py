@@ -27,16 +27,6 @@ from rocwright.api.projects import (
     verify_environment,
 )
 from rocwright.api.rehearsals import rehearse
-from rocwright.api.serving import (
-    ask_server,
-    attend_server,
-    follow_log,
-    restart_server,
-    run_server,
-    server_log,
-    servers,
-    stop_server,
-)
 from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
 from rocwright.api.wheels import audit_override, inspect, reproduce_wheel, runs_on, slim, wheel_sbom
 from rocwright.execution.options import BuildOptions
@@ -44,8 +34,6 @@ from rocwright.execution.options import BuildOptions
 __all__ = [
     "BuildOptions",
     "apply_remedies",
-    "ask_server",
-    "attend_server",
     "audit_override",
     "bench",
     "build",
@@ -55,7 +43,6 @@ __all__ = [
     "diagnose",
     "doctor",
     "export",
-    "follow_log",
     "forget_remedies",
     "gpus_here",
     "inspect",
@@ -72,15 +59,10 @@ __all__ = [
     "reproduce_wheel",
     "request",
     "resolve",
-    "restart_server",
-    "run_server",
     "runs_on",
-    "server_log",
-    "servers",
     "shared_usage",
     "slim",
     "stacks",
-    "stop_server",
     "sync",
     "target",
     "targets",

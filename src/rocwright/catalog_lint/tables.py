@@ -21,6 +21,7 @@ from rocwheel.wheels.overrides import OverridesFile
 from rocwheel.wheels.repair.facts import LibrariesFile
 from rocwright.catalog.issue import the_issues
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.model_files import ModelsFile
 from rocwright.catalog.notebook import Notebook
 from rocwright.catalog.schema import FILES as CATALOG_FILES
 from rocwright.catalog.schema import schema as schema_of
@@ -34,7 +35,6 @@ from rocwright.execution.jobs.processes import Programs
 from rocwright.plan.resolve.settings import ChannelsFile
 from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
-from rocwright.serving.models.facts import ModelsFile
 from rocwright.verify.bench.model import BENCH, BenchFile
 from rocwright.verify.standing import EvidenceFile
 

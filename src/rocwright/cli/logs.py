@@ -7,6 +7,7 @@ import sys
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,11 +17,11 @@ from rocbase.units import plain_line
 
 
 def _names(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from rocwright import api
     from rocwright.execution.runs import steps_with_logs
     from rocwright.home import Home
 
-    names = [server.name for server, _ in api.servers()]
+    servers = _servers()
+    names = [server.name for server, _ in servers.servers()] if servers else []
     return [name for name in (*names, *steps_with_logs(Home.default())) if name.startswith(incomplete)]
 
 
@@ -58,12 +59,19 @@ def command(name: str | None, only_path: bool, follow: bool, raw: bool, as_json:
 
 def _paths(name: str | None) -> list[Path]:
     """The files of a log, the newest last."""
-    from rocwright import api
     from rocwright.execution.runs import find_log
     from rocwright.home import Home
 
-    served = api.server_log(name) if name else []
+    servers = _servers()
+    served = servers.server_log(name) if servers and name else []
     return served or [find_log(Home.default(), name)]
+
+
+def _servers() -> Any:
+    """Load what knows the logs of servers; None if no package provides it."""
+    from rocwright.plugins import load
+
+    return load("rocwright.logs", "servers")
 
 
 def _shown(text: str) -> str:
@@ -75,10 +83,11 @@ def _follow(path: Path, *, raw: bool) -> None:
     """Until Ctrl-C; the log of a server also ends with it."""
     from contextlib import suppress
 
-    from rocwright import api
+    from rocwright.execution.follow_log import follow
 
+    servers = _servers()
     with suppress(KeyboardInterrupt):
-        for text in api.follow_log(path):
+        for text in servers.follow_log(path) if servers else follow(path, lambda: True):
             unguarded(sys.stdout).write(text) if raw else sys.stdout.write(_shown(text))
             sys.stdout.flush()
 

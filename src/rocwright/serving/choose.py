@@ -7,10 +7,10 @@ from pathlib import Path, PurePath
 from rocbase.errors import InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Serve, Stack
+from rocwright.catalog.model_files import model_facts
 from rocwright.catalog.server import GPU, Compute
 from rocwright.home import Home
 from rocwright.records.model import SAID
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.tiny import is_tiny, maker_named
 from rocwright.serving.words import compute_named
 from rocwright.verify.small_models import LLAMA

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rocbase.errors import InputError
+from rocwright.catalog.model_files import model_facts
 from rocwright.catalog.server import Server
 from rocwright.execution.progress import Progress
 from rocwright.home import Home
 from rocwright.serving.models.address import SCHEME, parse_address
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.find import find_model
 from rocwright.serving.models.model import Model
 from rocwright.serving.models.tiny import TINY

@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 
 from rocbase.errors import ExplainedError
 from rocwright import sandbox
+from rocwright.catalog.model_files import model_facts
 from rocwright.catalog.server import Compute
 from rocwright.execution.progress import Progress
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.serving.environments import ENGINE
 from rocwright.serving.laid import Product, program_of, root_of
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.fit import SECONDS, ModelNeed, arguments, parse_answer
 from rocwright.serving.models.model import Model
 from rocwright.serving.service import ARTIFACT, MODELS

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rocbase.errors import OutOfMemoryError
+from rocwright.catalog.model_files import model_facts
 from rocwright.diagnosis.machine.model import Driver, Gpu, Machine, Memory, Topology, User
-from rocwright.serving.models.facts import model_facts
 from rocwright.serving.models.fit import (
     ModelNeed,
     Room,

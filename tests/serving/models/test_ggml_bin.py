@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocbase.errors import CheckError
-from rocwright.serving.models.facts import model_facts
+from rocwright.catalog.model_files import model_facts
 from rocwright.serving.models.ggml_bin import read_ggml_bin
 from rocwright.verify.tiny_whisper import write_tiny_whisper
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rocbase.errors import CheckError
-from rocwright.serving.models.facts import model_facts
+from rocwright.catalog.model_files import model_facts
 from rocwright.serving.models.gguf import MOST_HEAD, read_gguf
 from rocwright.serving.models.model import Head
 from rocwright.verify.tiny_gguf import write_tiny_model

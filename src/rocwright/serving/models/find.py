@@ -8,10 +8,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rocbase.errors import InputError, NetworkError
+from rocwright.catalog.model_files import ModelsFile, model_facts
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.home import Home
 from rocwright.serving.models.address import SCHEME, ModelAddress, parse_address
-from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.hub import Hub
 from rocwright.serving.models.local import (
     MOST_NAMED,

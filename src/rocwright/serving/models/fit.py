@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rocbase.errors import OutOfMemoryError
 from rocbase.units import size
+from rocwright.catalog.model_files import ModelsFile, model_facts
 from rocwright.diagnosis.machine.model import Gpu, Machine, Memory
-from rocwright.serving.models.facts import ModelsFile, model_facts
 from rocwright.serving.models.model import Head, Model
 
 DEFAULT_CONTEXT = 4096

@@ -9,8 +9,8 @@ import math
 import struct
 from pathlib import Path
 
+from rocwright.catalog.model_files import ModelsFile
 from rocwright.serving.models.cursor import Cursor
-from rocwright.serving.models.facts import ModelsFile
 from rocwright.serving.models.model import Head
 from rocwright.serving.models.refused import cut_short, damaged, shown
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rocwright.catalog.model_files import ModelsFile
 from rocwright.serving.models.cursor import Cursor
-from rocwright.serving.models.facts import ModelsFile
 from rocwright.serving.models.model import Head
 from rocwright.serving.models.refused import cut_short, damaged, shown, unsuited
 

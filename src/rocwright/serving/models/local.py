@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from rocbase.errors import CheckError, InputError
-from rocwright.serving.models.facts import Format, ModelsFile
+from rocwright.catalog.model_files import Format, ModelsFile
 from rocwright.serving.models.ggml_bin import read_ggml_bin
 from rocwright.serving.models.gguf import read_gguf
 from rocwright.serving.models.model import Head, Model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocbase.errors import InputError
 from rocbase.files.atomic import sha256_file
-from rocwright.serving.models.facts import ModelsFile
+from rocwright.catalog.model_files import ModelsFile
 from rocwright.serving.models.local import local_model
 from rocwright.serving.models.model import Model
 from rocwright.verify.small_models import LLAMA, MAKERS

@@ -56,7 +56,7 @@ def test_in_the_home_itself_nothing_is_locked_or_built(
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder)
     for name in ("known_environment", "environment"):
-        monkeypatch.setattr(f"rocwright.api.environments.{name}", pytest.fail)
+        monkeypatch.setattr(f"rocwright.serving.programs.{name}", pytest.fail)
     done = CliRunner().invoke(cli, ["run", "pytorch", *words])
     assert "your home is in it" in str(done.exception)
     assert list(folder.iterdir()) == []
@@ -69,8 +69,8 @@ def test_a_dry_run_builds_nothing_for_a_program(monkeypatch: pytest.MonkeyPatch)
         asked.append(how["build"])
         raise InputError("as far as this", cause="", next_step="")
 
-    monkeypatch.setattr("rocwright.api.environments.known_environment", lambda *_, **__: None)
-    monkeypatch.setattr("rocwright.api.environments.environment", environment)
+    monkeypatch.setattr("rocwright.serving.programs.known_environment", lambda *_, **__: None)
+    monkeypatch.setattr("rocwright.serving.programs.environment", environment)
     for words in (["--dry-run", "--", "true"], ["--", "true"]):
         CliRunner().invoke(cli, ["run", "pytorch", *words])
     assert asked == [False, True]

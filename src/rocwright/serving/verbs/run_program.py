@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from rocbase.cli.options import say
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import StartedServer
+    from rocwright.serving.api import StartedServer
     from rocwright.serving.environments import Environment
 
 PROGRAM = "rocwright.program"
@@ -120,19 +120,19 @@ class Chosen:
 
 def check_folder() -> None:
     """Refuse to show the current folder before anything is locked or built."""
-    from rocwright.api import environments
+    from rocwright.serving import programs
 
-    environments.check_folder()
+    programs.check_folder()
 
 
 def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bool = True) -> Environment:
     """The environment of a wheel stack; what is there already is had in milliseconds. Without `build` it is
     refused for what is not built."""
-    from rocwright.api import environments
+    from rocwright.serving import programs
 
     stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
     versions, optional, accept = chosen.versions, chosen.optional, chosen.accept_missing
-    environment = environments.known_environment(
+    environment = programs.known_environment(
         stack,
         gpu=gpu,
         base=base,
@@ -145,7 +145,7 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
         return environment
     from rocwright.execution.progress import choose_progress
 
-    return environments.environment(
+    return programs.environment(
         stack,
         gpu=gpu,
         base=base,
@@ -162,17 +162,17 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
 
 def run_program(environment: Environment, argv: Sequence[str], env: dict[str, str], place: str) -> int:
     """Run a program, or a shell where none is given; its exit status."""
-    from rocwright.api import environments
+    from rocwright.serving import programs
 
-    return environments.run_program(environment, argv or SHELL, env=env, place=place)
+    return programs.run_program(environment, argv or SHELL, env=env, place=place)
 
 
 def show_program(environment: Environment, argv: Sequence[str], env: dict[str, str]) -> None:
     """Print the command that would run a program, or a shell where none is given."""
-    from rocwright.api import environments
-    from rocwright.cli.servers import typed
+    from rocwright.serving import programs
+    from rocwright.serving.verbs.servers import typed
 
-    click.echo(typed(environments.program_command(environment, argv or SHELL, env=env)))
+    click.echo(typed(programs.program_command(environment, argv or SHELL, env=env)))
 
 
 def start_notebook(
@@ -186,18 +186,18 @@ def start_notebook(
     detach: bool,
 ) -> StartedServer:
     """Start a notebook server in the environment of a wheel stack."""
-    from rocwright.api import environments
+    from rocwright.serving import programs
     from rocwright.serving.state import check_name
 
     if name:
         check_name(name)
-    environment = had(chosen, (*environments.notebook_packages(), *require), engine)
-    return environments.start_notebook(environment, name=name, host=host, port=port, detach=detach, say=say)
+    environment = had(chosen, (*programs.notebook_packages(), *require), engine)
+    return programs.start_notebook(environment, name=name, host=host, port=port, detach=detach, say=say)
 
 
 def write_image(environment: Environment, folder: str) -> None:
     """Write an environment as an image, and tell its files."""
-    from rocwright.api import environments
+    from rocwright.serving import programs
 
-    for path in environments.write_image(environment, folder):
+    for path in programs.write_image(environment, folder):
         click.echo(str(path))

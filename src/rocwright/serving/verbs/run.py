@@ -8,7 +8,7 @@ import click
 
 from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete, complete_gpu, engine_option, versions_of
-from rocwright.cli.run_program import (
+from rocwright.serving.verbs.run_program import (
     PROGRAM,
     Chosen,
     With,
@@ -25,7 +25,7 @@ from rocwright.cli.run_program import (
 )
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import StartedServer
+    from rocwright.serving.api import StartedServer
 
 
 @click.command("run", cls=WithProgram)
@@ -179,9 +179,9 @@ def command(
             return
         raise SystemExit(run_program(environment, context.meta[PROGRAM], env, place))
     from rocbase.cli.tell import print_json
-    from rocwright import api
-    from rocwright.cli.servers import as_data, show
     from rocwright.execution.progress import choose_progress
+    from rocwright.serving import api
+    from rocwright.serving.verbs.servers import as_data, show
 
     if jupyter:
         running = start_notebook(chosen, require, engine, name=name, host=host, port=port or 0, detach=detach)
@@ -219,7 +219,7 @@ def command(
 
 
 def _show_command(running: StartedServer) -> None:
-    from rocwright.cli.servers import typed
+    from rocwright.serving.verbs.servers import typed
 
     click.echo(typed(running.server.command))
     say(f"what it needs lies in {running.folder}; rocwright stop {running.server.name} removes it")
@@ -229,7 +229,7 @@ def _follow(running: StartedServer) -> None:
     """Wait until the server ends, and end it with Ctrl-C; nothing of it stays."""
     from contextlib import suppress
 
-    from rocwright import api
+    from rocwright.serving import api
 
     with suppress(KeyboardInterrupt):
         api.attend_server(running)

@@ -11,8 +11,8 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rocwright.api.serving import StartedServer
     from rocwright.catalog.server import FirstRequest
+    from rocwright.serving.api import StartedServer
     from rocwright.serving.model import ServerState
 
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rocwright.api.serving import StartedServer
     from rocwright.execution.progress import Progress
     from rocwright.home import Home
+    from rocwright.serving.api import StartedServer
     from rocwright.serving.environments import Environment
 
 Say = Callable[[str], None]
@@ -153,9 +153,9 @@ def start_notebook(
     It sees, and may change, `folder`. The token that it asks for is the answer's `key`, and in no command and
     no variable. Raises InputError for a name or port that is taken, CheckError where it ends at once.
     """
-    from rocwright.api.serving import started
     from rocwright.catalog.notebook import the_notebook
     from rocwright.serving import notebook
+    from rocwright.serving.api import started
     from rocwright.serving.model import RunRequest
 
     place = _home(home)
@@ -172,8 +172,8 @@ def write_image(
     The variables that the card and the recipes want are inside. `podman load -i` takes the image.
     """
     from rocwright.config import store_of
-    from rocwright.export.environment_image import write
     from rocwright.model.architecture import host_architecture
+    from rocwright.serving.environment_image import write
 
     place = _home(home)
     return write(environment, host_architecture(), store_of(place), place, Path(folder).absolute())

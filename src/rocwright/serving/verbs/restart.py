@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rocbase.cli.options import json_option, say
-from rocwright.cli.stop import complete_server
+from rocwright.serving.verbs.stop import complete_server
 
 
 @click.command("restart")
@@ -14,8 +14,8 @@ from rocwright.cli.stop import complete_server
 def command(name: str, as_json: bool) -> None:
     """End a server and start it again with the same command; it is left running, its key stays."""
     from rocbase.cli.tell import print_json
-    from rocwright import api
-    from rocwright.cli.servers import as_data, show
+    from rocwright.serving import api
+    from rocwright.serving.verbs.servers import as_data, show
 
     running = api.restart_server(name, say=say)
     if as_json:

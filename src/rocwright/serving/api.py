@@ -306,8 +306,8 @@ def server_log(name: str, *, home: str | Path | None = None) -> list[Path]:
 
 def follow_log(path: str | Path, *, home: str | Path | None = None) -> Iterator[str]:
     """The text of a log and what is added to it; that of a server ends when the server does."""
+    from rocwright.execution.follow_log import follow
     from rocwright.serving import state
-    from rocwright.serving.follow import follow
     from rocwright.serving.logs import is_written
 
     place, path = _home(home), Path(path)

@@ -9,7 +9,7 @@ from rocbase.cli.options import json_option
 
 def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Shell completion with names of servers."""
-    from rocwright import api
+    from rocwright.serving import api
 
     return [server.name for server, _ in api.servers() if server.name.startswith(incomplete)]
 
@@ -22,7 +22,7 @@ def complete_server(_: click.Context, __: click.Parameter, incomplete: str) -> l
 def command(names: tuple[str, ...], every: bool, quiet: bool, as_json: bool) -> None:
     """End a server that was started with rocwright run, and remove what it left."""
     from rocbase.cli.tell import print_json
-    from rocwright import api
+    from rocwright.serving import api
 
     existing = [server.name for server, _ in api.servers()]
     chosen = existing if every else [name for name in names if not quiet or name in existing]

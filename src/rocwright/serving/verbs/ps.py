@@ -12,8 +12,8 @@ from rocbase.cli.options import json_option
 def command(as_json: bool) -> None:
     """The servers that were started with rocwright run, and whether they run."""
     from rocbase.cli.tell import print_json
-    from rocwright import api
-    from rocwright.cli.servers import as_data
+    from rocwright.serving import api
+    from rocwright.serving.verbs.servers import as_data
 
     servers = api.servers()
     if as_json:

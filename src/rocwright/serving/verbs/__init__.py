@@ -1,0 +1,1 @@
+"""The verbs of servers and programs: `run`, `ps`, `stop`, `restart`."""
