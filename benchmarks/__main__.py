@@ -28,6 +28,7 @@ from benchmarks.rows import (
 from rocbase.processes import startup
 from rocwheel_samples import MissingError
 
+# What is measured together, the quick ones first.
 ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "start": start.measure,
     "plan": plan.measure,
@@ -40,7 +41,6 @@ ROWS: Mapping[str, Callable[[int | None], Sequence[Measured]]] = {
     "fresh": fresh.measure,
     "shards": shards.measure,
 }
-"""What is measured together, the quick ones first."""
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+# Bytes of a failed command's output that are shown.
 TAIL = 3000
-"""Bytes of a failed command's output that are shown."""
 
 
 class BenchError(Exception):

@@ -25,8 +25,8 @@ from rocwright.store.local import LocalStore
 from rocwright.store.model import verified
 
 BIN = Path(sys.executable).parent
+# The sandbox of every row; the commands typed by hand use it too.
 ENGINE = "bubblewrap"
-"""The sandbox of every row; the commands typed by hand use it too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from benchmarks.measure import middle
 FOLDER = Path(__file__).parent
 OUT = FOLDER.parent / ".out" / "bench"
 
+# How many times worse than in the earlier run a figure must be to be marked.
 WORSE = 1.2
-"""How many times worse than in the earlier run a figure must be to be marked."""
 
+# The share of all cores that other processes may take before a run says so.
 QUIET = 0.15
-"""The share of all cores that other processes may take before a run says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

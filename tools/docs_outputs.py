@@ -28,13 +28,13 @@ _MARKED = re.compile(
 )
 _SERVED = re.compile(r"<!-- served: (?P<words>[^\n]+) -->\n\n?```\n(?P<told>.*?)```\n", re.DOTALL)
 _STARTED = re.compile(r".*?^starting [^\n]*\n", re.DOTALL | re.MULTILINE)
+# What is another from one start of a server to the next.
 _VARIES = (
     (re.compile(r"(127\.0\.0\.1):\d+"), r"\1:PORT"),
     (re.compile(r"after [\d.]+ s$", re.MULTILINE), "after SECONDS"),
     (re.compile(r"[\d,]+ bytes"), "BYTES"),
     (re.compile(r"@/\S*/servers/"), "@HOME/servers/"),
 )
-"""What is another from one start of a server to the next."""
 
 _MARK = re.compile(r"^ *<!-- (output|refused):", re.MULTILINE)
 

@@ -13,6 +13,7 @@ from mutmut.mutation.mutators import mutation_operators
 
 ERROR = m.Name(m.MatchIfTrue(lambda name: name.endswith("Error")))
 SAYS = m.MatchIfTrue[str](lambda name: name.strip("_") in ("refuse", "say", "wrong"))
+# Where nothing is changed.
 LEFT_ALONE = (
     m.Annotation()
     | m.Decorator()
@@ -20,7 +21,6 @@ LEFT_ALONE = (
     | m.Call(func=ERROR | m.Name("isinstance") | m.Name(SAYS) | m.Attribute(attr=ERROR | m.Name(SAYS)))
     | m.SimpleString(m.MatchIfTrue(lambda text: " " in text))
 )
-"""Where nothing is changed."""
 
 Change = tuple[cst.CSTNode, cst.CSTNode]
 

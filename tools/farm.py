@@ -25,13 +25,13 @@ from tests.store.servers import s3
 from rocwright.farm.dask.coordinator import places
 from rocwright.sources.bases.roots import remove_tree
 
+# What S3's clients read; the server takes any key.
 SHARED = {
     "AWS_ALLOW_HTTP": "true",
     "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "a-key",
     "AWS_SECRET_ACCESS_KEY": "a-secret",
 }
-"""What S3's clients read; the server takes any key."""
 
 
 def say(text: str) -> None:

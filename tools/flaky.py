@@ -16,12 +16,12 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / ".out" / "flaky.txt"
+# Keeps a processor busy until its parent ends, even if the parent is killed.
 BUSY = """
 import os, sys
 while os.getppid() == int(sys.argv[1]):
     sum(range(10**6))
 """
-"""Keeps a processor busy until its parent ends, even if the parent is killed."""
 
 
 @dataclass

@@ -35,8 +35,8 @@ source = [
 ]
 """
 
+# What the processors share where they do not say otherwise.
 LIMITS = ("lds", "simds", "cu_simds", "waves", "sgprs", "scratch")
-"""What the processors share where they do not say otherwise."""
 
 
 def main(path: str, version: str) -> None:

@@ -34,20 +34,20 @@ from rocwright.sandbox import cgroup
 from rocwright.sandbox.pids import limit
 
 ROOT = Path(__file__).resolve().parents[1]
+# Where modules lie, by the first part of their paths; others are below REST.
 PACKAGES = {name: Path(f"packages/{name}/src") for name in ("rocbase", "rocwheel")}
-"""Where modules lie, by the first part of their paths; others are below REST."""
 REST = Path("src/rocwright")
 TABLE, DATA = ROOT / "tools/mutants.toml", ROOT / ".out/mutants.json"
+# What is broken can write to its own folder only, also at /tmp and /var/tmp; its processes end with it.
 FENCE = r"""
 mount --make-rprivate / && mount --bind "$1" "$1" && mount --bind "$1/tmp" /tmp \
     && mount --bind "$1/tmp" /var/tmp && mount -o remount,bind,ro / || exit 99
 shift && exec "$@"
 """
-"""What is broken can write to its own folder only, also at /tmp and /var/tmp; its processes end with it."""
+# It starts in a cgroup: where the bounds of a sandbox are broken, a test of them would fill the machine.
 JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 98; shift; done; shift; exec "$@"'
-"""It starts in a cgroup: where the bounds of a sandbox are broken, a test of them would fill the machine."""
+# That many processes, and bytes, has what is broken at most.
 PROCESSES, MEMORY = 4000, 6 * 1024**3
-"""That many processes, and bytes, has what is broken at most."""
 
 
 def file_of(path: str) -> Path:

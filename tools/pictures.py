@@ -50,8 +50,8 @@ PACK = """async (address) => {
 PICTURES = Path(__file__).parents[1] / "docs/pictures"
 HEAL = Path(__file__).parents[1] / "tests/real/heal_catalog"
 SMOKE, BASE = "gfx-smoke", "debian:sid"
+# Pixels that a window is wide.
 DESK, PHONE = 1180, 360
-"""Pixels that a window is wide."""
 
 GPUS = ("gfx803", "gfx1030", "gfx1103", "gfx1151")
 STACK = """\

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# Stands in settings that are filled in where the project gets a home.
 PLACEHOLDER = "OWNER"
-"""Stands in settings that are filled in where the project gets a home."""
 
 
 def version(root: Path = ROOT) -> str:

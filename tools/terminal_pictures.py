@@ -31,6 +31,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
 }
 AFTER = {"run": ("stop", "llama-vulkan")}
 
+# Without the fonts that rich would have a browser fetch from elsewhere.
 FORMAT = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -53,7 +54,6 @@ FORMAT = """\
 </g>
 </svg>
 """
-"""Without the fonts that rich would have a browser fetch from elsewhere."""
 
 
 def printed(words: tuple[str, ...]) -> str:

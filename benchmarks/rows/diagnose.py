@@ -14,15 +14,15 @@ from benchmarks.place import BIN, LLAMA, TORCH, Scratch, Stack, bench_home, scra
 from benchmarks.results import Measured
 from rocwright.catalog.issue import the_issues, unnamed
 
+# Bytes of each log: what was printed, again and again where that is less.
 SIZE = 10 * 1000**2
-"""Bytes of each log: what was printed, again and again where that is less."""
 
 MIB = 1024**2
 SHORT = 50
 APT = ("apt-get", "-s", "-o", "Debug::pkgDepCache::Marker=1", "-o", "Debug::pkgDepCache::AutoInstall=1")
 PACKAGES = ("gnome", "kde-standard", "texlive-latex-extra", "build-essential", "libboost-all-dev")
+# It ends with 1 where no line matches.
 GREP = 'grep -n -E -f "$0" "$1" || test $? = 1'
-"""It ends with 1 where no line matches."""
 
 END = (
     b"/build/src/a.cpp:3:10: fatal error: numa.h: No such file or directory\n"

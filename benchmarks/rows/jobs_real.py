@@ -14,14 +14,14 @@ from rocwright import sandbox
 from rocwright.sources.archive import unpack
 
 MIB = 1024**2
+# Each takes PyTorch's headers in: that is most of its memory (410 to 740 MiB, measured) and time.
 PATTERNS = ("vision.cpp", "ops/**/*.cpp")
-"""Each takes PyTorch's headers in: that is most of its memory (410 to 740 MiB, measured) and time."""
 
+# As many for each of two processors at least: the first few teach what the others come to.
 A_PROCESSOR = 12
-"""As many for each of two processors at least: the first few teach what the others come to."""
 
+# Two at once fit, and hardly so; three do not.
 LIMIT = 1580 * MIB
-"""Two at once fit, and hardly so; three do not."""
 
 RECKONED = 740 * MIB
 FLAGS = "-std=c++17 -O2 -fPIC -Itorchvision/csrc -I/usr/include/torch/csrc/api/include"

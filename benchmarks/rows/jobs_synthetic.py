@@ -14,8 +14,8 @@ from rocwright.sources.bases.roots import remove_tree
 GIB = 1024**3
 LIMIT = 4 * GIB
 COUNT, LEAST, MOST, SEED = 64, 100, 2048, 5
+# Processor seconds for a GiB, at least 0.8 times that: about the time that touching it takes in any case.
 PACE = 0.9
-"""Processor seconds for a GiB, at least 0.8 times that: about the time that touching it takes in any case."""
 
 
 def measure(runs: int | None) -> Sequence[Measured]:

@@ -24,8 +24,8 @@ from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.model import Output, Record, Store
 
 COMPONENTS = 666
+# Three steps a component, two for the root file system.
 STEPS = 3 * COMPONENTS + 2
-"""Three steps a component, two for the root file system."""
 
 
 def measure(runs: int | None) -> Sequence[Measured]:

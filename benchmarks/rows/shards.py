@@ -16,11 +16,11 @@ from rocwright.execution.shards import shards_of
 from rocwright.model.steps import Step
 from rocwright.store.model import Record
 
+# Environment variable with the number of files where 40 take too long (the row says how many).
 COUNT = "ROCWRIGHT_BENCH_HIP_FILES"
-"""Environment variable with the number of files where 40 take too long (the row says how many)."""
 
+# By the number of shards: what the slowest of them and the step itself may take of the time of the whole.
 GOALS = {2: 0.60, 4: 0.35}
-"""By the number of shards: what the slowest of them and the step itself may take of the time of the whole."""
 
 
 def measure(runs: int | None) -> Sequence[Measured]:

@@ -21,8 +21,8 @@ from rocwright.sources.bases.roots import remove_tree
 PROJECT, VERSION = "onnxruntime-rocm", "1.22.2.post3"
 BUNDLES, SIZE = 95, 500_000_000
 MIB = 1024**2
+# What the readers import first of the standard library.
 OF_PYTHON = ("dataclasses", "pathlib", "re", "typing")
-"""What the readers import first of the standard library."""
 
 TARGETS = ("gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201", "gfx908", "gfx90a", "gfx942")
 BARE = FOLDER / "bare_inflate.py"

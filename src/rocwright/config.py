@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["broken", "mended", "promoted", "needs-person", "overdue"]
+# What can be told: a row broke; it passes again; a channel holds another lock; a person must decide; cycles
+# stopped, or run again.
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""What can be told: a row broke; it passes again; a channel holds another lock; a person must decide; cycles
-stopped, or run again."""
 
 
+# What compiler caches may take where nothing is set.
 CACHE_BYTES = 20 * 1024**3
-"""What compiler caches may take where nothing is set."""
 
+# No traceback shows what stands in the file: an address may.
 _SILENT = ConfigDict(hide_input_in_errors=True)
-"""No traceback shows what stands in the file: an address may."""
 
 
 class SecretUrl(Frozen):

@@ -28,8 +28,8 @@ from rocwright.store.leases import holding
 if TYPE_CHECKING:
     from rocwright.plan.resolve.standing import LocksOf
 
+# How often a build plans anew after it found something damaged in the store.
 ROUNDS = 3
-"""How often a build plans anew after it found something damaged in the store."""
 
 
 def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = False) -> Lock:

@@ -11,8 +11,8 @@ from rocbase.http.address import checked
 from rocbase.model import Frozen
 from rocwright.model.edits import Range
 
+# An address that ends in the name of a file.
 Url = Annotated[str, Field(pattern=r"^https?://[^\s/]+/[^\s?#]*[^\s?#/]$"), AfterValidator(checked)]
-"""An address that ends in the name of a file."""
 
 
 def filename_of(url: str) -> str:

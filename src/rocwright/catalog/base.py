@@ -32,8 +32,8 @@ class Provided(Frozen):
         return self
 
 
+# How an archive writes its lists of packages.
 ListForm = Literal["deb", "rpm", "alpm"]
-"""How an archive writes its lists of packages."""
 
 
 class PackageManager(Frozen):

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rocwheel.tables import overlay
 
+# The catalog that rocwright carries; the tables that wheels need lie with rocwheel.
 DATA = Path(__file__).parent / "data"
-"""The catalog that rocwright carries; the tables that wheels need lie with rocwheel."""
 
+# The table of what is known of the machines around the cards.
 HOST = "host.toml"
-"""The table of what is known of the machines around the cards."""
 
 
 def catalog_folders() -> tuple[Path, ...]:

@@ -20,12 +20,12 @@ from rocwright.catalog.phase import Phase
 from rocwright.catalog.remedy import Name, RemedyAction, Text
 from rocwright.model.edits import Range
 
+# A word in small letters that a log may have.
 Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+._-]{1,40}$")]
-"""A word in small letters that a log may have."""
 
+# What a line is: a cause, the words of one where no line is plainer, what follows from one told elsewhere,
+# or a warning that breaks nothing.
 Role = Literal["cause", "likely", "follows", "warns"]
-"""What a line is: a cause, the words of one where no line is plainer, what follows from one told elsewhere,
-or a warning that breaks nothing."""
 
 
 def options() -> re2.Options:
@@ -80,8 +80,8 @@ def _to_the_letter(text: str) -> str:
     return "".join(re.escape(chr(byte)) if byte < 128 else f"\\x{byte:02x}" for byte in text.encode())
 
 
+# The bracket that Chinese has.
 _WIDE = _to_the_letter("\uff08")
-"""The bracket that Chinese has."""
 
 
 class Signature(Frozen):
@@ -265,8 +265,8 @@ def anywhere(pattern: str) -> str:
     return f"(?m:{_shortest(begins)})"
 
 
+# A choice at the begin of a pattern of which one is the begin of the line.
 _MAY_BEGIN = re.compile(r"^\(\?:(?:[^()|]*\|)*\^(?:\|[^()]*)?\)")
-"""A choice at the begin of a pattern of which one is the begin of the line."""
 
 
 _ATOM = r"(?:\[\^?(?:\\.|[^\]\\])+\]|\\[wWsSdD]|\.| )"

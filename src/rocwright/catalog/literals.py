@@ -8,14 +8,14 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
+# Characters of a text that is worth looking for.
 SHORTEST = 3
-"""Characters of a text that is worth looking for."""
 
+# Characters from which on a text is rare: fewer texts are better than longer ones then.
 _ENOUGH = 6
-"""Characters from which on a text is rare: fewer texts are better than longer ones then."""
 
+# Texts that a sequence, and characters that a class, is written out to.
 _MOST_PRODUCT, _MOST_CLASS = 8, 3
-"""Texts that a sequence, and characters that a class, is written out to."""
 
 _PLAIN = r"[^\\()|*+?{}\[\].^$]"
 _TOKEN = re.compile(

@@ -30,8 +30,8 @@ from rocwright.model.edits import Edit
 Entry = TypeVar("Entry")
 
 NAMES, OVERRIDES = "gpu_names.toml", "overrides.toml"
+# What gpu_names.toml says of a target.
 NAME_FIELDS = ("products", "also", "codenames", "pci_ids")
-"""What gpu_names.toml says of a target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

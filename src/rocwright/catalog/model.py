@@ -128,8 +128,8 @@ class Release(Frozen):
         return int(ANY in self.evidence)
 
 
+# Stands for every target that evidence does not name.
 ANY = "any"
-"""Stands for every target that evidence does not name."""
 
 
 class Resources(Frozen):

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 from rocbase.model import Frozen
 from rocwright.catalog.address import ArchivePlace
 
+# The name of a folder that is no path.
 FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
-"""The name of a folder that is no path."""
 
 
 class GitPlace(Frozen):
@@ -89,7 +89,7 @@ class WheelsPlace(Frozen):
         return self.model_copy(update={"wheels": tuple(dict.fromkeys(filled)), "python": python})
 
 
+# The kinds of places, as an edit of a recipe names them.
 PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image", "wheels"]
-"""The kinds of places, as an edit of a recipe names them."""
 
 Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace | WheelsPlace

@@ -15,15 +15,15 @@ from rocwright.model.architecture import Architecture
 from rocwright.model.versions import version_in
 
 ProviderKind = Literal["packages", "wheels", "archive", "source"]
+# The kinds, the one that costs a user least first.
 KINDS: tuple[ProviderKind, ...] = get_args(ProviderKind)
-"""The kinds, the one that costs a user least first."""
 
+# Final releases, or pre-releases by Python's words for them: candidates, nightly builds.
 Releases = Literal["final", "rc", "a"]
-"""Final releases, or pre-releases by Python's words for them: candidates, nightly builds."""
 
 
+# Where ROCm is taken to be without a word about it.
 EVERYWHERE = (Architecture.X86_64,)
-"""Where ROCm is taken to be without a word about it."""
 
 
 class Serves(Frozen):

@@ -75,11 +75,11 @@ class AddPackages(Frozen):
     names: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
+# What a machine can do about a failure.
 RemedyAction = Annotated[
     SetVariables | UnsetVariables | CompilerFlags | TakeEdit | BoundJobs | PickVersion | AddPackages,
     Field(discriminator="kind"),
 ]
-"""What a machine can do about a failure."""
 
 
 def texts_of(action: RemedyAction) -> tuple[str, ...]:

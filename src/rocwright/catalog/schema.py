@@ -81,6 +81,7 @@ class DownloadsFile(Frozen):
     download: tuple[Download, ...] = ()
 
 
+# Kind -> the files of it, as a glob in the catalog's folder, and what they say.
 FILES: dict[str, tuple[str, type[Frozen]]] = {
     "base": ("bases/*.toml", Base),
     "component": ("components/*.toml", ComponentFile),
@@ -95,14 +96,13 @@ FILES: dict[str, tuple[str, type[Frozen]]] = {
     "target": ("targets.toml", TargetsFile),
     "watchlist": ("watchlist.toml", WatchlistFile),
 }
-"""Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 
 
+# What every file may say once for its rows.
 ONCE = {
     "default": "what all rows of a name say, unless they say it",
     "sources": "texts that a row's source cites as {name}",
 }
-"""What every file may say once for its rows."""
 
 
 def schema(model: type[Frozen]) -> dict[str, Any]:

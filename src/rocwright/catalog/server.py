@@ -10,19 +10,19 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rocbase.model import Frozen
 
+# What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
+# transformers, pickled weights (with --trust-model), or only names that it looks up by itself.
 ModelKind = Literal["gguf", "ggml", "safetensors", "transformers", "pickled", "names"]
-"""What a server takes as a model: a GGUF file, an older ggml file (.bin), safetensors, a folder of
-transformers, pickled weights (with --trust-model), or only names that it looks up by itself."""
 
+# What is filled in in a server's words and variables: folders and files as the server sees them. `listen` is
+# host and port in one, an IPv6 address in brackets.
 SLOTS = frozenset({"artifact", "model", "host", "port", "listen", "key_file", "page", "data"})
-"""What is filled in in a server's words and variables: folders and files as the server sees them. `listen` is
-host and port in one, an IPv6 address in brackets."""
 
+# What is filled in in the words of a companion: its file.
 FILE = "file"
-"""What is filled in in the words of a companion: its file."""
 
+# The device of a server that needs no words of its own.
 GPU = "gpu"
-"""The device of a server that needs no words of its own."""
 
 
 def _check_slots(words: tuple[str, ...]) -> tuple[str, ...]:

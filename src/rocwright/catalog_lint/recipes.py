@@ -38,14 +38,14 @@ _TABLES = (
 )
 TABLES = tuple(f"{name}.toml" for name in _TABLES.split())
 
+# What is filled in in the environment of a recipe.
 FILLED = frozenset({"version", "targets", "commit"})
-"""What is filled in in the environment of a recipe."""
 
+# What a recipe needs by these names comes from the base, or from a provider.
 PYTHON, ROCM = "python", "rocm"
-"""What a recipe needs by these names comes from the base, or from a provider."""
 
+# (place, what is wrong there)
 Findings = Iterator[tuple[str, str]]
-"""(place, what is wrong there)"""
 
 
 def _nothing(_table: Any, _catalog: Catalog) -> Findings:

@@ -41,10 +41,10 @@ from rocwright.verify.standing import EvidenceFile
 NonEmpty = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
+# What doctor fills in in commands that help.
 FILLED = frozenset(
     {"user", "groups", "gids", "number", "packages", "pages", "module", "path", "pci", "gpu", "variable"}
 )
-"""What doctor fills in in commands that help."""
 
 
 class MachinesFile(Frozen):
@@ -220,6 +220,7 @@ def _bench(table: BenchFile, catalog: Catalog) -> Findings:
             yield f"measurement.{number}.script", f"{measurement.script} is not in the catalog"
 
 
+# Kind -> a table of one file.
 TABLES: dict[str, LintedTable] = {
     "bench": LintedTable(BENCH, BenchFile, _bench),
     "channel": LintedTable("channels.toml", ChannelsFile),
@@ -245,11 +246,10 @@ TABLES: dict[str, LintedTable] = {
     "package_name": LintedTable("package_names.toml", PackageNamesFile, _package_names),
     "rehearsal": LintedTable("rehearsals.toml", Book, _rehearsals),
 }
-"""Kind -> a table of one file."""
 
 _OF_TABLES = {kind: (table.file, table.says) for kind, table in TABLES.items()}
+# Kind -> the files of it, as a glob in the catalog's folder, and what they say.
 FILES: dict[str, tuple[str, type[Frozen]]] = dict(sorted((CATALOG_FILES | _OF_TABLES).items()))
-"""Kind -> the files of it, as a glob in the catalog's folder, and what they say."""
 
 
 def check(folders: Sequence[Path]) -> list[TableFault]:

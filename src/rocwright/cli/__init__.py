@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from rocwright.cli.group import cli as cli
 
+# Every verb with a line of help, by what one wants.
 SECTIONS = {
     "Begin": {
         "stacks": "What can be built: every stack, GPU and base, and how well each is tested.",
@@ -80,15 +81,14 @@ SECTIONS = {
         "completion": "Shell completion for bash, zsh or fish.",
     },
 }
-"""Every verb with a line of help, by what one wants."""
 
 VERBS = {name: summary for verbs in SECTIONS.values() for name, summary in verbs.items()}
 
+# Verbs whose module cannot have their name: Python has the word.
 MODULES = {"import": "import_"}
-"""Verbs whose module cannot have their name: Python has the word."""
 
+# The group of entry points of the verbs that have no module here.
 PLUGINS = "rocwright.verbs"
-"""The group of entry points of the verbs that have no module here."""
 
 
 def main() -> None:

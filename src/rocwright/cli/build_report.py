@@ -23,11 +23,11 @@ from rocwright.project import Project
 from rocwright.records.model import Finding
 from rocwright.verify.lines import outcome_word
 
+# What is new in the log of a step, by its name.
 NoveltyOf = Callable[[str], Novelty | None]
-"""What is new in the log of a step, by its name."""
 
+# New lines told of a step that failed; `rocwright logs` and the page of the run have more.
 MOST_NEW = 3
-"""New lines told of a step that failed; `rocwright logs` and the page of the run have more."""
 
 
 def show_lock_line(lock: Lock) -> None:

@@ -53,8 +53,8 @@ def complete_gpu(_: click.Context, __: click.Parameter, incomplete: str) -> list
     return completions(table_of(the_catalog()).gpus, incomplete)
 
 
+# Bytes with which not even one compiler starts.
 LEAST_MEMORY = 64 * 2**20
-"""Bytes with which not even one compiler starts."""
 
 
 def complete_engine(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -243,12 +243,12 @@ def memory_option(context: click.Context, parameter: click.Parameter, text: str 
     return memory
 
 
+# What click needs besides the table.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "engine": {"shell_complete": complete_engine},
     "executor": {"shell_complete": complete_executor},
     "memory": {"callback": memory_option},
 }
-"""What click needs besides the table."""
 
 
 def _option_of(option: Field[Any]) -> Callable[[F], F]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, KnownIssue
     from rocwright.diagnosis.novel import Novelty
 
+# Known issues told in full; the others by name.
 MOST_KNOWN = 4
-"""Known issues told in full; the others by name."""
 
 
 @click.command("diagnose")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rocwright.records.model import Finding, Run
 
 NOTHING = "nothing has been built yet; start with: rocwright build llama-vulkan"
+# Columns from which what a run was of has columns of its own; in fewer their words would be broken.
 WIDE = 100
-"""Columns from which what a run was of has columns of its own; in fewer their words would be broken."""
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 

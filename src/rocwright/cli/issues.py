@@ -66,8 +66,8 @@ def command(words: tuple[str, ...], component: str, as_json: bool) -> None:
         )
 
 
+# Issues told of those that were found; --json has all.
 MOST_FOUND = 10
-"""Issues told of those that were found; --json has all."""
 
 
 def _tell_found(matches: list[IssueMatch]) -> None:

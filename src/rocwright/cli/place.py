@@ -11,13 +11,13 @@ from pathlib import Path
 from rocbase.cli.options import say as say_plainly
 from rocbase.errors import ExplainedError
 
+# Verbs whose first argument is the stack.
 FIRST = (
     *("bench", "bisect", "build", "farm verify", "heal", "install", "lock", "plan", "reproduce", "sbom of"),
     *("store pull", "store push", "verify"),
 )
-"""Verbs whose first argument is the stack."""
+# Verbs with one argument before the stack.
 SECOND = ("export", "farm explain", "patch save", "shell", "why")
-"""Verbs with one argument before the stack."""
 
 _COMMAND = re.compile(
     rf"\brocwright (?:(?:{'|'.join(FIRST)})|(?:{'|'.join(SECOND)}) [\w.][\w./+-]*+)\b(?! --suite| --help)"

@@ -58,9 +58,9 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
 SHORT = ("stack", "gpu", "base", "seen")
 NOTHING = "nothing yet"
 
+# `locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
+# so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in.
 HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen", "rehearsed")
-"""`locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
-so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in."""
 
 
 def brief(rows: list[Standing]) -> list[tuple[str, ...]]:

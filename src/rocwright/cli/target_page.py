@@ -8,8 +8,8 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.provider import EVERYWHERE
 from rocwright.catalog.target import Quirk, Target, TheRock
 
+# Columns of the labels.
 LABELS = 10
-"""Columns of the labels."""
 
 Rows = Iterator[tuple[str, str]]
 

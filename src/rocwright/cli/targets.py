@@ -65,8 +65,8 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
     click.echo(f"\nin this machine: {summary or 'no AMD GPU found'}")
 
 
+# Products that a line names where not all are asked for.
 SHOWN = 3
-"""Products that a line names where not all are asked for."""
 
 
 def _products(products: Sequence[str], every: bool) -> str:

@@ -9,8 +9,8 @@ from typing import IO
 from rocwright.diagnosis.novel import Novelty, novelty
 from rocwright.diagnosis.read_log import is_compressed, open_log, pieces
 
+# Bytes at the end of each log that are looked at.
 MOST_READ = 64 * 1024 * 1024
-"""Bytes at the end of each log that are looked at."""
 
 
 def compare(failed: Path, good: Path) -> Novelty:

@@ -15,29 +15,29 @@ from rocwright.diagnosis.novel import Novelty
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.scan import Hit, Scan
 
+# Characters of a log's last line that are kept.
 MOST_LAST = 500
-"""Characters of a log's last line that are kept."""
 
+# Who says a line of the log's end, where no line in all of it is plainer.
 ITS_END = "a program, at its end"
-"""Who says a line of the log's end, where no line in all of it is plainer."""
 
+# Characters of what a line names.
 MOST_SLOT = 120
-"""Characters of what a line names."""
 
+# Lines that are told in all, where the first error and the known issues are fewer.
 MOST_TOLD = 3
-"""Lines that are told in all, where the first error and the known issues are fewer."""
 
+# Lines behind the first error in which a wide family still explains it: what is further down follows.
 NEAR = 2
-"""Lines behind the first error in which a wide family still explains it: what is further down follows."""
 
+# Known failures by name, and how tools tell those that nobody knows.
 Knowledge = tuple[Mapping[str, Issue], ErrorLines]
-"""Known failures by name, and how tools tell those that nobody knows."""
 
+# Lines behind an event that may say more of it.
 SOON = 4
-"""Lines behind an event that may say more of it."""
 
+# Which is told first; of those alike, the first in the log.
 _ROLES = {"cause": 0, "likely": 1, "follows": 1, "warns": 2}
-"""Which is told first; of those alike, the first in the log."""
 
 
 class FailurePlace(Frozen):

@@ -11,11 +11,11 @@ from rocwright.diagnosis.novel import follows, has_words
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.scan import shown
 
+# Bytes and lines of a log's end that are looked at.
 MOST_KEPT, LAST_LINES = 16 * 1024, 40
-"""Bytes and lines of a log's end that are looked at."""
 
+# The last of ninja's steps: the catalog's patterns are RE2's, which has no reference back.
 _LAST_STEP = re.compile(rb"\[([0-9]+)/\1\] ")
-"""The last of ninja's steps: the catalog's patterns are RE2's, which has no reference back."""
 
 
 class LastLine(NamedTuple):

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace, LogSearch
 
 
+# Characters of output that are held before they are searched.
 BYTES_HELD = 1024 * 1024
-"""Characters of output that are held before they are searched."""
 
+# What ended otherwise (for memory, by its limit, by the user) is told by the machine, not by a text.
 _TOLD_BY_LOGS = frozenset(
     {
         FailureClass.CONFLICT,
@@ -30,10 +31,9 @@ _TOLD_BY_LOGS = frozenset(
         FailureClass.CHECK,
     }
 )
-"""What ended otherwise (for memory, by its limit, by the user) is told by the machine, not by a text."""
 
+# What a step does, by the kind of its action; one that runs commands prepares or builds.
 _PHASES = {"fetch": Phase.FETCH, "base": Phase.ROOT, "tree": Phase.PATCH, "image": Phase.IMAGE}
-"""What a step does, by the kind of its action; one that runs commands prepares or builds."""
 
 
 def for_step(advice: str, step: str) -> str:

@@ -10,17 +10,17 @@ import re2
 
 from rocwright.catalog.issue import any_in_lines, options
 
+# Bytes at each end of a piece that are read: a log is long, and its times go up.
 END = 4 * 1024
-"""Bytes at each end of a piece that are read: a log is long, and its times go up."""
 
+# So many pieces at the begin are read, and of the others one in so many, and the last.
 FIRST, EVERY = 64, 32
-"""So many pieces at the begin are read, and of the others one in so many, and the last."""
 
+# Characters of a kernel's release.
 MOST_KERNEL = 80
-"""Characters of a kernel's release."""
 
+# Cards that are kept.
 MOST_CARDS = 16
-"""Cards that are kept."""
 
 
 class LogFacts:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from rocwright.diagnosis.diagnose import Diagnosis, KnownIssue
 
+# The slot of a family that names a missing header.
 HEADER = "header"
-"""The slot of a family that names a missing header."""
 
 
 def with_packages(

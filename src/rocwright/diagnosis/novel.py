@@ -13,20 +13,20 @@ from rocbase.model import Frozen
 from rocbase.units import printable
 from rocwright.catalog.issue import any_of, bare, options, stamps, the_issues
 
+# New lines that are told.
 MOST_TOLD = 12
-"""New lines that are told."""
 
+# Characters told of a line.
 MOST_WIDE = 300
-"""Characters told of a line."""
 
+# Different lines that are kept of each log; those after it count as known: no alarm without a reason.
 MOST_KNOWN = 300_000
-"""Different lines that are kept of each log; those after it count as known: no alarm without a reason."""
 
+# New lines whose words say something of a failure that are kept, to be ordered at the end.
 _MOST_KEPT = 20_000
-"""New lines whose words say something of a failure that are kept, to be ordered at the end."""
 
+# Bytes of a line that are compared.
 _LONGEST = 4096
-"""Bytes of a line that are compared."""
 
 _DIGITS = b"0123456789"
 
@@ -69,8 +69,8 @@ _WORDS: tuple[tuple[int, re2.Pattern], ...] = (
 
 _ANY_WORD = re2.compile(b"|".join(words.pattern for _, words in _WORDS), options())
 
+# How much the level of a line that is no error takes back.
 _CALMED = 6
-"""How much the level of a line that is no error takes back."""
 
 _FOLLOWS = _words(
     r"^(?:ninja|g?make)(?:\[\d+\])?: ",
@@ -83,8 +83,8 @@ _FOLLOWS = _words(
     "configuring incomplete",
     "ld returned",
 )
+# How much is taken from a line that only tells that something before it failed.
 _FOLLOWED = 5
-"""How much is taken from a line that only tells that something before it failed."""
 
 
 @cache
@@ -107,8 +107,8 @@ class NewLine(Frozen):
     weight: int
 
 
+# From so many new lines on, a good log with not a tenth as many of the others is of something else.
 FEW = 10
-"""From so many new lines on, a good log with not a tenth as many of the others is of something else."""
 
 
 class Novelty(Frozen):

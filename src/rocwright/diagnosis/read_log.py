@@ -19,11 +19,11 @@ import zstandard
 from rocbase.errors import InputError
 from rocbase.files.bounds import LOGS, OverBoundError
 
+# Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces.
 PIECE = 96 * 1024
-"""Bytes read at once: few, so that they stay in the cache; a longer line is cut into such pieces."""
 
+# Lines shown from the one that was found.
 MOST_LINES = 12
-"""Lines shown from the one that was found."""
 
 
 class _Unpacker(Protocol):

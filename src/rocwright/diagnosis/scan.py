@@ -20,14 +20,14 @@ from rocwright.catalog.issue import (
 from rocwright.diagnosis.read_log import MOST_LINES
 from rocwright.diagnosis.sieve import Text, line_end, sieve_of
 
+# Characters shown of a line, of its begin where what was found stands further on, and before that.
 MOST_WIDE, _BEGIN, _AHEAD = 300, 96, 40
-"""Characters shown of a line, of its begin where what was found stands further on, and before that."""
 
+# Bytes of a line that are tried against each signature, around the place where one matched.
 LONGEST = 16 * 1024
-"""Bytes of a line that are tried against each signature, around the place where one matched."""
 
+# Lines before the one with which a failure begins that belong to it.
 AROUND = 20
-"""Lines before the one with which a failure begins that belong to it."""
 
 
 @dataclass(slots=True)
@@ -211,8 +211,8 @@ def _readable(line: bytes) -> str:
     return printable(line[: 4 * MOST_WIDE].decode(errors="replace").rstrip(), keep="\t")
 
 
+# Roles that a calm line, or one that follows from another, takes from what is only general.
 _SILENCED = ("cause", "likely")
-"""Roles that a calm line, or one that follows from another, takes from what is only general."""
 
 
 def _general(signature: Signature) -> bool:

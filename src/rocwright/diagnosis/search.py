@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from rocwright.catalog.issue import Issue
 
+# Lines of an issue that are told.
 MOST_LINES = 3
-"""Lines of an issue that are told."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 _ENDINGS = ("ings", "ing", "ies", "ied", "ed", "es", "s", "y")
+# Words that say nothing of what is looked for.
 _IDLE = re.compile(
     r"\b(?:an?|and|at|by|can|do|does|for|from|how|i|in|is|it|my|of|on|or|the|to|what|when|while|why|with)\b"
 )
-"""Words that say nothing of what is looked for."""
 
+# Letters that are left of a word without its ending, and of one that others may begin with.
 _SHORTEST = 4
-"""Letters that are left of a word without its ending, and of one that others may begin with."""
 
 
 class Field(NamedTuple):

@@ -12,14 +12,14 @@ import re2
 from rocwright.catalog.issue import anywhere, options, unnamed
 from rocwright.catalog.literals import literals
 
+# Lines of a piece with a text, above which its patterns themselves say which of these may match.
 COMMON = 8
-"""Lines of a piece with a text, above which its patterns themselves say which of these may match."""
 
+# Texts in a piece, above which all are looked for in a line at once: a binary file has most of them.
 MANY = 100
-"""Texts in a piece, above which all are looked for in a line at once: a binary file has most of them."""
 
+# Bytes for what RE2 remembers of the texts: it begins anew where it needs more.
 MEMORY = 32 * 1024 * 1024
-"""Bytes for what RE2 remembers of the texts: it begins anew where it needs more."""
 
 
 class Text(NamedTuple):

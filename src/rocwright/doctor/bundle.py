@@ -16,8 +16,8 @@ from rocbase.errors import InputError, InternalError
 from rocbase.files.atomic import write_atomic
 from rocwright.diagnosis.machine.tree import Tree
 
+# Letters of a name from which on it is taken out wherever it stands; shorter ones are common words.
 SHORTEST = 3
-"""Letters of a name from which on it is taken out wherever it stands; shorter ones are common words."""
 
 _COMMON = frozenset(
     {"root", "localhost", "unknown", "none", "default string", "to be filled by o.e.m.", "(none)"}
@@ -45,13 +45,13 @@ _PATTERNS = (
     (re.compile(r"/(?:home|Users)/[^/\s:\"']+"), "/home/[user]"),
 )
 
+# Variables of the environment whose content nobody else may know.
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
 )
-"""Variables of the environment whose content nobody else may know."""
 
+# Letters of such content from which on it is taken out; shorter is `true`, `yes` or a number.
 _SHORTEST_SECRET = 6
-"""Letters of such content from which on it is taken out; shorter is `true`, `yes` or a number."""
 
 _MAYBE_ADDRESS = re.compile(r"(?<!\w)[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?!\w)")
 _PLACEHOLDER = re.compile(r"\[[a-z-]+\]")

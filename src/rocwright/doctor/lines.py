@@ -9,11 +9,11 @@ from rocwright.doctor.able import Able
 from rocwright.doctor.doctor import DoctorReport
 from rocwright.doctor.findings.model import DoctorFinding
 
+# Marks a text by what it is: the grade of a finding, or "head".
 Style = Callable[[str, str], str]
-"""Marks a text by what it is: the grade of a finding, or "head"."""
 
+# Stacks that are named; of more it is said how many.
 MANY = 4
-"""Stacks that are named; of more it is said how many."""
 
 
 def plain(text: str, label: str) -> str:

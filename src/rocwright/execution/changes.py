@@ -34,8 +34,8 @@ from rocwright.sources.patching.history import ENVIRONMENT, SCRIPT, Changes, rea
 from rocwright.sources.patching.repository import BASE, Repository
 from rocwright.store.model import Store
 
+# How long git may take over what the user did.
 SECONDS = 600.0
-"""How long git may take over what the user did."""
 
 _HOST_ROOT = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 

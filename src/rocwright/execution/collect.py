@@ -11,8 +11,8 @@ from rocbase.folders.listing import FolderEntry, shown
 from rocwright.model.steps import OutputSpec
 from rocwright.sandbox.untrusted import MOST_OUTPUT, MOST_TEXT, Untrusted
 
+# Where ccache writes one line a compiler run, in the build folder.
 LOG = "ccache.log"
-"""Where ccache writes one line a compiler run, in the build folder."""
 
 _NAMED = 20
 _LINE = 64 * 1024

@@ -30,11 +30,11 @@ from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.model import CacheUse
 from rocwright.store.trust import read_trust, trust_file
 
+# What a domain may hold: the largest component compiles some 10,000 files, each kept as a few.
 MOST_FILES = 2_000_000
-"""What a domain may hold: the largest component compiles some 10,000 files, each kept as a few."""
 
+# Stands among the ids of keys for whoever can write to the folder that machines share.
 SIGNER = "shared-cache"
-"""Stands among the ids of keys for whoever can write to the folder that machines share."""
 
 _USED = ".used"
 _SIGNERS = ".others"

@@ -19,14 +19,14 @@ from rocwright.model.steps import Step
 from rocwright.plan.decide import Decision, State
 from rocwright.store.gc import folder_size
 
+# Seconds between two looks: a link writes some 100 MB in that time.
 PERIOD = 0.2
-"""Seconds between two looks: a link writes some 100 MB in that time."""
 
+# Bytes that are left free on a file system, and no more than `SHARE` of a small one.
 RESERVE = 512 * 1024**2
-"""Bytes that are left free on a file system, and no more than `SHARE` of a small one."""
 
+# Bytes beyond the reserve from which on a file system is looked at this seldom, in seconds.
 FAR, SELDOM = 16 * 1024**3, 1.0
-"""Bytes beyond the reserve from which on a file system is looked at this seldom, in seconds."""
 
 RESERVE_INODES = 10_000
 SHARE = 50

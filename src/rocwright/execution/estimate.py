@@ -18,14 +18,14 @@ from rocwright.records.opening import read_records
 from rocwright.records.place import there
 from rocwright.records.plain import open_plain
 
+# Recipes say what a step took on a two-core machine.
 RECIPE_JOBS = 2
-"""Recipes say what a step took on a two-core machine."""
 
+# A step of which the compiler cache had more than this part says little about the next time.
 WARM = 0.5
-"""A step of which the compiler cache had more than this part says little about the next time."""
 
+# Seconds below which a step says nothing of how fast a machine is.
 SHORTEST = 1.0
-"""Seconds below which a step says nothing of how fast a machine is."""
 
 Source = Literal["built here", "recipe, by this machine", "recipe", ""]
 

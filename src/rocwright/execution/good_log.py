@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rocwright.records.model import Run
     from rocwright.records.read import Records
 
+# Runs in which a good one is looked for.
 MOST_RUNS = 50
-"""Runs in which a good one is looked for."""
 
 
 def new_lines(records: Records, runs: Path, run: Run, step: str) -> Novelty | None:

@@ -26,8 +26,8 @@ from rocwright.sources.patching.history import ENVIRONMENT as GIT
 from rocwright.store.leases import locked
 from rocwright.store.model import Store
 
+# A shell and a pager leave no files of what was typed in them: to look is no change.
 QUIET = {"HISTFILE": "/dev/null", "LESSHISTFILE": "-"}
-"""A shell and a pager leave no files of what was typed in them: to look is no change."""
 
 
 def open_shell(

@@ -19,8 +19,8 @@ from rocwright.model.step_environment import NOTE as NOTE
 from rocwright.sandbox.untrusted import Untrusted
 from rocwright.sources.patching.history import subjects_since
 
+# The tree, in the folder that a sandbox sees.
 TREE = "src"
-"""The tree, in the folder that a sandbox sees."""
 REPOSITORY = f"{TREE}/.git"
 MOST_REFLOG = 4 * 1024**2
 

@@ -6,12 +6,12 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+# The executor that runs steps on this machine.
 LOCAL = "local"
-"""The executor that runs steps on this machine."""
 
 
+# The key of a field's metadata under which the settings of its option are: pydantic reads the others.
 CLICK = "click"
-"""The key of a field's metadata under which the settings of its option are: pydantic reads the others."""
 
 
 def _option(*words: str, text: str, default: Any = None, **settings: Any) -> Any:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+# How many times slower than expected a step may begin before what was expected is doubted.
 SLOWER = 2.0
-"""How many times slower than expected a step may begin before what was expected is doubted."""
 
+# Seconds of counting at one time slower than that, after which what was expected counts half.
 DOUBT = 60.0
-"""Seconds of counting at one time slower than that, after which what was expected counts half."""
 
 
+# Things by which a pace is told at least, where so many are done.
 FEWEST = 20
-"""Things by which a pace is told at least, where so many are done."""
 
+# Times that are kept of when how many were done.
 MOST_KEPT = 256
-"""Times that are kept of when how many were done."""
 
 
 @dataclass(slots=True)

@@ -23,20 +23,20 @@ _COUNTERS = (
     re.compile(r"^\s*\[\s*(?P<done>\d+)/(?P<all>\d+)\]"),
     re.compile(r"^\s*\[\s*(?P<percent>\d{1,3})%\]"),
 )
+# Seconds between two plain lines about the same step.
 PLAIN_EVERY = 20.0
-"""Seconds between two plain lines about the same step."""
 
+# Seconds after which a step that prints nothing is told of all the same: one compiler can take minutes.
 SILENCE = 60.0
-"""Seconds after which a step that prints nothing is told of all the same: one compiler can take minutes."""
 
 
 IN_ALL = "  in all"
 
+# How the line begins by which a step says that some of its things were done before.
 GOES_ON = "goes on in its kept tree"
-"""How the line begins by which a step says that some of its things were done before."""
 
+# So few things tell nothing of a pace, unless they took so many seconds.
 FEW, LONG = 2, 30.0
-"""So few things tell nothing of a pace, unless they took so many seconds."""
 
 
 def parse_counter(line: str) -> tuple[int, int] | None:

@@ -11,8 +11,8 @@ from rocwright.execution.executor import Alone, Lost
 from rocwright.model.steps import Step
 from rocwright.records.model import StepRun
 
+# How often a step is tried again that was lost: one that ends three machines is at fault itself.
 MOST_LOST = 2
-"""How often a step is tried again that was lost: one that ends three machines is at fault itself."""
 
 
 class Tries:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 BETWEEN = " · "
+# Columns that a step's last output is worth showing in.
 LEAST_LAST = 12
-"""Columns that a step's last output is worth showing in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from rocwright.diagnosis.diagnose import Diagnosis, FailurePlace
 
 GUARDS = "/rocwright"
+# Where the wheels among the inputs are installed: an environment on top of the root's own Python.
 ENVIRONMENT = f"{BUILD}/env"
-"""Where the wheels among the inputs are installed: an environment on top of the root's own Python."""
+# Lines that are kept of what a guard says; what it looks at is hostile, and may say more.
 MOST_SAID = 1000
-"""Lines that are kept of what a guard says; what it looks at is hostile, and may say more."""
 
 _OF_THE_CACHE = ("CCACHE_NAMESPACE", "CCACHE_MAXSIZE", "CCACHE_DISABLE", shard_caches.READS)
 _STALLED = f"; it was thrashing: for {STALL:.0f} s it only re-read evicted page cache"

@@ -34,11 +34,11 @@ from rocwright.records.model import (
 )
 from rocwright.records.recorder import RunRecorder
 
+# Runs of which the steps are named to who looks for a log.
 RECENT = 20
-"""Runs of which the steps are named to who looks for a log."""
 
+# Bytes of a log that are kept: a step may print without end, and what failed is told at the end.
 MOST_BEGIN, MOST_END = 8 * 1024**2, 24 * 1024**2
-"""Bytes of a log that are kept: a step may print without end, and what failed is told at the end."""
 
 _LEFT_OUT = re.compile(rb"^\S+ \((\d+) lines, (\d+) bytes left out\)\n$")
 _LONGEST_COUNT = 200

@@ -39,11 +39,11 @@ from rocwright.records.model import StepRun, now
 from rocwright.store.leases import abandon, holding
 from rocwright.store.model import Store
 
+# Seconds between two entries of what steps use in the record.
 SAMPLE = 5.0
-"""Seconds between two entries of what steps use in the record."""
 
+# Seconds after which nothing arrives any more that a machine sent before it was gone.
 GRACE = 3.0
-"""Seconds after which nothing arrives any more that a machine sent before it was gone."""
 
 
 class Notes(Protocol):

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from rocwright.model.step_environment import BUILD, FIXED
 from rocwright.model.steps import RunAction
 
+# What a step's shell prints before each command, with how many have ended.
 BEGINS = "rocwright begins command "
-"""What a step's shell prints before each command, with how many have ended."""
 
+# Where a step's shell writes down what the commands behind need of it, with how many have ended.
 SHELL = f"{BUILD}/shell-before-command-"
-"""Where a step's shell writes down what the commands behind need of it, with how many have ended."""
 
 
 def script_of(action: RunAction, env: Mapping[str, str], opens: str = "", ended: int = 0) -> str:

@@ -14,11 +14,11 @@ from rocwright.model.steps import OutputSpec
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.store.model import DamagedBlobError, Shard, verified
 
+# What a shard leaves: its compiler cache, packed.
 OUTPUT = OutputSpec(name="cache", pattern="shard.tar")
-"""What a shard leaves: its compiler cache, packed."""
 
+# The variable by which ccache knows a second cache.
 READS = "CCACHE_REMOTE_STORAGE"
-"""The variable by which ccache knows a second cache."""
 
 _UNION = f"{BUILD}/shards"
 _PACKED = "/shards"

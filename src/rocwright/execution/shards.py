@@ -20,11 +20,11 @@ from rocwright.store.model import Store, finished
 
 FOLDER = f"{BUILD}/shard"
 
+# How the names of shards begin.
 PREFIX = "shard/"
-"""How the names of shards begin."""
 
+# Seconds of work on one core below which a step is not split unasked: configuring is done by every shard.
 WORTH_SHARDS = 20 * 60
-"""Seconds of work on one core below which a step is not split unasked: configuring is done by every shard."""
 
 _STAND_IN = f"""\
 for name in ninja ninja-build; do

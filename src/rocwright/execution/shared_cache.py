@@ -18,8 +18,8 @@ from rocwright.execution.compiler_cache import SIGNER, Lent
 from rocwright.execution.context import Context
 from rocwright.sandbox.model import Mount
 
+# Where a sandbox has the folder of its trust domain.
 TARGET = "/shared-ccache"
-"""Where a sandbox has the folder of its trust domain."""
 
 
 def shared_mount(context: Context, cache: Lent) -> Mount | None:

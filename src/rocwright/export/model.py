@@ -26,8 +26,8 @@ class ExportFile:
         return self.data.decode()
 
 
+# By path, with `/`, below the folder that an export is written to.
 Files = dict[str, ExportFile]
-"""By path, with `/`, below the folder that an export is written to."""
 
 
 def lines_of(lines: Iterable[str], *, executable: bool = False) -> ExportFile:

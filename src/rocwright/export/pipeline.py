@@ -13,8 +13,8 @@ from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
 
 VERSIONS = "versions.env"
+# What a value of versions.env may hold: nothing that any shell takes for more than a letter.
 VALUE = re.compile(r"[A-Za-z0-9._,:/@+~=^-]*")
-"""What a value of versions.env may hold: nothing that any shell takes for more than a letter."""
 
 
 def pipeline(subject: ExportSubject) -> Files:

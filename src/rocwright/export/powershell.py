@@ -76,8 +76,8 @@ def _run(served: Served, subject: ExportSubject) -> Iterator[str]:
 ENVIRONMENT = "a Python environment with ROCm in it, and the variables of a build"
 BUILD = "sources by commit, edited and built, each wheel installed before the next build"
 
+# What follows `param`, which is the first statement of a script.
 STRICT = ("Set-StrictMode -Version Latest", "$ErrorActionPreference = 'Stop'")
-"""What follows `param`, which is the first statement of a script."""
 
 _CALLS = """\
 function Invoke-Checked([string]$Program, [string[]]$Words) {

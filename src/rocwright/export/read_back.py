@@ -17,8 +17,8 @@ from rocwright.plan.resolve.model import Request
 
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FURTHER = re.compile(r"(PACKAGES|IMAGE)_[A-Z0-9_]+|[A-Z0-9_]+_(IMAGE|SHA256)")
+# Bytes that a file of versions may have.
 LONGEST = 1_000_000
-"""Bytes that a file of versions may have."""
 
 
 def read_versions(path: Path) -> dict[str, str]:

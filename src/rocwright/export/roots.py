@@ -14,8 +14,8 @@ from rocwright.model.steps import BaseAction, DebianOrigin, FilePin, ImageOrigin
 from rocwright.plan.resolve.model import LockedRoot
 from rocwright.sources.bases.debian import ALONE, ENVIRONMENT, mmdebstrap_words
 
+# Where the scripts of an export lie in a stage.
 INSIDE = "/rocwright"
-"""Where the scripts of an export lie in a stage."""
 
 _REPOSITORY = "@REPOSITORY@"
 _NAMES = "@NAMES@"

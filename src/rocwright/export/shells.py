@@ -16,8 +16,8 @@ class Shell(StrEnum):
     POWERSHELL = "powershell"
 
 
+# PowerShell takes typographic quotes for the plain one.
 POWERSHELL_QUOTES = "'\u2018\u2019\u201a\u201b"
-"""PowerShell takes typographic quotes for the plain one."""
 
 
 def quoted(text: str, shell: Shell) -> str:

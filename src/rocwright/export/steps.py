@@ -18,8 +18,8 @@ from rocwright.model.steps import RunAction, Step
 from rocwright.plan.remedies import actions_for, remedied_environment
 from rocwright.plan.values import chosen_values, expand, present
 
+# Private characters around a name that stands for a variable of the script.
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Private characters around a name that stands for a variable of the script."""
 
 
 def step_files(subject: ExportSubject) -> Files:
@@ -141,8 +141,8 @@ def _referring(text: str) -> str:
 
 
 MEMINFO = "/proc/meminfo"
+# Where a container is told what it may have: cgroups of version 2 and 1.
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where a container is told what it may have: cgroups of version 2 and 1."""
 
 _MIB = 1024**2
 

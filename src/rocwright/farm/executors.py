@@ -19,12 +19,11 @@ from rocwright.home import Home
 from rocwright.plan.decide import Decision
 from rocwright.store.model import Store
 
+# The group of entry points; each gives what is called as `Maker` is.
 GROUP = "rocwright.executors"
-"""The group of entry points; each gives what is called as `Maker` is."""
 
+# Makes an executor for one build: from the home folder, the build's options, and who says lines to people.
 Maker = Callable[[Home, BuildOptions, Callable[[str], None]], Executor]
-"""Makes an executor for one build: from the home folder, the build's options, and who says lines to people.
-"""
 
 
 def names() -> tuple[str, ...]:

@@ -23,8 +23,8 @@ from rocwright.home import Home
 from rocwright.model.architecture import host as architecture
 
 Tell = Callable[[TaskEvent], None]
+# Lines that are told at once.
 MOST_LINES = 500
-"""Lines that are told at once."""
 
 
 @dataclass(slots=True)

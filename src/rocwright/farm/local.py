@@ -25,17 +25,17 @@ from rocwright.home import Home
 from rocwright.store import open_store
 from rocwright.store.leases import locked
 
+# Seconds that a step has to end in order before it is killed.
 GRACE = 20.0
-"""Seconds that a step has to end in order before it is killed."""
 
+# The part of the machine's free memory that one step may take before it is ended.
 MEMORY_SHARE = 0.95
-"""The part of the machine's free memory that one step may take before it is ended."""
 
+# Seconds after which steps without a place ask again: what runs may have joined the job server meanwhile.
 AGAIN = 0.5
-"""Seconds after which steps without a place ask again: what runs may have joined the job server meanwhile."""
 
+# Events that wait to be taken; a step that says more waits until they are.
 MOST_EVENTS = 10_000
-"""Events that wait to be taken; a step that says more waits until they are."""
 
 
 class LocalExecutor:

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+# Seconds after which one who found no room looks again.
 FULL = 0.01
-"""Seconds after which one who found no room looks again."""
 
 
 class Mailbox(Generic[T]):

@@ -11,8 +11,8 @@ from rocwright.execution.executor import Task
 from rocwright.farm.handed import Place
 from rocwright.model.steps import FetchAction, Step
 
+# The feature of a machine that may fetch from elsewhere; a step that builds never does.
 NETWORK = "network"
-"""The feature of a machine that may fetch from elsewhere; a step that builds never does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from rocwright.execution.executor import Task
 from rocwright.farm.handed import Place
 from rocwright.farm.needs import fit_for
 
+# The names of the machines that are fit, and the cores that can be used at most.
 _Group = tuple[tuple[str, ...], int]
-"""The names of the machines that are fit, and the cores that can be used at most."""
 
 
 @dataclass(frozen=True, slots=True)

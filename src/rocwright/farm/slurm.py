@@ -42,29 +42,29 @@ from rocwright.home import Home
 from rocwright.model.architecture import host
 from rocwright.sandbox.untrusted import Untrusted
 
+# Seconds between two looks at what the cluster says.
 POLL = 1.0
-"""Seconds between two looks at what the cluster says."""
 
+# Seconds that one of Slurm's programs may take.
 ANSWER = 60.0
-"""Seconds that one of Slurm's programs may take."""
 
+# Seconds for which a report is waited for that a file system between machines shows late.
 LATE = 15.0
-"""Seconds for which a report is waited for that a file system between machines shows late."""
 
+# Of a log, read at once.
 MOST_BYTES = 1024 * 1024
-"""Of a log, read at once."""
 
+# Seconds between two words about what waits for room in the cluster.
 WAITS = 60.0
-"""Seconds between two words about what waits for room in the cluster."""
 
+# Of those that wait, how many are named at once.
 MOST_NAMED = 3
-"""Of those that wait, how many are named at once."""
 
+# Bytes that a step gets at least: those that run no compilers say nothing of theirs.
 LEAST_MEMORY = 768 * 1024 * 1024
-"""Bytes that a step gets at least: those that run no compilers say nothing of theirs."""
 
+# Bytes of a job that are the process's that watches the sandbox; the rest is the step's.
 OWN_MEMORY = 256 * 1024 * 1024
-"""Bytes of a job that are the process's that watches the sandbox; the rest is the step's."""
 
 REVOKED_STATES = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "REQUEUED")
 OVER = ("COMPLETED", "FAILED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE", "CANCELLED", *REVOKED_STATES)

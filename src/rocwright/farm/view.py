@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from rocbase.errors import ExplainedError
 from rocwright.farm.handed import Place
 
+# Seconds for which an answer is taken for that of now: many may look at once.
 FRESH = 2.0
-"""Seconds for which an answer is taken for that of now: many may look at once."""
 
+# Seconds for which a machine that went is shown.
 REMEMBERED = 600.0
-"""Seconds for which a machine that went is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

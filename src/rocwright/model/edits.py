@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from rocbase.model import Frozen
 
+# In `with` the targets asked for, separated by `;`; as an entry of `add` one entry for each of them.
 TARGETS = "{targets}"
-"""In `with` the targets asked for, separated by `;`; as an entry of `add` one entry for each of them."""
 
 
 class EditKind(StrEnum):
@@ -27,10 +27,10 @@ class EditKind(StrEnum):
     DIFF = "diff"
 
 
+# Of the languages that ast-grep reads, those in use here; it ends the process for one it does not know.
 Language = Literal[
     "bash", "c", "cpp", "go", "javascript", "json", "lua", "python", "rust", "typescript", "yaml"
 ]
-"""Of the languages that ast-grep reads, those in use here; it ends the process for one it does not know."""
 
 
 class Rule(Frozen):

@@ -21,10 +21,10 @@ def _parse_size(value: object) -> object:
 
 _WRITTEN = {"type": "string", "pattern": rf"^\d+(\.\d+)? ({'|'.join(_UNITS)})$"}
 
+# Bytes; written in TOML as "1.5 GiB".
 Size = Annotated[
     int,
     BeforeValidator(_parse_size),
     Field(ge=0, strict=True),
     WithJsonSchema({"anyOf": [_WRITTEN, {"type": "integer", "minimum": 0}]}),
 ]
-"""Bytes; written in TOML as "1.5 GiB"."""

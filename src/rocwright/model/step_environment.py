@@ -5,11 +5,11 @@ SOURCE = "/build/src"
 OUT = "/out"
 IN = "/in"
 
+# Where the package manager of an image finds packages.
 PACKAGES = "/run/packages"
-"""Where the package manager of an image finds packages."""
 
+# SOURCE_DATE_EPOCH of all that is built and packed (2025-01-01): the same tree gives the same bytes.
 EPOCH = 1735689600
-"""SOURCE_DATE_EPOCH of all that is built and packed (2025-01-01): the same tree gives the same bytes."""
 
 FIXED = {
     # compilers through ccache, wherever the base keeps its links
@@ -32,5 +32,5 @@ FIXED = {
     "IN": IN,
 }
 
+# What lay in a tree when a shell was opened in it (execution/opened.py), beside the folders of its step.
 NOTE = "opened.json"
-"""What lay in a tree when a shell was opened in it (execution/opened.py), beside the folders of its step."""

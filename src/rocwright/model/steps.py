@@ -14,25 +14,25 @@ from rocbase.model import Frozen, canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.step_environment import FIXED
 
+# Raised when the meaning of a step's definition changes; every key changes with it.
 KEY_SCHEMA = 2
-"""Raised when the meaning of a step's definition changes; every key changes with it."""
 
 
+# How the names of steps begin that run a recipe's `prepare` commands.
 PREPARE = "prepare/"
-"""How the names of steps begin that run a recipe's `prepare` commands."""
 
+# Hex digits.
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""Hex digits."""
 
+# A name or version that no program takes for an option or a path.
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~:-]*$")]
-"""A name or version that no program takes for an option or a path."""
 
+# The name of a file, and never a way to another folder: locks come from strangers too.
 FileName = Annotated[str, Field(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$")]
-"""The name of a file, and never a way to another folder: locks come from strangers too."""
 
 
+# A full git commit id.
 Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
-"""A full git commit id."""
 
 
 class DebianOrigin(Frozen):

@@ -22,8 +22,8 @@ def check_version(value: str) -> str:
     return value
 
 
+# Digits of a number in a version that are read: Python converts no more than 4,300.
 _MOST_DIGITS = 400
-"""Digits of a number in a version that are read: Python converts no more than 4,300."""
 
 PythonVersion = Annotated[str, AfterValidator(check_version)]
 
@@ -33,8 +33,8 @@ def version_in(version: str, specifier: str) -> bool:
     return not specifier or Version(version) in SpecifierSet(specifier, prereleases=True)
 
 
+# How far one version is from another: by which of its first three numbers, or only in how it was built.
 Step = Literal["major", "minor", "patch", "build", "older"]
-"""How far one version is from another: by which of its first three numbers, or only in how it was built."""
 
 
 def step_between(earlier: str, later: str) -> Step:

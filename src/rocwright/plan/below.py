@@ -5,8 +5,8 @@ from __future__ import annotations
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.resolve.model import Lock
 
+# Stands between a step's name and the stack that it is taken from, where both stacks have such a step.
 SEPARATOR = "@"
-"""Stands between a step's name and the stack that it is taken from, where both stacks have such a step."""
 
 
 def shared_steps(base_plan: Plan, lock: Lock) -> tuple[Step, ...]:

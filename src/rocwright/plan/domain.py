@@ -17,8 +17,8 @@ from rocbase.model import canonical_json
 from rocwright.model.edits import Edit
 from rocwright.model.steps import FilePin
 
+# Raised when the meaning of a domain changes; every compiler cache begins anew with it.
 SCHEMA = 2
-"""Raised when the meaning of a domain changes; every compiler cache begins anew with it."""
 
 
 def domain_of(

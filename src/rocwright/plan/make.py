@@ -41,26 +41,26 @@ from rocwright.plan.roots import root_steps
 from rocwright.plan.values import environment_of, present, versions_of
 
 PREPARE_SECONDS = 60.0
+# How many times larger a source tree, unpacked and packed again, is than what was fetched.
 TREE = 10
-"""How many times larger a source tree, unpacked and packed again, is than what was fetched."""
+# The phase of edits that are applied after a recipe's `prepare` commands.
 PREPARED = "prepared"
-"""The phase of edits that are applied after a recipe's `prepare` commands."""
 
+# Kinds of components of which nothing is built.
 AS_PUBLISHED = ("image", "file", "wheels")
-"""Kinds of components of which nothing is built."""
 
+# What the commands of a recipe find its downloads under, in $IN.
 DOWNLOADS = "downloads"
-"""What the commands of a recipe find its downloads under, in $IN."""
 
+# What stands in a recipe's commands for the architecture asked for.
 ARCHITECTURE = "{architecture}"
-"""What stands in a recipe's commands for the architecture asked for."""
 
 TREE_OUTPUT = OutputSpec(name="tree", pattern="tree.tar")
+# Hands the prepared tree on: the same tree, the same bytes.
 PACK_TREE = (
     "tar --sort=name --mtime=@$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=posix "
     "--pax-option=delete=atime,delete=ctime -C $SRC -cf $OUT/tree.tar ."
 )
-"""Hands the prepared tree on: the same tree, the same bytes."""
 
 
 def make_plan(lock: Lock, catalog: Catalog, *, alone: bool = False) -> Plan:

@@ -20,13 +20,13 @@ from rocwright.plan.resolve.model import LockedSdist
 
 WHEEL_OUTPUT = OutputSpec(name="wheel", pattern="*.whl")
 
+# The step that fetches what checks install beside the wheels that were built.
 RUN_WHEELS = "python/check"
-"""The step that fetches what checks install beside the wheels that were built."""
 
+# A source distribution becomes a wheel, by what is installed and nothing else.
 BUILD_WHEEL = (
     "python3 -m pip wheel --no-deps --no-index --no-build-isolation --no-cache-dir --wheel-dir $OUT .",
 )
-"""A source distribution becomes a wheel, by what is installed and nothing else."""
 
 
 def fetched(name: str, component: str, files: tuple[FilePin, ...], pending: str = "") -> Step:

@@ -15,8 +15,8 @@ from rocwright.model.edits import Edit
 from rocwright.model.step_environment import BUILD
 from rocwright.plan.resolve.model import Lock
 
+# Where a step's programs lie that add flags to those of compilers.
 WRAPPERS = f"{BUILD}/compilers"
-"""Where a step's programs lie that add flags to those of compilers."""
 
 
 def actions_for(lock: Lock, component: str) -> tuple[RemedyAction, ...]:

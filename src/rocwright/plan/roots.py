@@ -8,12 +8,12 @@ from rocwright.model.step_environment import PACKAGES
 from rocwright.model.steps import BaseAction, FetchAction, ImageOrigin, Input, Resources, Step
 from rocwright.plan.resolve.model import LockedRoot
 
+# A root file system takes about this many times the size of its packages, archive and folder together.
 UNPACKED = 5
-"""A root file system takes about this many times the size of its packages, archive and folder together."""
 
 
+# The name of the step that makes the root file system in which a product runs, and nothing is built.
 RUN_ROOT = "root/run"
-"""The name of the step that makes the root file system in which a product runs, and nothing is built."""
 
 
 def root_steps(root: LockedRoot, catalog: Catalog) -> tuple[Step, Step]:

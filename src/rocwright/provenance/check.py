@@ -17,6 +17,7 @@ from rocwright.store.signing.safe_json import parse_json
 if TYPE_CHECKING:
     from securesystemslib.signer import SSlibKey
 
+# What a valid signature does not prove.
 SAYS_NOT = (
     "that the sources are harmless: it names them, but nobody reviewed them",
     "that another build gives the same bytes: `rocwright reproduce` tries that",
@@ -24,7 +25,6 @@ SAYS_NOT = (
     "whose key it is: you have to know that from elsewhere",
     "when it was signed: its times are claims of the builder, and a signature does not expire",
 )
-"""What a valid signature does not prove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from rocbase.model import canonical_json
 from rocwright import __version__
 from rocwright.model.step_environment import EPOCH
 
+# An object of the document; what is None or an empty list in it is left out when it is made.
 Object = dict[str, Any]
-"""An object of the document; what is None or an empty list in it is left out when it is made."""
 
 _NOT_YET = UUID(int=0).urn
 _OR_LATER = {

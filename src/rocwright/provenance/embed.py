@@ -15,8 +15,8 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.store.signing.safe_json import LARGEST_SBOM
 
 FOLDER = "sboms"
+# Its name in that folder: others (auditwheel, maturin) put theirs beside it under their own.
 NAME = "rocwright.cdx.json"
-"""Its name in that folder: others (auditwheel, maturin) put theirs beside it under their own."""
 
 
 def with_sbom(wheel: Path, sbom: bytes, target: Path) -> None:

@@ -52,8 +52,8 @@ class Artifact:
     lacking: tuple[str, ...] = ()
 
 
+# Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then.
 PROOF_SCHEMA = 6
-"""Raised when what lies in or beside an artifact is written otherwise; all are laid out anew then."""
 
 
 def lay_out(

@@ -12,8 +12,8 @@ from rocwright.plan.resolve.model import Lock, LockedComponent, LockedProvider, 
 
 T = TypeVar("T")
 
+# What a file was for; a package that is both to build and to run is told as the latter.
 Role = Literal["source", "download", "packages to build", "packages to run", "python", "rocm"]
-"""What a file was for; a package that is both to build and to run is told as the latter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

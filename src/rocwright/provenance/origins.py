@@ -25,8 +25,8 @@ from rocwright.provenance.documents import SbomComponent
 from rocwright.provenance.facts import the_facts
 from rocwright.store.signing.safe_json import parse_json
 
+# What the folders end with into which libraries are put: auditwheel's and delvewheel's, delocate's.
 VENDORED = (".libs", ".dylibs")
-"""What the folders end with into which libraries are put: auditwheel's and delvewheel's, delocate's."""
 
 _PACKAGE_NOTE = 0xCAFE1A7E
 _OWNER = b"FDO\0"

@@ -39,8 +39,8 @@ from rocwright.provenance.materials import BuildProvenance, Material, Role
 from rocwright.provenance.purl import addresses, commit_of, purl_of, wheel_purl
 from rocwright.store.model import Output
 
+# What the name of an SBOM ends with, beside the artifact that it is of.
 SUFFIX = ".cdx.json"
-"""What the name of an SBOM ends with, beside the artifact that it is of."""
 
 _STAYS: frozenset[Role] = frozenset({"source", "download", "packages to run", "rocm"})
 

@@ -22,12 +22,12 @@ from rocwright.store.model import CacheUse, Record
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
+# What externalParameters and internalParameters mean; docs/proof.md tells it.
 BUILD_TYPE = "urn:rocwright:build:v1"
-"""What externalParameters and internalParameters mean; docs/proof.md tells it."""
 
 LOCAL_BUILDER = "urn:rocwright:builder:own-machine"
+# The variable that names who builds, as a URI (a CI's address); without it: a machine of the user's own.
 BUILDER = "ROCWRIGHT_BUILDER_ID"
-"""The variable that names who builds, as a URI (a CI's address); without it: a machine of the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,11 @@ from rocwright.provenance.origins import (
 from rocwright.store.signing.safe_json import LARGEST_SBOM
 
 _CLASSIFIER = "License :: "
+# Characters of a `License:` that is a name; a longer one is the whole text of a licence.
 _LONGEST = 200
-"""Characters of a `License:` that is a name; a longer one is the whole text of a licence."""
 
+# How the names of licence files begin that no License-File tells of.
 _NAMES = ("licen", "copying", "notice", "copyright")
-"""How the names of licence files begin that no License-File tells of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +92,11 @@ def _files(
 
 
 _LARGEST_LICENCE = 4 * 1024 * 1024
+# Licence files and SBOMs that are read in one wheel, of each kind.
 _MOST_TEXTS = 500
-"""Licence files and SBOMs that are read in one wheel, of each kind."""
 
+# How libraries and programs of Windows and macOS begin (PE/COFF; Mach-O, one machine and several).
 _OTHER_BINARIES = (b"MZ", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
-"""How libraries and programs of Windows and macOS begin (PE/COFF; Mach-O, one machine and several)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

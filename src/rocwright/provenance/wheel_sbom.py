@@ -28,8 +28,8 @@ from rocwright.provenance.stranger import Native, Stranger, read_stranger
 
 MOST_REQUIREMENTS = 20_000
 _LONGEST = 500
+# Lines of one kind that are told of a wheel: of more, how many there are.
 _MOST_TOLD = 200
-"""Lines of one kind that are told of a wheel: of more, how many there are."""
 
 
 def wheel_sbom(path: Path) -> bytes:

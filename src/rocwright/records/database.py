@@ -199,8 +199,8 @@ def _explained(error: DBAPIError, place: str) -> ExplainedError:
     return explained(error.orig, place, cut=error.connection_invalidated)
 
 
+# The number of the lock under which a PostgreSQL server gets its tables; any will do.
 LOCK = 7_623_108_221
-"""The number of the lock under which a PostgreSQL server gets its tables; any will do."""
 
 
 def create(engine: Engine, place: str, write: Callable[[Callable[[Connection], None]], None]) -> None:

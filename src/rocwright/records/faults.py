@@ -9,16 +9,16 @@ from typing import Any
 
 from rocbase.errors import ExplainedError, InputError, InternalError, NetworkError, OutOfDiskError
 
+# Seconds that somebody else may write before it is too long.
 WAIT = 5.0
-"""Seconds that somebody else may write before it is too long."""
 
+# The codes of what may go well the next time.
 AGAIN = {"SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED", "40001", "40P01"}
-"""The codes of what may go well the next time."""
 
 TRIES = 3
 
+# How PostgreSQL's codes begin where it cannot be reached, or goes away.
 _MISSING = ("08", "57P")
-"""How PostgreSQL's codes begin where it cannot be reached, or goes away."""
 
 
 def read_only(place: str, cause: str = "") -> InputError:

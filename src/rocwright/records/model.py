@@ -24,21 +24,21 @@ Said = Literal[
     "ran on an emulated GPU",
     "ran on a GPU",
 ]
+# What evidence can say, each more than the one before it.
 SAID: tuple[Said, ...] = get_args(Said)
-"""What evidence can say, each more than the one before it."""
 
+# The kind of what is noted of a rehearsal beside its steps: each part, with how much of it was tried.
 REHEARSAL = "rehearsal"
-"""The kind of what is noted of a rehearsal beside its steps: each part, with how much of it was tried."""
 
+# The origin of a run that tries a lock for its failure: it says nothing of what its cell holds.
 BISECT = "bisect"
-"""The origin of a run that tries a lock for its failure: it says nothing of what its cell holds."""
 
+# The command of a run that tried somebody's environment, which is no cell of the matrix.
 SUITE = "suite"
-"""The command of a run that tried somebody's environment, which is no cell of the matrix."""
 
 
+# The command of a run that measured what is built, and the kind of its steps.
 BENCH = "bench"
-"""The command of a run that measured what is built, and the kind of its steps."""
 
 Better = Literal["higher", "lower"]
 
@@ -330,17 +330,17 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+# The check that says how a thing was made, and nothing of what it does.
 ANEW = "compiled-anew"
-"""The check that says how a thing was made, and nothing of what it does."""
 
+# The check whose finding, where it is absent, says that another owner compiled a part of it.
 OWN_SHARDS = "own-shards"
-"""The check whose finding, where it is absent, says that another owner compiled a part of it."""
 
+# The check with a finding for each owner that built the same, where there are several.
 OWNER = "owner"
-"""The check with a finding for each owner that built the same, where there are several."""
 
+# Checks that tell how a thing was made: right or not, they are no look at it.
 _HOW = (ANEW, OWN_SHARDS, OWNER)
-"""Checks that tell how a thing was made: right or not, they are no look at it."""
 
 
 def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | Literal[""]:
@@ -362,8 +362,8 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
             return ""
 
 
+# How a device is called that is no GPU, but a program that stands in for one and its driver.
 EMULATED = "emulated"
-"""How a device is called that is no GPU, but a program that stands in for one and its driver."""
 
 
 def _ran(gpus: Sequence[str]) -> Said:

@@ -8,13 +8,13 @@ from pathlib import Path
 from rocwright.config import config
 from rocwright.home import Home
 
+# A `postgresql://` URL or a file; it stands over `records` of config.toml.
 VARIABLE = "ROCWRIGHT_RECORDS"
-"""A `postgresql://` URL or a file; it stands over `records` of config.toml."""
 
+# A run that is kept as a file, in its folder (spool.py).
 RUN = "run.json"
-"""A run that is kept as a file, in its folder (spool.py)."""
+# Says into which database the files went; away where a file waits.
 TAKEN = ".taken-over"
-"""Says into which database the files went; away where a file waits."""
 
 
 def place(home: Home) -> str | Path:

@@ -26,11 +26,11 @@ from rocwright.records.write import Connection, put, run_plain
 
 T = TypeVar("T")
 
+# The version of the schema, in Alembic's own table: the first migration can begin from there.
 VERSION = "0002"
-"""The version of the schema, in Alembic's own table: the first migration can begin from there."""
 
+# What schema.py says, for SQLite.
 TABLES = Path(__file__).with_name("schema.sql")
-"""What schema.py says, for SQLite."""
 
 
 class Plain:

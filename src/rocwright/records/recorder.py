@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rocwright.records.plain import Plain
     from rocwright.records.read import Records
 
+# Seconds that the end of a run waits for the records.
 PATIENCE = 20.0
-"""Seconds that the end of a run waits for the records."""
 
 
 @dataclass(slots=True)

@@ -22,11 +22,12 @@ Number = BigInteger().with_variant(Integer, "sqlite")
 # names are compared byte by byte everywhere: ranges of them are looked up in indexes
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 
+# Bytes of a lock as JSON: one with some thousand packages has 1 MiB.
 LARGEST_LOCK = 64 * 1024**2
-"""Bytes of a lock as JSON: one with some thousand packages has 1 MiB."""
 
 metadata = MetaData()
 
+# One row: the database's own name, and two counters that grow with each change, and each change of cells.
 about = Table(
     "about",
     metadata,
@@ -34,7 +35,6 @@ about = Table(
     Column("changed", Number, nullable=False),
     Column("cells", Number, nullable=False),
 )
-"""One row: the database's own name, and two counters that grow with each change, and each change of cells."""
 
 runs = Table(
     "runs",
@@ -67,8 +67,8 @@ Index("runs_by_stack", runs.c.stack, runs.c.number)
 Index("runs_by_base", runs.c.base, runs.c.number)
 Index("runs_by_outcome", runs.c.outcome, runs.c.number)
 Index("runs_by_time", runs.c.started)
+# Columns that mostly hold one word: what else they hold has an index, which is small.
 RARE = {"state": "ended", "origin": "", "lock": "", "failure": "", "issue": ""}
-"""Columns that mostly hold one word: what else they hold has an index, which is small."""
 
 for _name, _usual in RARE.items():
     # for a server `make_tables` says it: it loads all that SQLAlchemy has for servers
@@ -106,6 +106,7 @@ steps = Table(
 Index("steps_by_name", steps.c.name, steps.c.run)
 Index("steps_by_component", steps.c.component, steps.c.kind, steps.c.run)
 
+# What each step of each stack took when it was last built, with a cold and with a warm compiler cache.
 step_times = Table(
     "step_times",
     metadata,
@@ -119,15 +120,14 @@ step_times = Table(
     Column("cached", Float, nullable=False),
     Column("counted", Integer, nullable=False),
 )
-"""What each step of each stack took when it was last built, with a cold and with a warm compiler cache."""
 
+# Each lock that a run had, as JSON, packed by zlib.
 locks = Table(
     "locks",
     metadata,
     Column("sha256", Name, primary_key=True),
     Column("packed", LargeBinary, nullable=False),
 )
-"""Each lock that a run had, as JSON, packed by zlib."""
 
 samples = Table(
     "samples",
@@ -172,6 +172,7 @@ artifacts = Table(
 Index("artifacts_by_component", artifacts.c.component, artifacts.c.run)
 Index("artifacts_by_content", artifacts.c.sha256, artifacts.c.run)
 
+# The newest of each stack, GPU, base and variant: the matrix is read from here, not from all runs.
 cells = Table(
     "cells",
     metadata,
@@ -190,7 +191,6 @@ cells = Table(
     Column("channels", JSON, nullable=False),
     Column("whole_seconds", Float),
 )
-"""The newest of each stack, GPU, base and variant: the matrix is read from here, not from all runs."""
 
 promotions = Table(
     "promotions",

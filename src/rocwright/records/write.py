@@ -27,17 +27,17 @@ from rocwright.records.model import (
 )
 
 OF_RUN = tuple(name for name in Run.model_fields if name not in ("number", "steps"))
+# The columns of runs, and of steps (schema.py).
 OF_STEP = (
     *("name", "component", "kind", "key", "state", "outcome", "started", "seconds", "log", "engine", "jobs"),
     *("peak_memory", "compiler_cache", "error", "needs"),
 )
-"""The columns of runs, and of steps (schema.py)."""
 
+# What nobody looks for: it is kept together, and a new one needs no new version of the schema.
 FIGURES = tuple(name for name in StepRun.model_fields if name not in OF_STEP)
-"""What nobody looks for: it is kept together, and a new one needs no new version of the schema."""
 
+# A step of which the compiler cache had more than this part says little of how long it takes.
 WARM = 0.5
-"""A step of which the compiler cache had more than this part says little of how long it takes."""
 
 
 class Connection(Protocol):

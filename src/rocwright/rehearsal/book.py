@@ -18,12 +18,12 @@ from rocwright.plan.resolve.model import Request
 
 FILE = "rehearsals.toml"
 
+# What the catalog can say how to try: edits applied, the build configured, host files compiled, device files
+# compiled for the GPU, edited Python imported.
 TrialName = Literal["edits", "configure", "compile", "device", "import"]
-"""What the catalog can say how to try: edits applied, the build configured, host files compiled, device files
-compiled for the GPU, edited Python imported."""
 
+# What can be tried: that, and wheels that others published fetched and read.
 PartName = TrialName | Literal["wheels"]
-"""What can be tried: that, and wheels that others published fetched and read."""
 
 
 class StandIn(Frozen):

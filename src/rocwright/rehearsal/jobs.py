@@ -25,8 +25,8 @@ from rocwright.rehearsal.stand_ins import Ready, StandIns
 from rocwright.rehearsal.steps import TrialRequest, built_trial_step, source_step, tree_step, trial_step
 from rocwright.rehearsal.wheels import PUBLISHED, unlocked
 
+# Finds the exact source of a version; raises FetchError or NetworkError.
 Find = Callable[[Component, str, Sequence[Place]], LockedComponent]
-"""Finds the exact source of a version; raises FetchError or NetworkError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ def answers_line(error: FetchError | NetworkError) -> str:
     return "; ".join(lines[:3]) or error.message
 
 
+# Trials by the name of the stand-in that they are tried on, with a number for those that are apart.
 Groups = Mapping[str, tuple[Ready, tuple[Trial, ...]]]
-"""Trials by the name of the stand-in that they are tried on, with a number for those that are apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.result import TrialFault, TrialTally
 from rocwright.store.signing.safe_json import parse_json, read_bounded
 
+# Bytes; ten thousand units with a line of each have some 5 MiB.
 LARGEST = 8 * 1024**2
-"""Bytes; ten thousand units with a line of each have some 5 MiB."""
 MOST_UNITS = 20_000
 
 Text = Annotated[str, Field(max_length=600)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rocbase.model import Frozen
 from rocwright.rehearsal.book import PartName
 
+# What is said where nothing could be tried.
 NOTHING = "not rehearsed"
-"""What is said where nothing could be tried."""
 
 
 class TrialFault(Frozen):

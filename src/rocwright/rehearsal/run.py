@@ -35,8 +35,8 @@ from rocwright.rehearsal.steps import REPORT
 from rocwright.rehearsal.wheels import PUBLISHED, parts_of_wheels
 from rocwright.store.model import verified
 
+# A tree whose edits do not all apply is made once more, with those that do.
 ROUNDS = 2
-"""A tree whose edits do not all apply is made once more, with those that do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,13 +30,13 @@ from rocwright.plan.values import expand
 from rocwright.rehearsal.book import Trial
 from rocwright.rehearsal.stand_ins import Ready
 
+# What runs in the sandbox, of the folder that every sandbox sees.
 PROGRAMS = ("rehearse.py", "import_edited.py")
-"""What runs in the sandbox, of the folder that every sandbox sees."""
 
 REPORT = OutputSpec(name="report", pattern="report.json")
 
+# How the names of these steps begin.
 STEP = "rehearse/"
-"""How the names of these steps begin."""
 
 MEMORY = 2 * 1024**3
 SECONDS = 120.0

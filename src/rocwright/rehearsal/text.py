@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rocwright.rehearsal.result import Rehearsed, RowRehearsed
 
+# Failures and reasons that are told of a part.
 SHOWN = 8
-"""Failures and reasons that are told of a part."""
 
 
 def lines(report: RowRehearsed) -> Iterator[str]:

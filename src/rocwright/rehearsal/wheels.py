@@ -14,8 +14,8 @@ from rocwright.provenance.checks.static import named, published
 from rocwright.rehearsal.result import TrialFault, TrialTally
 from rocwright.store.model import Store
 
+# The kind of a component that is wheels as others published them.
 PUBLISHED = "wheels"
-"""The kind of a component that is wheels as others published them."""
 
 NOT_LOCKED, FETCHED = "not locked", "as the lock has them"
 

@@ -44,27 +44,27 @@ class Bubblewrap:
         return Launch(argv=(*opened, *unseen(scene.folder / WORDS, words, *bound), "--", *command))
 
 
+# The word that ends all inside with whoever started it.
 BOUND = "--die-with-parent"
-"""The word that ends all inside with whoever started it."""
 
+# The file of bwrap's arguments, in the folder of a sandbox.
 WORDS = "bwrap"
-"""The file of bwrap's arguments, in the folder of a sandbox."""
 
 _INTERFACES = Path("/sys/class/net")
 _VIRTUAL = Path("/sys/devices/virtual/net")
 _PROCESSORS = "/sys/devices/system"
 _DESCRIPTOR = "9"
+# Opens the filter of system calls for bwrap, which reads it from a descriptor and closes that.
 _FILTERED = f'exec {_DESCRIPTOR}< "$0" && exec "$@"'
-"""Opens the filter of system calls for bwrap, which reads it from a descriptor and closes that."""
 
 _UNSEEN = f"""exec 8< "$0" && exec env -i "{MARK}=${MARK}" "$(command -v bwrap)" --args 8 "$@"
 """
 
+# Arguments that show of /sys the processors and the memory alone, which compilers count.
 SYSTEM = (
     *("--tmpfs", "/sys", "--perms", "0755", "--dir", "/sys/devices"),
     *("--ro-bind-try", _PROCESSORS, _PROCESSORS, "--remount-ro", "/sys"),
 )
-"""Arguments that show of /sys the processors and the memory alone, which compilers count."""
 
 
 def unseen(file: Path, words: Iterable[str], *arguments: str) -> tuple[str, ...]:

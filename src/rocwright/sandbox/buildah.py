@@ -22,6 +22,7 @@ place=$(buildah mount "$1")
 cp -a "$2/." "$place"
 """
 
+# A runtime that sets no_new_privs, for which buildah has no option.
 _RUNTIME = """#!/bin/sh
 bundle=
 for word; do
@@ -31,7 +32,6 @@ done
 test -z "$bundle" || sed -i '0,/"process":{{/s//"process":{{"noNewPrivileges":true,/' "$bundle/config.json"
 exec {runtime} "$@"
 """
-"""A runtime that sets no_new_privs, for which buildah has no option."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from rocbase.processes import run as process
 
 MOUNT = Path("/sys/fs/cgroup")
 
+# Environment variable that names the cgroup, made by `create_above`, below which others are to be made.
 ABOVE = "ROCWRIGHT_CGROUP"
-"""Environment variable that names the cgroup, made by `create_above`, below which others are to be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

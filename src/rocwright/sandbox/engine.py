@@ -11,13 +11,13 @@ from rocbase.errors import SandboxError
 from rocbase.processes import run as process
 from rocwright.sandbox.model import MOST_PROCESSES, Mount
 
+# User and group id of every job, as seen inside.
 USER = 1000
-"""User and group id of every job, as seen inside."""
 
 HOSTNAME = "rocwright"
 
+# Environment variable that tells the processes of one sandbox from all others; the job never sees it.
 MARK = "ROCWRIGHT_SANDBOX"
-"""Environment variable that tells the processes of one sandbox from all others; the job never sees it."""
 
 _PASSED_ON = (
     "PATH",
@@ -123,8 +123,8 @@ def host_environment(name: str) -> dict[str, str]:
     return {key: os.environ[key] for key in _PASSED_ON if key in os.environ} | {MARK: name}
 
 
+# What `step_down` needs; the job itself has none.
 STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_SYS_CHROOT")
-"""What `step_down` needs; the job itself has none."""
 
 
 def step_down(scene: Scene) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ exec /usr/bin/setpriv --reuid={user} --regid={user} "$groups" --inh-caps=-all --
 """
 
 
+# The end of a next step for whoever has several engines to choose from.
 OTHER = ", or choose another sandbox"
-"""The end of a next step for whoever has several engines to choose from."""
 
 
 def ask_version(*argv: str) -> str:

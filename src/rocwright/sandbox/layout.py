@@ -18,18 +18,18 @@ from rocwright.sandbox.engine import HOSTNAME, USER
 from rocwright.sandbox.model import Mount, SandboxJob
 from rocwright.sandbox.untrusted import Untrusted
 
+# Top-level folders that are never the root's.
 OWN = frozenset({"proc", "sys", "dev", "run", "tmp"})
-"""Top-level folders that are never the root's."""
 
+# The folders that a job may write to without being given them; some engines copy the mode seen here.
 SCRATCH = ("tmp", "run")
-"""The folders that a job may write to without being given them; some engines copy the mode seen here."""
 
+# All that is shown of the host's own root: programs and their settings, nobody's data.
 SYSTEM = frozenset({"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc"})
-"""All that is shown of the host's own root: programs and their settings, nobody's data."""
 
 
+# More steps than any honest path takes.
 _LINKS = 200
-"""More steps than any honest path takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,12 @@ class Mount:
     writable: bool = False
 
 
+# What programs open to reach a GPU.
 GPU_DEVICES = ("/dev/kfd", "/dev/dri")
-"""What programs open to reach a GPU."""
 
+# Processes and threads that a job may have at once: more than a build of 128 jobs takes whose linkers have a
+# thread for each core, and half of the numbers that a machine has by default.
 MOST_PROCESSES = 16_384
-"""Processes and threads that a job may have at once: more than a build of 128 jobs takes whose linkers have a
-thread for each core, and half of the numbers that a machine has by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,11 @@ from rocwright.sandbox.engine import (
     step_down,
 )
 
+# nspawn leaves locks and folders in /run/systemd when it is killed, so it gets one that dies with it.
 _APART = """mkdir -p /run/systemd && mount -t tmpfs tmpfs /run/systemd && exec "$@"
 """
-"""nspawn leaves locks and folders in /run/systemd when it is killed, so it gets one that dies with it."""
 
+# What nspawn leaves to a container unless told otherwise (systemd-nspawn(1), --capability=).
 _DEFAULT_CAPABILITIES = (
     *("CAP_AUDIT_CONTROL", "CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH"),
     *("CAP_FOWNER", "CAP_FSETID", "CAP_IPC_OWNER", "CAP_KILL", "CAP_LEASE", "CAP_LINUX_IMMUTABLE"),
@@ -28,7 +29,6 @@ _DEFAULT_CAPABILITIES = (
     *("CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_BOOT"),
     *("CAP_SYS_CHROOT", "CAP_SYS_NICE", "CAP_SYS_PTRACE", "CAP_SYS_RESOURCE", "CAP_SYS_TTY_CONFIG"),
 )
-"""What nspawn leaves to a container unless told otherwise (systemd-nspawn(1), --capability=)."""
 
 
 @dataclass(frozen=True, slots=True)

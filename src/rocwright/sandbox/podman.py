@@ -9,8 +9,8 @@ from rocwright.sandbox import cgroup, seccomp
 from rocwright.sandbox.containers import run_flags, ulimits
 from rocwright.sandbox.engine import USER, Launch, Scene, ask_version, is_root
 
+# In the folder of a sandbox on a terminal: the number of its first process, as this machine counts.
 PIDFILE = "pid"
-"""In the folder of a sandbox on a terminal: the number of its first process, as this machine counts."""
 
 
 @dataclass(frozen=True, slots=True)

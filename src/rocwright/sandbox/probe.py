@@ -25,10 +25,10 @@ from rocwright.sandbox.nspawn import Nspawn
 from rocwright.sandbox.podman import Podman
 from rocwright.sandbox.runner import make_writable, run
 
+# Every engine by name, in the order of preference; the host is never chosen unasked.
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (Podman(), Docker(), Buildah(), Bubblewrap(), Nspawn(), HostEngine())
 }
-"""Every engine by name, in the order of preference; the host is never chosen unasked."""
 
 _LIMIT = 60.0
 _PLACE = Path("/var/tmp")  # noqa: S108 - a folder of the host that no sandbox may see

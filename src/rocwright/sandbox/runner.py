@@ -27,8 +27,8 @@ from rocwright.sandbox.pids import limit as limit_pids
 from rocwright.sandbox.podman import PIDFILE
 from rocwright.sandbox.untrusted import Untrusted
 
+# Enters cgroups before the engine starts, so that no process is ever outside them.
 _JOIN = 'while test "$1" != --; do echo 0 > "$1" || exit 125; shift; done; shift; exec "$@"'
-"""Enters cgroups before the engine starts, so that no process is ever outside them."""
 
 
 def run(engine: Engine, job: SandboxJob, on_line: Callable[[str], None]) -> SandboxOutcome:

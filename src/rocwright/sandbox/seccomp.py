@@ -16,11 +16,10 @@ from rocbase.errors import SandboxError
 
 DATA = Path(__file__).with_suffix(".toml")
 
+# Where podman and buildah have their own profile, the administrator's first.
+#
+# Source: containers-common, seccomp.json(5).
 PROFILES = (Path("/etc/containers/seccomp.json"), Path("/usr/share/containers/seccomp.json"))
-"""Where podman and buildah have their own profile, the administrator's first.
-
-Source: containers-common, seccomp.json(5).
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +67,11 @@ def names() -> tuple[str, ...]:
     )
 
 
+# The calls that mount: a job that makes a root file system makes them in a namespace of its own.
 MOUNTING = (
     *("mount", "umount", "umount2", "move_mount", "open_tree", "open_tree_attr"),
     *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
 )
-"""The calls that mount: a job that makes a root file system makes them in a namespace of its own."""
 
 
 @cache
@@ -109,8 +108,8 @@ def program(allowed: Collection[str] = ()) -> bytes:
 
 _UNKNOWN = -1
 _X86_64, _AARCH64 = 0xC000003E, 0xC00000B7
+# The architectures that a kernel of the first runs too. Source: Linux, include/uapi/linux/audit.h.
 _ALSO = {_X86_64: (0x40000003, 0x4000003E), _AARCH64: (0x40000028,)}
-"""The architectures that a kernel of the first runs too. Source: Linux, include/uapi/linux/audit.h."""
 
 
 def profile() -> str:

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from rocbase.processes.outlive import stat_of
 from rocwright.sandbox.cgroup import MOUNT, Cgroup
 
+# How long it is left so.
 SECONDS = 30.0
-"""How long it is left so."""
 
+# The share of a limit that cannot be dropped from which on a cgroup is full.
 FULL = 0.95
-"""The share of a limit that cannot be dropped from which on a cgroup is full."""
 
+# The share of one processor that is less than any work.
 WORK = 0.01
-"""The share of one processor that is less than any work."""
 
+# Pages a second that are read again, at least.
 FAULTS = 1.0
-"""Pages a second that are read again, at least."""
 
 _TICK = os.sysconf("SC_CLK_TCK")
 

@@ -23,8 +23,8 @@ from rocwright.serving.model import ServerState
 from rocwright.serving.sound import tone
 
 _SECONDS = 600.0
+# Bytes of an answer: a picture of 1024 points a side has at most 3 MiB, a third more in base64.
 _LARGEST_ANSWER = 16 << 20
-"""Bytes of an answer: a picture of 1024 points a side has at most 3 MiB, a third more in base64."""
 
 _EDGE = "rocwright-form-f3a1c2"
 

@@ -13,15 +13,15 @@ from rocbase.files.atomic import sha256_file, write_atomic
 from rocbase.model import Frozen
 from rocwright.home import Home
 
+# Where an environment is seen in a run; not in its base, so that nothing of the base is hidden.
 PLACE = "/rocwright"
-"""Where an environment is seen in a run; not in its base, so that nothing of the base is hidden."""
 
+# What environments are made with and programs run in: it starts in milliseconds, and leaves the terminal to
+# them.
 ENGINE = "bubblewrap"
-"""What environments are made with and programs run in: it starts in milliseconds, and leaves the terminal to
-them."""
 
+# In the folder of an environment: what it is, what is seen at PLACE, and the home of what runs in it.
 ABOUT, INSIDE, HOME = "environment.json", "inside", "home"
-"""In the folder of an environment: what it is, what is seen at PLACE, and the home of what runs in it."""
 
 
 class Installed(Frozen):

@@ -24,11 +24,11 @@ from rocwright.serving.program import program_job
 from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
 from rocwright.serving.wheels import built_lock
 
+# The kind of components that are source trees, which run in an environment of the other components.
 APPLICATION = "application"
-"""The kind of components that are source trees, which run in an environment of the other components."""
 
+# Kinds of components that are served in an environment.
 INSTALLED = ("wheel", "wheels", APPLICATION)
-"""Kinds of components that are served in an environment."""
 
 
 def check_place(stack: str, request: RunRequest) -> None:

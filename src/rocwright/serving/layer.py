@@ -52,8 +52,8 @@ _ENVIRONMENT = {
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
 
+# For installing: some minutes are taken by the bytecode of large wheels.
 SECONDS = 1800.0
-"""For installing: some minutes are taken by the bytecode of large wheels."""
 
 
 class About(Frozen):

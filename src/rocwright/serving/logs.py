@@ -13,8 +13,8 @@ from rocbase.processes.detached import detach_into
 from rocwright.home import Home
 from rocwright.serving import state
 
+# Bytes of each of the two files: some weeks of a server that one person uses.
 LARGEST_LOG = 16 * 2**20
-"""Bytes of each of the two files: some weeks of a server that one person uses."""
 
 _WRITER = Path(__file__).with_name("log_writer.py")
 

@@ -9,13 +9,13 @@ from pydantic import Field
 
 from rocbase.model import Frozen
 
+# Where a server runs: in bubblewrap with its base from the store, or in a container of its image.
 Place = Literal["host", "podman", "docker"]
-"""Where a server runs: in bubblewrap with its base from the store, or in a container of its image."""
 
 LOOPBACK = "127.0.0.1"
 
+# What a server may be called: its folder has that name, and is removed with it.
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
-"""What a server may be called: its folder has that name, and is removed with it."""
 
 Name = Annotated[str, Field(pattern=f"^{NAME}$")]
 

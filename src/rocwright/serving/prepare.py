@@ -40,8 +40,8 @@ from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.store.model import Output, Record, Store, finished, verified
 from rocwright.verify.prepare import CHECK_ROOT, made_steps
 
+# Raised when an environment is made in another way of the same things.
 SCHEMA = 1
-"""Raised when an environment is made in another way of the same things."""
 
 
 def prepare(

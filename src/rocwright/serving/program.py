@@ -15,11 +15,11 @@ from rocwright.sandbox.model import GPU_DEVICES, Mount, SandboxJob
 from rocwright.serving.environments import ENGINE, HOME, INSIDE, PLACE, Environment
 from rocwright.sources.bases.roots import remove_tree
 
+# Where a program has its own home: what it keeps there (caches of compiled kernels) it finds again.
 AT_HOME = f"{PLACE}-home"
-"""Where a program has its own home: what it keeps there (caches of compiled kernels) it finds again."""
 
+# Variables of the caller that programs get: how the terminal is, and how to speak.
 _PASSED_ON = ("TERM", "COLORTERM", "NO_COLOR", "LANG", "TZ")
-"""Variables of the caller that programs get: how the terminal is, and how to speak."""
 
 
 def run_program(

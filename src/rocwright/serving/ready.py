@@ -19,8 +19,8 @@ _ANSWER_SECONDS = 5.0
 _LEAST_PAUSE, _MOST_PAUSE = 0.02, 0.25
 _TAIL = 64 * 1024
 
+# How often is said that a server still loads: a large model takes minutes from a disk.
 TELL_SECONDS = 20.0
-"""How often is said that a server still loads: a large model takes minutes from a disk."""
 
 
 def answers(url: str, path: str) -> bool:

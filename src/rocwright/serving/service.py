@@ -23,11 +23,11 @@ from rocwright.serving.model import RunRequest, ServerState, address
 from rocwright.serving.models.model import Model
 from rocwright.serving.words import words_of
 
+# Where a server sees its program, its model and what belongs to that.
 ARTIFACT, MODELS, BESIDE = "/artifact", "/models", "/beside"
-"""Where a server sees its program, its model and what belongs to that."""
 
+# Where it sees its key, the page that it shows, and the folder that it keeps for its users.
 KEY, PAGE, DATA = "/run/key", "/page", "/data"
-"""Where it sees its key, the page that it shows, and the folder that it keeps for its users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ import io
 import struct
 import wave
 
+# Samples a second, as models of speech hear.
 RATE = 16_000
-"""Samples a second, as models of speech hear."""
 
 SECONDS = 2
 _HALF = 20  # samples of half a wave: 400 Hz

@@ -21,8 +21,8 @@ from rocwright.serving.model import NAME, ServerState
 
 _STATE, _LOG, _KEY, _BOX = "server.json", "log", "key", "box"
 
+# What a server that hears is asked about first, in its folder.
 SOUND = "sound.wav"
-"""What a server that hears is asked about first, in its folder."""
 
 
 def check_name(name: str) -> None:

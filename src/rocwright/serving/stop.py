@@ -15,8 +15,8 @@ from rocwright.sandbox import lasting
 from rocwright.serving import container, state
 from rocwright.serving.model import ServerState
 
+# How long a server has to end by itself.
 SECONDS = 10
-"""How long a server has to end by itself."""
 
 
 def stop(home: Home, name: str, seconds: int = SECONDS) -> bool:

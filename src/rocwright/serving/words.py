@@ -14,14 +14,14 @@ from rocwright.catalog.server import GPU, Compute, Server
 from rocwright.plan.resolve.model import Lock
 from rocwright.plan.values import chosen_values, present
 
+# The kind of components that are images of others: such a server runs on the image's own root.
 IMAGE = "image"
-"""The kind of components that are images of others: such a server runs on the image's own root."""
 
+# Where a server keeps what it compiles for a GPU, as it sees it.
 CACHE = "/cache"
-"""Where a server keeps what it compiles for a GPU, as it sees it."""
 
+# Sets a variable to the key in a file: in a command all users of the machine could read it.
 _WITH_KEY = 'IFS= read -r key < "$2" || [ -n "$key" ]; export "$1=$key"; unset key; shift 2; exec "$@"'
-"""Sets a variable to the key in a file: in a command all users of the machine could read it."""
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

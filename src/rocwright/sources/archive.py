@@ -20,8 +20,8 @@ from rocbase.folders.listing import shown
 from rocwright.sources.extraction import Extraction, Parts, UnsafeMemberError, checked_parts
 from rocwright.store.packed import packing
 
+# Names of members that are left out which are told one by one.
 MOST_TOLD = 20
-"""Names of members that are left out which are told one by one."""
 
 _BROKEN: tuple[type[Exception], ...] = (
     *(*BROKEN, zipfile.BadZipFile),
@@ -30,8 +30,8 @@ _BROKEN: tuple[type[Exception], ...] = (
     # what tarfile says of a gzip header that ends early
     TypeError,
 )
+# What the system answers to a file that is a folder too, an overlong name, a place before the start.
 _SENSELESS = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL)
-"""What the system answers to a file that is a folder too, an overlong name, a place before the start."""
 
 
 def unpack(

@@ -14,19 +14,19 @@ from rocbase.units import duration, size
 if TYPE_CHECKING:
     import requests
 
+# Bytes taken at once.
 READ = 64 * 1024
-"""Bytes taken at once."""
 
+# No page of an index, no list of files is larger; the largest known ones take some 40 MiB.
 MOST_PAGE = 256 * 1024**2
-"""No page of an index, no list of files is larger; the largest known ones take some 40 MiB."""
 
 
+# Seconds, and bytes that must come in them: an old modem brings five times as many.
 WINDOW, LEAST_BYTES = 20.0, 20 * 1024
-"""Seconds, and bytes that must come in them: an old modem brings five times as many."""
 
 
+# Seconds that one read may take: a host can drip what is no part of a body, such as trailers of chunks.
 LONGEST_READ = 90.0
-"""Seconds that one read may take: a host can drip what is no part of a body, such as trailers of chunks."""
 
 
 @contextmanager

@@ -24,10 +24,11 @@ from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.patience import asked, current, within
 
+# A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
+# in vain: that one's folder is made from this one's.
 LONE = "sid"
-"""A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
-in vain: that one's folder is made from this one's."""
 
+# A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same.
 OPTIONS = """\
 Acquire::Check-Valid-Until "false";
 Acquire::Retries "3";
@@ -38,7 +39,6 @@ APT::Sandbox::User "root";
 APT::Install-Recommends "false";
 Dir::Log "/dev/null";
 """
-"""A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same."""
 
 _INST = re.compile(r"^Inst (\S+) \((\S+) ([^\[]*)")
 _MISSING = re.compile(r"^E: (?:Unable to locate package|Package '?)\s*([a-z0-9][a-z0-9+.-]+)", re.MULTILINE)

@@ -18,12 +18,12 @@ from typing import Self
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+# Components and bytes of a member's path, and of what a link names: half of PATH_MAX, so that a user's own
+# folder fits in front of it. The longest path of torch's sources has 230 bytes.
 MOST_DEPTH, MOST_PATH = 128, 2048
-"""Components and bytes of a member's path, and of what a link names: half of PATH_MAX, so that a user's own
-folder fits in front of it. The longest path of torch's sources has 230 bytes."""
 
+# Links that the kernel follows in a path before it gives up.
 MOST_HOPS = 40
-"""Links that the kernel follows in a path before it gives up."""
 
 Parts = tuple[str, ...]
 

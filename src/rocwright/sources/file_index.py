@@ -21,20 +21,20 @@ from rocwright.model.architecture import Architecture
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patience import within
 
+# Seconds after which an index is fetched anew when it is asked for.
 FRESH = 7 * 24 * 3600
-"""Seconds after which an index is fetched anew when it is asked for."""
 
+# Seconds that fetching an index, and looking in it, may take.
 FETCHING, READING = 900.0, 120.0
-"""Seconds that fetching an index, and looking in it, may take."""
 
+# Bytes of an index that are read, unpacked; the largest known one has some 1 GiB.
 LARGEST_INDEX = 8 * 1024**3
-"""Bytes of an index that are read, unpacked; the largest known one has some 1 GiB."""
 
+# Bytes of a line that are kept: names of files are far shorter.
 LONGEST = 64 * 1024
-"""Bytes of a line that are kept: names of files are far shorter."""
 
+# Packages that are told, at most.
 NAMED = 5
-"""Packages that are told, at most."""
 
 CHUNK = 4 * 1024**2
 

@@ -23,40 +23,41 @@ from rocwright.sources.archive import pack
 from rocwright.sources.mirrors import mirrors, with_settings
 from rocwright.sources.patience import asked, within
 
+# How long a repository may take to answer before the next source place is tried.
 REACH_SECONDS = 20
-"""How long a repository may take to answer before the next source place is tried."""
 
+# A look writes no file above 64 MiB, and none of its processes takes more than 384 MiB.
+#
+# A million refs fit. A list of refs without an end fills any bound in seconds.
 BOUNDED = ("sh", "-c", 'ulimit -f 131072 && ulimit -v 393216 && exec "$@"', "sh")
-"""A look writes no file above 64 MiB, and none of its processes takes more than 384 MiB.
 
-A million refs fit. A list of refs without an end fills any bound in seconds.
-"""
-
+# What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory.
 _FETCHING = ("sh", "-c", f'ulimit -f {8 * GIB // 512} && ulimit -v 1572864 && exec "$@"', "sh")
-"""What fetches writes no file above 8 GiB, the pack of a commit, and takes no more than 1.5 GiB of memory."""
 
+# A pack stays one, and a large file in it is not held.
 _IN_LITTLE_MEMORY = (
     *("fetch.unpackLimit=1", "core.bigFileThreshold=16m", "pack.threads=1", "core.deltaBaseCacheLimit=32m"),
     *("core.packedGitWindowSize=32m", "core.packedGitLimit=256m"),
 )
-"""A pack stays one, and a large file in it is not held."""
 
 _COUNT = '{ git -C "$1" ls-tree -r -l FETCH_HEAD || echo failed; } | awk -v most="$2" "$3"'
+# Files of the tree that was fetched, until there are too many, and the bytes that they take.
 _ADD = (
     "/^failed$/ { exit 1 } { files++; size += $4 } files > most { exit } "
     'END { printf "%d %.0f", files, size }'
 )
-"""Files of the tree that was fetched, until there are too many, and the bytes that they take."""
 
+# Submodules, at any depth: PyTorch has 60.
 MOST_REPOSITORIES = 500
-"""Submodules, at any depth: PyTorch has 60."""
 
+# The settings of a repository in which the user stands, which may be a stranger's, are not read.
 APART = ("git", "-C", "/")
-"""The settings of a repository in which the user stands, which may be a stranger's, are not read."""
 
+# What git sets for its hooks: where another repository lies.
 _LOCAL = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
-"""What git sets for its hooks: where another repository lies."""
 
+# Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere, and no host
+# keeps a fetch waiting by bytes that drip.
 _APART = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -70,20 +71,18 @@ _APART = {
     "http.lowSpeedLimit": "1000",
     "http.lowSpeedTime": "120",
 }
-"""Nothing that upstream's files or addresses name is run, whatever the user allows elsewhere, and no host
-keeps a fetch waiting by bytes that drip."""
 
+# Addresses that a lock or a recipe of a stranger may name.
 _NETWORK = re.compile(r"(https?|ssh|git)://[^-].*|[A-Za-z0-9_.]+@[A-Za-z0-9][A-Za-z0-9.-]*:[^:-].*")
-"""Addresses that a lock or a recipe of a stranger may name."""
 
+# git's own variable; with `file` in it, folders of this machine may be named as repositories.
 ALLOW = "GIT_ALLOW_PROTOCOL"
-"""git's own variable; with `file` in it, folders of this machine may be named as repositories."""
 
+# Attributes over those of a tree: it cannot choose among the user's own filter programs.
 _NO_FILTER = "* -filter\n"
-"""Attributes over those of a tree: it cannot choose among the user's own filter programs."""
 
+# No setting of the user's changes the bytes of a checkout; proxies and credentials stay.
 _AS_COMMITTED = ("core.autocrlf=false", "core.eol=lf", "core.symlinks=true", "core.attributesFile=/dev/null")
-"""No setting of the user's changes the bytes of a checkout; proxies and credentials stay."""
 
 
 def environment() -> dict[str, str]:

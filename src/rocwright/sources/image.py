@@ -19,8 +19,8 @@ from rocwright.sources.layers import ImageConfig, pack_layers
 from rocwright.sources.mirrors import mirrors
 from rocwright.sources.skopeo import LOOK_SECONDS, ImageLocation
 
+# Architectures by the name that images use (OCI image specification: GOARCH).
 ARCHITECTURES = {Architecture.X86_64: "amd64", Architecture.AARCH64: "arm64"}
-"""Architectures by the name that images use (OCI image specification: GOARCH)."""
 
 _NAME = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"[A-Za-z0-9][A-Za-z0-9-]*"

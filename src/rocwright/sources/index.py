@@ -39,8 +39,8 @@ from rocwright.store.model import Store, verified
 if TYPE_CHECKING:
     from pypi_simple import DistributionPackage, ProjectPage, PyPISimple
 
+# How long an index may take to tell of a project.
 SECONDS = 60
-"""How long an index may take to tell of a project."""
 
 _SETTING = re.compile(r"^(\S+)\.([a-z-]+)='([^']+)'$", re.MULTILINE)
 

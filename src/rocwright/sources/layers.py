@@ -29,8 +29,8 @@ from rocwright.model.step_environment import EPOCH
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
+# Folders of the root whose content is the kernel's, or the sandbox's.
 KERNELS = ("dev", "proc", "sys")
-"""Folders of the root whose content is the kernel's, or the sandbox's."""
 
 COMPRESSION = 3
 _LINKS = 40

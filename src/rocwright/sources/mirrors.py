@@ -15,11 +15,11 @@ from urllib.parse import unquote
 from rocbase.errors import InputError
 from rocwright.config import config
 
+# How addresses of folders of this machine begin.
 LOCAL = ("/", "file:")
-"""How addresses of folders of this machine begin."""
 
+# PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's.
 VARIABLE = "ROCWRIGHT_MIRRORS"
-"""PREFIX=REPLACEMENT, any number of them with spaces between; each stands over the file's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from rocwright.catalog.base import ListForm
 from rocwright.model.versions import is_older
 from rocwright.sources import web
 
+# Bytes of a list as it comes, and of an entry: the largest known lists have 20 MiB, their entries 64 KiB.
 MOST_PACKED, MOST_ENTRY = 64 * 1024**2, 1024**2
-"""Bytes of a list as it comes, and of an entry: the largest known lists have 20 MiB, their entries 64 KiB."""
 
 _DAMAGED: tuple[type[Exception], ...] = (*BROKEN, OSError, ValueError, KeyError)
 

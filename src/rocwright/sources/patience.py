@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from rocbase.errors import NetworkError
 from rocbase.units import duration
 
+# Seconds for which a host that was silent is not asked again.
 REMEMBERED = 300.0
-"""Seconds for which a host that was silent is not asked again."""
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class Patience:
     silent: dict[str, float] = field(default_factory=dict)
 
 
+# From so many seconds on, what is silent is asked again as usual: nobody is in a hurry.
 USUAL = 30.0
-"""From so many seconds on, what is silent is asked again as usual: nobody is in a hurry."""
 
 
 def bounded(seconds: float) -> Patience | None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 from rocbase.errors import InputError
 
+# For a root file system of Debian's packages, for one of an image, for sources in git.
 PROGRAMS = {
     "debian": ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare", "bwrap", "tar"),
     "image": ("skopeo", "unshare", "bwrap", "tar"),
     "git": ("git",),
 }
-"""For a root file system of Debian's packages, for one of an image, for sources in git."""
 
 _PACKAGES = {
     "apt-cache": "apt",

@@ -25,11 +25,11 @@ from rocbase.errors import ConflictError, FetchError, InputError
 from rocwheel.wheels import names
 
 GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
+# Wheels for a glibc of at most 2.34, which every base of the catalog has.
 PLATFORMS = (*(f"manylinux{glibc}_{{machine}}" for glibc in GLIBC), "linux_{machine}")
-"""Wheels for a glibc of at most 2.34, which every base of the catalog has."""
 
+# Choices after which a search ends. The stacks of the catalog take less than 200.
 MOST_ROUNDS = 20_000
-"""Choices after which a search ends. The stacks of the catalog take less than 200."""
 
 MOST_REASONS = 20
 

@@ -21,11 +21,11 @@ from rocbase.folders.temporary import temporary_folder
 from rocwheel.wheels.names import read_requirement
 from rocwright.sources.archive import unpack
 
+# The one form that the specification knows.
 SUFFIX = ".tar.gz"
-"""The one form that the specification knows."""
 
+# What builds a tree that does not say it.
 DEFAULT_BUILD = ("setuptools", "wheel")
-"""What builds a tree that does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 TRIES = 4
 
+# Seconds to wait at most between two tries, whatever Retry-After says.
 MOST_WAIT = 60
-"""Seconds to wait at most between two tries, whatever Retry-After says."""
 
+# For all headers of an answer. A time-out alone begins again with each byte of a host that drips them.
 HEADER_SECONDS = 20.0
-"""For all headers of an answer. A time-out alone begins again with each byte of a host that drips them."""
 
+# Answers that may be another one soon.
 OVERLOADED = (429, 500, 502, 503, 504)
-"""Answers that may be another one soon."""
 
 
 def retries() -> Retry:

@@ -14,8 +14,8 @@ from rocbase.folders.listing import shown
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.debian import DebianArchive
 
+# The file among the private apt folders that has a hash on each line.
 KEPT = "signed"
-"""The file among the private apt folders that has a hash on each line."""
 
 
 def remember(pins: Iterable[FilePin], apt: Path) -> None:

@@ -159,6 +159,7 @@ _OTHER_ARCHITECTURE = _Told(
     "name an image for this architecture, or use another machine",
 )
 
+# What skopeo's words mean, the first that fits; registries and its libraries say them in several ways.
 _KINDS = (
     _Told(
         ("no space left on device",),
@@ -202,7 +203,6 @@ _KINDS = (
         ("",), FetchError, "skopeo could not pull {place}", "try it by hand: skopeo inspect docker://{place}"
     ),
 )
-"""What skopeo's words mean, the first that fits; registries and its libraries say them in several ways."""
 
 
 def _explain(place: ImageLocation, output: str) -> ExplainedError:

@@ -26,17 +26,17 @@ from rocwright.store.model import Store, verified
 if TYPE_CHECKING:
     import requests
 
+# How long a host may be silent.
 SECONDS = 60
-"""How long a host may be silent."""
 
+# What is read at once, and lost at most where a line breaks.
 READ = 64 * 1024
-"""What is read at once, and lost at most where a line breaks."""
 
+# Of a Content-Length: Python refuses to convert thousands.
 _MOST_DIGITS = 20
-"""Of a Content-Length: Python refuses to convert thousands."""
 
+# What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB.
 MOST_BYTES = 64 * 1024**3
-"""What is read of a file whose size nobody knows: TheRock's archives take some 10 GiB."""
 
 
 def find_file(address: FileAddress, store: Store, locked: str = "") -> FilePin:

@@ -74,13 +74,13 @@ def _shared(
     ]
 
 
+# What opens a URL of each scheme.
 SCHEMES: Mapping[str, Callable[[str], Store]] = {
     "file": LocalStore.at,
     "s3": open_working,
     "gs": open_working,
     "az": open_working,
 }
-"""What opens a URL of each scheme."""
 
 
 def open_store(place: str | Path) -> Store:

@@ -22,8 +22,8 @@ from rocwright.store.model import is_key
 from rocwright.store.shared_folder import Listed
 
 FOLDER = "blobs"
+# Bytes of each object of a file that has more; it belongs to the layout of a store.
 LARGE = 64 * 1024 * 1024
-"""Bytes of each object of a file that has more; it belongs to the layout of a store."""
 
 
 def blob_name(sha256: str) -> str:

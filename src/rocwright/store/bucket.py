@@ -21,15 +21,15 @@ SCHEMES = ("s3", "gs", "az", "file", "https", "http")
 READ_ONLY = ("https", "http")
 
 CONNECT_SECONDS = 10
+# For one answer; a transfer of many bytes is many of them.
 SECONDS = 60
-"""For one answer; a transfer of many bytes is many of them."""
 TRIES = 3
+# Bytes of a part of an upload.
 PART = 8 * 1024 * 1024
-"""Bytes of a part of an upload."""
+# Bytes that are read at once, at least; more of them at once were slower.
 CHUNK = 1024 * 1024
-"""Bytes that are read at once, at least; more of them at once were slower."""
+# Small objects that are asked for at the same time: each is a way to another machine and back.
 ASKED_AT_ONCE = 8
-"""Small objects that are asked for at the same time: each is a way to another machine and back."""
 
 
 def is_bucket(url: str) -> bool:

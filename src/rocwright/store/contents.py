@@ -131,8 +131,8 @@ def _shares(contents: Contents, records: list[tuple[str, StoredRecord]]) -> list
     return sorted(shares, key=lambda share: (-share.size, share.name))
 
 
+# Seconds in which a file is left alone, whoever names it.
 YOUNG = 48 * 3600.0
-"""Seconds in which a file is left alone, whoever names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from rocwright.store.model import DamagedBlobError, Record, Store, definition, i
 
 DAY = 86400.0
 
+# What the name of an unpacked root's manifest ends with, which lies beside the root's folder.
 MANIFEST = ".manifest"
-"""What the name of an unpacked root's manifest ends with, which lies beside the root's folder."""
 
+# Seconds after which a file that a running step has put here is named by a record for sure.
 ABOUT_TO_BE_NAMED = 3600.0
-"""Seconds after which a file that a running step has put here is named by a record for sure."""
 
 
 class Usage(Frozen):

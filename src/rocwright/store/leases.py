@@ -183,10 +183,10 @@ def _built_in(store: Store) -> Peer | None:
 
 RENEW = 30.0
 VOID = 120.0
+# Seconds without a renewal after which a holder ends what it runs: before others take the lease for void.
 GIVE_UP = 90.0
-"""Seconds without a renewal after which a holder ends what it runs: before others take the lease for void."""
+# Seconds between two looks at the lease of somebody else.
 LOOK = 2.0
-"""Seconds between two looks at the lease of somebody else."""
 
 
 def lease_name(key: str) -> str:
@@ -296,8 +296,8 @@ def step_lease(
 # of a whole bucket
 
 FOLDER = "leases"
+# Seconds after which a lease that was not renewed is that of a process that was killed.
 LIFE = 3600.0
-"""Seconds after which a lease that was not renewed is that of a process that was killed."""
 RENEW_TURN = LIFE / 6
 
 Role = Literal["push", "clean"]

@@ -24,11 +24,11 @@ from rocwright.store.shared_folder import Listed
 if TYPE_CHECKING:
     from rocwright.store.signed import Word
 
+# The layout of a store; a store of another layout is refused.
 STORE_SCHEMA = 2
-"""The layout of a store; a store of another layout is refused."""
 
+# The form of a record. One with a higher number is a newer rocwright's, and left alone.
 RECORD_SCHEMA = 5
-"""The form of a record. One with a higher number is a newer rocwright's, and left alone."""
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -171,8 +171,8 @@ class DamagedBlobError(ExplainedError):
     retryable = True
 
 
+# What gives the hex sha256 of an open file.
 DigestOf = Callable[[BufferedReader], str]
-"""What gives the hex sha256 of an open file."""
 
 
 def digest_of_file(file: BufferedReader) -> str:

@@ -27,8 +27,8 @@ from rocwright.store.trust import TrustedKey
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
 
+# Bytes of the list of keys.
 MOST_KEYS = 256 * 1024
-"""Bytes of the list of keys."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -289,8 +289,8 @@ def publish_key(bucket: Bucket, keyid: str, pem: bytes) -> None:
     bucket.replace(KEYS, json.dumps({"schema": SCHEMA, "keys": listed}, indent=1).encode())
 
 
+# Raised for a list of a stranger's that is none, is nested too deeply, or has an endless number.
 _UNREADABLE = (ValueError, TypeError, KeyError, RecursionError, OverflowError)
-"""Raised for a list of a stranger's that is none, is nested too deeply, or has an endless number."""
 
 
 def plain_name(text: str) -> str:

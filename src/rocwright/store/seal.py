@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from rocbase.model import opened, sealed
 from rocwright.store.model import RECORD_SCHEMA, Record
 
+# The field of a record's file that the sha256 is not over.
 SIGNATURES = "signatures"
-"""The field of a record's file that the sha256 is not over."""
 
 
 class DamagedRecordError(ValueError):

@@ -39,8 +39,8 @@ FOLDERS: dict[What, str] = {
 MOST_NOTES = 50
 
 
+# A record, and the word of its signer that it is from.
 Signed = tuple[Word, Record]
-"""A record, and the word of its signer that it is from."""
 
 
 def word_name(kind: What, name: str, keyid: str) -> str:

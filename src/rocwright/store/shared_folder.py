@@ -22,8 +22,8 @@ _FOLDER = _STORE | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+# Stands in the name of a file that is being written: a listing leaves it out.
 UNFINISHED = "#"
-"""Stands in the name of a file that is being written: a listing leaves it out."""
 
 
 class Listed(NamedTuple):

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 PAYLOAD_TYPE = "application/vnd.rocwright.store+json"
 SCHEMA = 1
+# Bytes of an envelope; a lock with some thousand packages has 1 MiB.
 LARGEST = 4 * 1024 * 1024
-"""Bytes of an envelope; a lock with some thousand packages has 1 MiB."""
 
+# Bytes from which on an envelope is packed.
 LARGE = 16 * 1024
-"""Bytes from which on an envelope is packed."""
 
+# How packed data begins (RFC 1952); an envelope begins with a brace.
 GZIP = b"\x1f\x8b"
-"""How packed data begins (RFC 1952); an envelope begins with a brace."""
 
 What = Literal["record", "step", "lock", "wanted", "evidence"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]

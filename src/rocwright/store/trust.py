@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 FILE = "trust.toml"
 HEAD = "# Written by `rocwright trust`: whose builds are taken here, and where they are looked for.\n\n"
 
+# What a key or a store is called here.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-"""What a key or a store is called here."""
 
 
 def trust_file() -> Path:

@@ -21,14 +21,14 @@ from rocwright.catalog.model import EmulatedCheck
 from rocwright.records.model import EMULATED
 from rocwright.sandbox.model import Mount
 
+# The argument of a check that becomes how to run a program on the emulated GPU.
 WORDS = "{emulated}"
-"""The argument of a check that becomes how to run a program on the emulated GPU."""
 
+# The program in the catalog's folder that tries an emulator; its kernels lie beside it.
 SELF_TEST = "checks/emulator/selftest.py"
-"""The program in the catalog's folder that tries an emulator; its kernels lie beside it."""
 
+# Where a sandbox has the emulator, and the folder of that run alone.
 INSIDE, FOLDER = "/emulator", "/trial/emulated"
-"""Where a sandbox has the emulator, and the folder of that run alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

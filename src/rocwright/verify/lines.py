@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from rocwright.records.model import Finding
 
+# A check script prints this and one JSON object for each thing that it found.
 MARK = "ROCWRIGHT-CHECK "
-"""A check script prints this and one JSON object for each thing that it found."""
 
+# More findings than so many that went well, of one group, are told together.
 FOLD = 4
-"""More findings than so many that went well, of one group, are told together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ def _decoder(path: Path) -> None:
     write_tiny_decoder(path)
 
 
+# By name; which of them `tiny` means, a server's recipe says.
 MAKERS = {
     "llama": ModelMaker("gguf", "tiny-llama.gguf", _llama, {}),
     "whisper": ModelMaker("ggml", "tiny-whisper.bin", _whisper, {}),
@@ -71,7 +72,6 @@ MAKERS = {
         {"llm": ("tiny-picture-llm.gguf", _reader), "taesd": ("tiny-picture-taesd.gguf", _decoder)},
     ),
 }
-"""By name; which of them `tiny` means, a server's recipe says."""
 
+# The one that talks: what is meant where nothing else is said.
 LLAMA = "llama"
-"""The one that talks: what is meant where nothing else is said."""

@@ -36,24 +36,24 @@ from rocwright.verify.lines import MARK, read_line
 from rocwright.verify.small_models import LLAMA, MAKERS
 from rocwright.verify.suites import lacking, lacks_words, target_names, target_words
 
+# Makes `python3` and its pip the ones of an interpreter that has another name.
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
-"""Makes `python3` and its pip the ones of an interpreter that has another name."""
 
+# Where a sandbox has models: those that are made here, or a user's model of language.
 MODELS, GIVEN = "/model", "/model/given.gguf"
-"""Where a sandbox has models: those that are made here, or a user's model of language."""
 
+# The name of the finding that has the sha256 of a wheel in canonical form.
 FORM = "canonical form"
-"""The name of the finding that has the sha256 of a wheel in canonical form."""
 
+# What a check may tell, several times what the longest does: the artifact that it tries may speak for it.
 MOST_FINDINGS = 10_000
-"""What a check may tell, several times what the longest does: the artifact that it tries may speak for it."""
 
+# The argument of a check that becomes what the targets lack, where there is a GPU to run on.
 LACKS = "{lacks}"
-"""The argument of a check that becomes what the targets lack, where there is a GPU to run on."""
 
+# The argument of a check that becomes the targets of the lock, to compile for.
 TARGETS = "{targets}"
-"""The argument of a check that becomes the targets of the lock, to compile for."""
 
 
 class VerifySubject:

@@ -34,11 +34,11 @@ from rocwright.records.model import (
 from rocwright.records.recorder import RunRecorder
 from rocwright.verify.lines import outcome_word, read_line
 
+# The program in the catalog's folder that runs the suites; it needs nothing of rocwright.
 SCRIPT_PATH = "checks/torch/suite.py"
-"""The program in the catalog's folder that runs the suites; it needs nothing of rocwright."""
 
+# The suite that repeats the operations of the suite torch, and compares the bits of what they give.
 DRIFT = "drift"
-"""The suite that repeats the operations of the suite torch, and compares the bits of what they give."""
 
 SUITES = ("torch", "vision", "audio", "triton", "flash-attention", "vllm", DRIFT)
 SIZES = ("small", "normal", "large")

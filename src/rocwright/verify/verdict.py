@@ -15,8 +15,8 @@ from rocwright.plan.resolve.model import Request
 from rocwright.records.model import SAID
 from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
 
+# What alone is called: it works.
 RAN: Literal["ran on a GPU"] = "ran on a GPU"
-"""What alone is called: it works."""
 
 
 class Proof(Frozen):

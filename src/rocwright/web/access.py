@@ -24,9 +24,9 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 SESSION_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 1000
+# Wrong tokens that one address may give in so many seconds before it is told to wait; ten times as many from
+# all addresses. It slows down who tries, and nobody who has a token.
 ATTEMPTS, ATTEMPT_SECONDS = 5, 60.0
-"""Wrong tokens that one address may give in so many seconds before it is told to wait; ten times as many from
-all addresses. It slows down who tries, and nobody who has a token."""
 
 
 class Token(Frozen):

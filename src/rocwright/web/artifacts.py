@@ -31,8 +31,8 @@ from rocwright.web.site import asked
 
 T = TypeVar("T")
 
+# Components on the page of an artifact; an SBOM may have a hundred thousand.
 MOST_PARTS = 500
-"""Components on the page of an artifact; an SBOM may have a hundred thousand."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9._+!~-]+")
 

@@ -17,20 +17,20 @@ from rocwright.diagnosis.read_log import open_log, pieces
 from rocwright.records.model import Run, StepRun
 from rocwright.web.log_lines import read_part
 
+# Lines shown before the first error, and from it on.
 BEFORE, AFTER = 3, 12
-"""Lines shown before the first error, and from it on."""
 
+# Characters shown of one of them.
 WIDEST = 300
-"""Characters shown of one of them."""
 
+# Bytes of a log that is searched while somebody waits for the page.
 LARGEST = 256 * 1024**2
-"""Bytes of a log that is searched while somebody waits for the page."""
 
+# Logs of which it is kept where their first error is.
 MOST_KEPT = 64
-"""Logs of which it is kept where their first error is."""
 
+# Characters of an error by which its line is found in the log.
 NEEDLE = 120
-"""Characters of an error by which its line is found in the log."""
 
 BROKEN = ("failed", "killed")
 

@@ -17,8 +17,8 @@ from rocwright.records.read import Records
 from rocwright.store.model import Output, Store
 from rocwright.verify.lines import table_rows
 
+# Of earlier attempts at one step, how many are counted.
 MOST_TRIES = 50
-"""Of earlier attempts at one step, how many are counted."""
 
 
 def build_page(records: Records, store: Store, run: Run) -> str:

@@ -9,21 +9,21 @@ from typing import Any, cast
 
 import h11
 
+# In which a request must be there whole, counted from the beginning of the connection or from the end of the
+# last answer.
 REQUEST_SECONDS = 20.0
-"""In which a request must be there whole, counted from the beginning of the connection or from the end of the
-last answer."""
 
+# Bytes of a head, of a chunk's first line or of trailers that do not end.
 MOST_HEAD = 64 * 1024
-"""Bytes of a head, of a chunk's first line or of trailers that do not end."""
 
+# Seconds in which a client must take what waits for it; one that does not is left.
 PATIENCE = 60.0
-"""Seconds in which a client must take what waits for it; one that does not is left."""
 
+# In which a new client need not make room for another.
 FIRST_SECONDS = 1.0
-"""In which a new client need not make room for another."""
 
+# Connections beyond the most, for those who are told that there is no room.
 SPARE = 256
-"""Connections beyond the most, for those who are told that there is no room."""
 
 
 class ConnectionBudget:
@@ -158,8 +158,8 @@ class Connection(asyncio.Protocol):
         self._taken.set()
 
 
+# The connection that a request came over, in the task that answers it.
 CURRENT: ContextVar[Connection | None] = ContextVar("CURRENT", default=None)
-"""The connection that a request came over, in the task that answers it."""
 
 
 class _Alarm:

@@ -13,8 +13,8 @@ from rocbase.errors import ExplainedError
 from rocbase.processes import run as process
 from rocwright.web.queue import PATIENCE, mine
 
+# Hours until what was no whole cycle is tried again.
 SOON = 0.1
-"""Hours until what was no whole cycle is tried again."""
 
 
 @dataclass(slots=True)

@@ -14,11 +14,11 @@ from rocwright.records.read import Records
 
 BROKEN = ("failed", "killed")
 
+# Cells of which it is looked up since when; a machine on which more are broken has one cause, or many.
 CELL_LIMIT = 24
-"""Cells of which it is looked up since when; a machine on which more are broken has one cause, or many."""
 
+# Runs back to which the first failure is looked for.
 MOST_RUNS = 30
-"""Runs back to which the first failure is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from rocwright.farm.view import View
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 
+# For an answer of the coordinator: somebody waits for the page.
 SECONDS = 5.0
-"""For an answer of the coordinator: somebody waits for the page."""
 
 
 class Workers:

@@ -17,8 +17,8 @@ from rocwright.web.site import Site, asked
 ATOM = "http://www.w3.org/2005/Atom"
 TYPE = "application/atom+xml"
 
+# What is told before the first look.
 EMPTY = Ledger(id="0" * 32, since="1970-01-01T00:00:00Z")
-"""What is told before the first look."""
 
 
 class Feed:

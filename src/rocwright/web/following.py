@@ -19,8 +19,8 @@ from rocwright.web.failures import culprit_of
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 
+# Of a culprit's report on the page.
 MOST_BYTES = 64 * 1024
-"""Of a culprit's report on the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

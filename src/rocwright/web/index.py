@@ -29,8 +29,8 @@ from rocwright.web.readers import for_readers
 from rocwright.web.sent import page, sent
 from rocwright.web.site import Site
 
+# A look at the folder comes this many seconds after the last, or so many times what that took.
 LEAST_WAIT, REST = 1.0, 20.0
-"""A look at the folder comes this many seconds after the last, or so many times what that took."""
 
 _AGAIN = {"vary": "Accept", "cache-control": "no-cache"}
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}

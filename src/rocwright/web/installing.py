@@ -15,8 +15,8 @@ from rocwright.records.model import Artifact
 from rocwright.web.limits import LOOPBACK
 from rocwright.web.site import Site
 
+# Tells the GPUs that have a view of the index.
 Views = Callable[[], Collection[str]]
-"""Tells the GPUs that have a view of the index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rocbase.http.address import checked
 from rocwright.web.connection import CURRENT, Connection
 
+# Bytes of a request's body, whatever it says of itself.
 MOST_BODY = 64 * 1024
-"""Bytes of a request's body, whatever it says of itself."""
 
+# Headers of a request, and bytes of its path and query.
 MOST_HEADERS, MOST_TARGET = 100, 8 * 1024
-"""Headers of a request, and bytes of its path and query."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

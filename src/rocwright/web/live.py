@@ -23,11 +23,11 @@ from rocwright.web.log_lines import read_part
 from rocwright.web.pages import Pages, step_of
 from rocwright.web.site import asked, number
 
+# Between two looks at the logs that somebody waits for.
 LOOK_SECONDS = 0.05
-"""Between two looks at the logs that somebody waits for."""
 
+# So many of them between two looks at the records.
 RECORDS_LOOKS = 6
-"""So many of them between two looks at the records."""
 
 
 class Bells:
@@ -88,17 +88,17 @@ def _ring(events: set[asyncio.Event]) -> None:
         event.set()
 
 
+# After so much silence a client hears that the server is there, if it still may listen.
 PING_SECONDS = 5.0
-"""After so much silence a client hears that the server is there, if it still may listen."""
 
+# After this the client asks anew, from where it is.
 LONGEST_SECONDS = 3600.0
-"""After this the client asks anew, from where it is."""
 
+# Of a log in one message, more than its longest line.
 MOST_BYTES = 128 * 1024
-"""Of a log in one message, more than its longest line."""
 
+# Messages that are kept for the next client who wants the same.
 MOST_KEPT = 16
-"""Messages that are kept for the next client who wants the same."""
 
 PING = ": \n\n"
 

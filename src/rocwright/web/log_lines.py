@@ -11,11 +11,11 @@ from pathlib import Path
 from rocbase.units import TERMINAL_CODE
 from rocwright.diagnosis.masking import masked
 
+# Bytes of a log that one page, or one message to a client, holds at most.
 CHUNK = 256 * 1024
-"""Bytes of a log that one page, or one message to a client, holds at most."""
 
+# Characters of a line that are shown.
 LONGEST = 4000
-"""Characters of a line that are shown."""
 
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)\.\d{3}Z) ")
 _PHASE = re.compile(r"^(?:\$ |guard: |sandbox |installing )")

@@ -24,14 +24,14 @@ from rocwright.web.render import render
 from rocwright.web.running import Now
 from rocwright.web.site import Site, asked
 
+# Where the page says who looks at it, and what runs.
 WHO, NOW = "<!--who-->", "<!--now-->"
-"""Where the page says who looks at it, and what runs."""
 
+# What says how long ago something was is drawn anew after so long, while the old is still given.
 OLD_SECONDS = 300.0
-"""What says how long ago something was is drawn anew after so long, while the old is still given."""
 
+# Pages of single stacks that are kept.
 MOST_KEPT = 50
-"""Pages of single stacks that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ from rocwright.store.model import Store
 from rocwright.web.health import Health
 from rocwright.web.site import asked
 
+# The store is measured anew after so long: that reads the size of each file in it.
 STORE_SECONDS = 600.0
-"""The store is measured anew after so long: that reads the size of each file in it."""
 
 ROW = ("stack", "gpu", "base", "variant")
 

@@ -28,14 +28,14 @@ from rocwright.web.log_lines import CHUNK, phases, read_from
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked, number
 
+# Runs on a page.
 PAGE = 50
-"""Runs on a page."""
 
+# Bytes of a log that are shown above the error that a link leads to.
 CONTEXT = 2048
-"""Bytes of a log that are shown above the error that a link leads to."""
 
+# In the address of a run's page: it was looked at while it ran.
 LIVE = "live"
-"""In the address of a run's page: it was looked at while it ran."""
 
 
 class Pages:

@@ -18,8 +18,8 @@ from rocwright.records.model import Artifact
 from rocwright.store.signing import envelope
 from rocwright.store.signing.keys import own_public_key, public_key
 
+# The folder of a project in which artifacts are laid out: those of its stacks, or below it of its rows.
 OUTPUT = "rocwright-out"
-"""The folder of a project in which artifacts are laid out: those of its stacks, or below it of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

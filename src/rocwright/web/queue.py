@@ -22,8 +22,8 @@ from rocwright.records.model import Run, StepRun, new_run_id, now
 from rocwright.records.read import Records
 
 MOST_WAITING = 50
+# Seconds that a build has to stop in order before it is killed.
 PATIENCE = 20.0
-"""Seconds that a build has to stop in order before it is killed."""
 LAST_LINES = 12
 
 

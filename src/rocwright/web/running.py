@@ -13,11 +13,11 @@ from rocwright.web.eta import going
 from rocwright.web.render import render
 from rocwright.web.site import Site, asked
 
+# Runs that are told one by one.
 RUN_LIMIT = 20
-"""Runs that are told one by one."""
 
+# What says how long is left is drawn anew after so long.
 OLD_SECONDS = 5.0
-"""What says how long is left is drawn anew after so long."""
 
 
 @dataclass(slots=True)

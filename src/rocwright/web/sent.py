@@ -16,8 +16,8 @@ from rocbase.files.atomic import sha256_bytes
 
 _RANGE = re.compile(r"bytes=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII)
 
+# Bytes of a file that are in memory for one client.
 CHUNK = 256 * 1024
-"""Bytes of a file that are in memory for one client."""
 
 
 def sent(request: Request, file: BufferedReader, size: int, etag: str, extra: Mapping[str, str]) -> Response:

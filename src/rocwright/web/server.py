@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
+# Seconds that answers under way have to end.
 GRACE = 3
-"""Seconds that answers under way have to end."""
 
+# Files that a server itself has open and those of clients that are turned away, and those of one client: a
+# socket, and what it downloads.
 OWN_FILES, FILES_EACH = 512, 2
-"""Files that a server itself has open and those of clients that are turned away, and those of one client: a
-socket, and what it downloads."""
 
 
+# Bytes of a client that the system keeps until they are read, and so the most of one read, twice as many.
 RECEIVED = 32 * 1024
-"""Bytes of a client that the system keeps until they are read, and so the most of one read, twice as many."""
 
 
 def serve(

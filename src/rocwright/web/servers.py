@@ -20,14 +20,14 @@ from rocwright.web.log_lines import Line, read_part
 from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 
+# Seconds for which an answer is taken for that of now: to ask for a container starts a process.
 FRESH = 2.0
-"""Seconds for which an answer is taken for that of now: to ask for a container starts a process."""
 
+# Bytes of the end of a log that are read for the page.
 TAIL = 16 * 1024
-"""Bytes of the end of a log that are read for the page."""
 
+# Lines of it that are shown.
 LINES = 12
-"""Lines of it that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

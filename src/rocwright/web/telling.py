@@ -18,14 +18,14 @@ from rocwright.home import Home
 from rocwright.records.read import Records
 from rocwright.web.health import Health
 
+# Between two cheap looks at whether anything changed.
 LOOK_SECONDS = 5.0
-"""Between two cheap looks at whether anything changed."""
 
+# So long a server that ends waits for a look; a delivery may go on after that.
 LAST_SECONDS = 3.0
-"""So long a server that ends waits for a look; a delivery may go on after that."""
 
+# For so long the matrix must stand still: between a build and its checks nobody knows how the row stands.
 SETTLE_SECONDS = 60.0
-"""For so long the matrix must stand still: between a build and its checks nobody knows how the row stands."""
 
 
 @dataclass(slots=True)

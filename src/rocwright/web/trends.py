@@ -18,8 +18,8 @@ from rocwright.web.pages import Pages
 from rocwright.web.site import asked
 from rocwright.web.speeds import by_lock, speeds
 
+# Points of one curve.
 POINT_LIMIT = 400
-"""Points of one curve."""
 
 
 class Trends:

@@ -9,8 +9,8 @@ from rocwright.provenance.documents import Document, SbomComponent
 
 EXCLUDED, OPTIONAL = "excluded", "optional"
 
+# Characters of a property's name that are shown.
 LABEL = 40
-"""Characters of a property's name that are shown."""
 
 
 def show(document: Document, *, every: bool) -> None:

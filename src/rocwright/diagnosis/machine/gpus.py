@@ -15,8 +15,8 @@ from rocwright.diagnosis.machine.tree import Tree, is_number
 NODES = "/sys/class/kfd/kfd/topology/nodes"
 DRM = "/sys/class/drm"
 PCI = "/sys/bus/pci/devices"
+# The PCI class of display controllers (PCI Code and ID Assignment, base class 03h).
 DISPLAY = "0x03"
-"""The PCI class of display controllers (PCI Code and ID Assignment, base class 03h)."""
 
 _FIRMWARE = "_fw_version"
 _LINE = re.compile(r"^(\S.*?) feature version: \d+, firmware version: (0x[0-9a-f]+)", re.MULTILINE)
@@ -161,11 +161,11 @@ def _firmware(tree: Tree, folder: str, address: str) -> dict[str, int]:
 
 
 _CAPABILITIES, _EXPRESS = 0x34, 0x10
+# Device Control 2 of the capability, AtomicOp Requester Enable (PCI Express Base 3.0, 7.8.16).
 _CONTROL_2, _REQUESTER = 0x28, 1 << 6
-"""Device Control 2 of the capability, AtomicOp Requester Enable (PCI Express Base 3.0, 7.8.16)."""
 
+# Flags of a link without atomics (CRAT_IOLINK_FLAGS_NO_ATOMICS_*, Linux amdkfd/kfd_crat.h).
 _NONE_32, _NONE_64 = 1 << 2, 1 << 3
-"""Flags of a link without atomics (CRAT_IOLINK_FLAGS_NO_ATOMICS_*, Linux amdkfd/kfd_crat.h)."""
 
 
 def atomics(tree: Tree, device: str, node: str) -> Atomics:

@@ -12,8 +12,8 @@ from rocwright.diagnosis.machine.tree import Tree
 DEVICE = "/dev/kmsg"
 MODPROBE = "/etc/modprobe.d"
 
+# Characters at the end of the log of a module that did not build.
 MOST_FAILED = 64 * 1024
-"""Characters at the end of the log of a module that did not build."""
 
 _SETTING = re.compile(r"(?:^|(?<=\s))([a-z0-9_-]+\.[a-z0-9_-]+)=(\S+)")
 _OPTION = re.compile(r"([A-Za-z0-9_]+)=(\S+)")

@@ -75,8 +75,8 @@ def read_machine(
     )
 
 
+# The group that stands for all that are not mapped, where the kernel does not say (user_namespaces(7)).
 NOBODY = 65534
-"""The group that stands for all that are not mapped, where the kernel does not say (user_namespaces(7))."""
 
 
 def read_container(tree: Tree, facts: HostFacts) -> Container | None:

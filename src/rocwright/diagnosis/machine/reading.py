@@ -14,11 +14,11 @@ import stat
 import sys
 from collections import deque
 
+# Bytes of a file that are read; what the kernel tells is far shorter.
 LIMIT = 1024 * 1024
-"""Bytes of a file that are read; what the kernel tells is far shorter."""
 
+# Bytes of one record of the kernel's log, at most (Documentation/ABI/testing/dev-kmsg).
 _RECORD = 8192
-"""Bytes of one record of the kernel's log, at most (Documentation/ABI/testing/dev-kmsg)."""
 
 ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO)
 

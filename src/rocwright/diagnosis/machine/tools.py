@@ -9,8 +9,8 @@ from rocbase.errors import ExplainedError
 from rocbase.processes.run import run
 from rocwright.diagnosis.facts import HostFacts, VersionedTool
 
+# Seconds that a program may take to say its version.
 LIMIT = 2.0
-"""Seconds that a program may take to say its version."""
 
 
 def read_tools(facts: HostFacts) -> dict[str, str]:

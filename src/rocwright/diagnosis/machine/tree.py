@@ -15,8 +15,8 @@ from rocbase.model import Frozen
 from rocbase.processes import run as process
 from rocbase.processes.outlive import stat_of
 
+# Seconds that one answer may take; the kernel's own files take microseconds.
 LIMIT = 1.0
-"""Seconds that one answer may take; the kernel's own files take microseconds."""
 
 _PARTING = 0.2
 _READER = Path(__file__).with_name("reading.py")

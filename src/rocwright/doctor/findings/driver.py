@@ -12,8 +12,8 @@ from rocwright.diagnosis.machine.model import Gpu, Machine
 from rocwright.doctor.findings.devices import named
 from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
 
+# GTT of so much of the memory, or less, is the kernel's own choice, which is the half.
 HALF = 0.55
-"""GTT of so much of the memory, or less, is the kernel's own choice, which is the half."""
 
 
 def driver(

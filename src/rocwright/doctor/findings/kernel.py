@@ -15,11 +15,11 @@ from rocwright.diagnosis.machine.model import DkmsModule, Driver, Gpu, Machine
 from rocwright.diagnosis.read_log import pieces
 from rocwright.doctor.findings.model import DoctorFinding, Say, finding_of, speaker
 
+# Known issues of the kernel's log that are told, the likeliest first.
 MOST_KNOWN = 6
-"""Known issues of the kernel's log that are told, the likeliest first."""
 
+# Characters of a line of a log that are shown.
 MOST_LINE = 200
-"""Characters of a line of a log that are shown."""
 
 
 def kernel(

@@ -10,11 +10,11 @@ from rocwright.diagnosis.machine.model import FreeSpace, Machine, Memory
 from rocwright.doctor.findings.model import DoctorFinding, Say, speaker
 from rocwright.doctor.needs import BuildNeed
 
+# A root file system with ROCm has some 60,000 files; a stack has a few of them and its own trees.
 FEW_INODES = 200_000
-"""A root file system with ROCm has some 60,000 files; a stack has a few of them and its own trees."""
 
+# Percent of the time in which something waits for memory, from which on a build only makes it worse.
 BUSY = 10.0
-"""Percent of the time in which something waits for memory, from which on a build only makes it worse."""
 
 
 def room(machine: Machine, facts: HostFacts, needs: tuple[BuildNeed, ...]) -> Iterator[DoctorFinding]:

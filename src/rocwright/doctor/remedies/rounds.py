@@ -23,8 +23,8 @@ from rocwright.plan.resolve.model import Lock, Remedy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+=_.-]{0,79}")
 
+# The packages of a base that have a header, the likeliest first. May raise NetworkError.
 PackagesWith = Callable[[str], tuple[str, ...]]
-"""The packages of a base that have a header, the likeliest first. May raise NetworkError."""
 
 
 def none_known(header: str) -> tuple[str, ...]:
@@ -88,8 +88,8 @@ def _names(package: str, lock: Lock, catalog: Catalog) -> list[str]:
     return [name for _, name in sorted(candidates)]
 
 
+# How often a build is begun anew with another remedy, at most.
 ROUNDS = 24
-"""How often a build is begun anew with another remedy, at most."""
 
 Planner = Callable[[Lock], Plan]
 
@@ -292,6 +292,7 @@ def _timestamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+# Failures of which no remedy of a build can be the reason: they leave open whether it helped.
 MACHINES = frozenset(
     {
         FailureClass.OUT_OF_DISK,
@@ -303,7 +304,6 @@ MACHINES = frozenset(
         FailureClass.INTERRUPTED,
     }
 )
-"""Failures of which no remedy of a build can be the reason: they leave open whether it helped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ from rocwright.model.versions import version_in
 from rocwright.plan.resolve.lock import versions_in
 from rocwright.plan.resolve.model import Lock, Remedy
 
+# What became of a remedy, for people.
 OUTCOMES = {"trial": "on trial", "helped": "helped", "useless": "did not help"}
-"""What became of a remedy, for people."""
 
 
 def needless(remedy: Remedy, lock: Lock) -> str:

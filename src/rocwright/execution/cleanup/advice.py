@@ -10,8 +10,8 @@ from rocwright.execution.cleanup.room import look
 from rocwright.home import Home
 from rocwright.store.model import Store
 
+# What `clean` keeps where nothing else is said.
 DAYS = 30.0
-"""What `clean` keeps where nothing else is said."""
 
 
 def what_to_free(home: Home, store: Store, keep: set[str], full: Path | None = None) -> str:

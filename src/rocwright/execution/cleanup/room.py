@@ -33,8 +33,8 @@ from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import Rubbish, file_stats, folder_size, remove, under_way
 from rocwright.store.model import Output, Store
 
+# The kinds of what `rocwright run` made.
 RUNTIMES = ("programs", "environments")
-"""The kinds of what `rocwright run` made."""
 
 
 def look(
@@ -200,8 +200,8 @@ def kinds_asked(names: Iterable[str]) -> tuple[str, ...]:
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _IMAGE = re.compile(r"(?P<id>\S+)\s+(?P<size>[0-9.]+)\s?(?P<unit>[kKMGT]?B)?\s+(?P<made>\d.*)")
 
+# How long a program may take to say what it has.
 SECONDS = 20.0
-"""How long a program may take to say what it has."""
 
 
 def find_tool(tool: CachingTool, days: float) -> Reclaimable:
@@ -275,8 +275,8 @@ def _ask(command: tuple[str, ...]) -> tuple[str, str]:
 ABOUT_ENVIRONMENT = "environment.json"
 _GOING = ".going-"
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
+# Days in which what has no name yet may be being made.
 _YOUNG = 1.0
-"""Days in which what has no name yet may be being made."""
 
 
 def find_runtimes(kind: CleanupKind, place: Path, days: float, stack: str = "") -> Reclaimable:

@@ -25,12 +25,12 @@ from rocwright.sandbox import state
 
 CLAIM, TURN = "claim.json", "builds.turn"
 
+# Seconds that a build waits for its turn; then it decides all the same: one that was stopped in its turn
+# holds up nobody.
 PATIENCE = 0.05
-"""Seconds that a build waits for its turn; then it decides all the same: one that was stopped in its turn
-holds up nobody."""
 
+# Compilers of a build that are told to others; what is read of a claim is bounded too.
 MOST_RUNNING = 512
-"""Compilers of a build that are told to others; what is read of a claim is bounded too."""
 
 _Count = Annotated[int, Field(ge=0, le=10**6)]
 _Bytes = Annotated[int, Field(ge=0, le=2**62)]

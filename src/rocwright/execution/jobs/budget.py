@@ -10,29 +10,29 @@ from rocwright.execution.jobs.beside import MOST_RUNNING, Claim, RunningCompiler
 from rocwright.execution.jobs.learn import UNKNOWN, Learnt, Peaks
 from rocwright.execution.jobs.processes import ProcessKind, ProcessName, StepProcess
 
+# Seconds between two looks if memory is plentiful.
 PERIOD = 0.5
-"""Seconds between two looks if memory is plentiful."""
 
+# Seconds of a processor after which a job has shown its size.
 SHOWN = 0.25
-"""Seconds of a processor after which a job has shown its size."""
 
 _MIB = 1024**2
 
+# Bytes a second by which a process may grow: as long as none was seen to, and at least.
 FAST, SLOW = 512 * _MIB, 128 * _MIB
-"""Bytes a second by which a process may grow: as long as none was seen to, and at least."""
 
+# Bytes expected of a new job at most if none of its sort has ended, and those that run hold less.
 _FIRST = 640 * _MIB
-"""Bytes expected of a new job at most if none of its sort has ended, and those that run hold less."""
 
+# What a job may come to, over its own peak in the last build.
 _NAMED = 1.025
-"""What a job may come to, over its own peak in the last build."""
 
+# Jobs of a sort that must have ended before the largest of them is the worst case of more jobs than there
+# are processors. With fewer, each counts as unknown: else a recorded build in 4 GiB lost one of 64.
 MANY = 32
-"""Jobs of a sort that must have ended before the largest of them is the worst case of more jobs than there
-are processors. With fewer, each counts as unknown: else a recorded build in 4 GiB lost one of 64."""
 
+# The share that counts at least of what a job may still want, however long it has not grown.
 _STILL = 0.2
-"""The share that counts at least of what a job may still want, however long it has not grown."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,15 +20,15 @@ from rocbase.toml.read import Reader
 from rocwright.catalog.folders import catalog_folders
 from rocwright.model.sizes import Size
 
+# Where a sandbox has the fifo: in a folder that is the sandbox's own in every engine.
 FIFO = "/run/rocwright/tokens"
-"""Where a sandbox has the fifo: in a folder that is the sandbox's own in every engine."""
 
+# The descriptors of tools that know no fifo by its path: the highest that every shell can open.
 READ, WRITE = 8, 9
-"""The descriptors of tools that know no fifo by its path: the highest that every shell can open."""
 
 _MARK = "== "
+# Letters of a line that can be a tool's version; the tool may be the step's own, and say anything.
 _LONGEST = 1000
-"""Letters of a line that can be a tool's version; the tool may be the step's own, and say anything."""
 
 
 class ParallelTool(Frozen):

@@ -16,8 +16,8 @@ from rocwright.sandbox.model import SandboxJob
 
 CLIENTS, SHARES = "clients", "shares"
 
+# Lines to keep of what the tools of a sandbox answer: they may be the step's own, and print anything.
 MOST_ANSWERS = 1000
-"""Lines to keep of what the tools of a sandbox answer: they may be the step's own, and print anything."""
 
 
 def join(

@@ -17,17 +17,17 @@ from rocbase.model import Frozen
 from rocwright.execution.jobs.processes import ProcessKind
 from rocwright.home import Home
 
+# Bytes that a job is expected to take if neither its recipe nor an earlier job says.
 UNKNOWN = 1024**3
-"""Bytes that a job is expected to take if neither its recipe nor an earlier job says."""
 
+# With more peaks known of a sort, the older ones count half.
 MOST_COUNT = 512
-"""With more peaks known of a sort, the older ones count half."""
 
+# Sorts that the file keeps, and single jobs of each: those of the latest builds.
 MOST_SORTS, MOST_UNITS = 1000, 4096
-"""Sorts that the file keeps, and single jobs of each: those of the latest builds."""
 
+# Bytes that most compilers stay under: beyond them, doubt counts little.
 PLAUSIBLE = 5 * 1024**3 // 4
-"""Bytes that most compilers stay under: beyond them, doubt counts little."""
 
 _MIB = 1024**2
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]

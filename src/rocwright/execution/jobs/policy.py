@@ -16,21 +16,21 @@ from rocwright.execution.jobs.learn import UNKNOWN, Learnt
 from rocwright.execution.jobs.processes import ProcessKind, StepProcess
 from rocwright.execution.jobs.room import MemoryBudget
 
+# Seconds between two looks if memory is nearly gone.
 SHORTEST = 0.02
-"""Seconds between two looks if memory is nearly gone."""
 
+# Seconds without any work after which a process is taken to wait for another one. A process that wants a
+# processor and gets none may grow at any time.
 PATIENCE = 5.0
-"""Seconds without any work after which a process is taken to wait for another one. A process that wants a
-processor and gets none may grow at any time."""
 
+# The share of time (PSI) from which on no memory counts as available: everything waits for some.
 STALLED = 0.25
-"""The share of time (PSI) from which on no memory counts as available: everything waits for some."""
 
+# Seconds from a look until the processes that it pauses have stopped.
 _SIGNAL = 0.03
-"""Seconds from a look until the processes that it pauses have stopped."""
 
+# The share of all memory that a process may lack, and still count as having filled it.
 _NEARLY = 0.1
-"""The share of all memory that a process may lack, and still count as having filled it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

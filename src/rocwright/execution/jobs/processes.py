@@ -28,16 +28,16 @@ TABLE = "job_kinds.toml"
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = os.sysconf("SC_CLK_TCK")
+# Seconds between two searches of all processes for a sandbox's mark, where it has no cgroup.
 _MARKS = 2.0
-"""Seconds between two searches of all processes for a sandbox's mark, where it has no cgroup."""
 
 
+# Where compilers put what they hand to each other.
 _PASSING = ("/tmp/", "/var/tmp/")  # noqa: S108  names in a command line, nothing is opened
-"""Where compilers put what they hand to each other."""
 
 
+# The number of a process, and when it started.
 ProcessName = tuple[int, int]
-"""The number of a process, and when it started."""
 
 
 class ProcessKind(StrEnum):

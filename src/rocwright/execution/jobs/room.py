@@ -13,11 +13,11 @@ from rocwright.sandbox.cgroup import Cgroup
 MACHINE = "machine"
 PRESSURE = Path("/proc/pressure/memory")
 
+# The memory of a cgroup that cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst).
 _UNDROPPABLE = (
     *("anon", "shmem", "slab_unreclaimable", "kernel_stack", "pagetables", "sec_pagetables", "percpu"),
     "sock",
 )
-"""The memory of a cgroup that cannot be dropped (Linux Documentation/admin-guide/cgroup-v2.rst)."""
 
 
 def text(path: Path | str) -> str:

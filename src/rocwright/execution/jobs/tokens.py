@@ -31,17 +31,16 @@ from threading import Lock, Thread
 NAME = "tokens"
 TOKEN = b"+"
 
+# The fifo's size, which bounds what a hostile writer leaves in it.
 PAGES = 16
-"""The fifo's size, which bounds what a hostile writer leaves in it."""
 
+# Seconds for which something must hold without a break before it is believed.
+#
+# A client takes a token some moments before its process is there, and gives it back some moments after.
 PATIENCE = 2.0
-"""Seconds for which something must hold without a break before it is believed.
 
-A client takes a token some moments before its process is there, and gives it back some moments after.
-"""
-
+# Seconds in one look for a process that writes tokens of its own without end.
 WRITERS = 0.05
-"""Seconds in one look for a process that writes tokens of its own without end."""
 
 
 class Drain:

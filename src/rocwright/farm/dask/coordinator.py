@@ -16,8 +16,8 @@ from rocwright.farm.handed import Place
 if TYPE_CHECKING:
     from distributed.security import Security
 
+# Seconds after which a worker that says nothing is taken for gone; its steps run elsewhere.
 SILENT = 90.0
-"""Seconds after which a worker that says nothing is taken for gone; its steps run elsewhere."""
 
 
 def coordinate(host: str, port: int, security: Security | None, say: Callable[[str], None]) -> None:

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from distributed import Future
 
 WAIT = 0.5
+# Seconds for which what the workers offer is taken as known.
 LOOK = 5.0
-"""Seconds for which what the workers offer is taken as known."""
 
+# Seconds that a build waits for the first worker.
 FIRST = 20.0
-"""Seconds that a build waits for the first worker."""
 
+# What dask calls the state of a result that it does not have yet, or not any more.
 UNFINISHED = frozenset({"pending", "lost"})
-"""What dask calls the state of a result that it does not have yet, or not any more."""
 
 MOST_EVENTS = 10_000
 

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
     from distributed.security import Security
 
+# Steps that a worker may have at once; how many of them compile, its job server says.
 THREADS = 16
-"""Steps that a worker may have at once; how many of them compile, its job server says."""
 
+# What dask calls the cores that steps which compile have: two that take all are better on two machines.
 CORES = "cores"
-"""What dask calls the cores that steps which compile have: two that take all are better on two machines."""
 
+# Seconds after which a worker whose coordinator is gone looks for it again.
 AGAIN = 2.0
-"""Seconds after which a worker whose coordinator is gone looks for it again."""
 
+# Seconds after which a worker takes a coordinator that says nothing for one that is gone.
 LOOK = 20.0
-"""Seconds after which a worker takes a coordinator that says nothing for one that is gone."""
 
+# Seconds between two tries to reach a coordinator, at most: dask waits longer after each (30 by itself).
 CONNECT = 5.0
-"""Seconds between two tries to reach a coordinator, at most: dask waits longer after each (30 by itself)."""
 
+# Seconds that each part of leaving a coordinator may take.
 CLOSE = 5.0
-"""Seconds that each part of leaving a coordinator may take."""
 
+# Seconds that a worker which ends waits for its last results to be fetched.
 FETCHED = 10.0
-"""Seconds that a worker which ends waits for its last results to be fetched."""
 
 FEATURES = frozenset({"network"})
 

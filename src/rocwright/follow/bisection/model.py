@@ -9,6 +9,7 @@ from rocbase.model import Frozen
 from rocwright.follow.bisection.pins import Pin
 from rocwright.follow.bisection.search import TrialAnswer
 
+# Failures that may be the machine's: they answer nothing, and end a search.
 MACHINE = frozenset(
     {
         FailureClass.OUT_OF_MEMORY,
@@ -20,7 +21,6 @@ MACHINE = frozenset(
         FailureClass.INTERRUPTED,
     }
 )
-"""Failures that may be the machine's: they answer nothing, and end a search."""
 
 
 class Failure(Frozen):

@@ -24,8 +24,8 @@ from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.git import APART, check_address, environment, pack_commit
 from rocwright.sources.patching.history import plain
 
+# What the trail calls the two ends.
 GOOD, BAD = ("the good lock",), ("the bad lock",)
-"""What the trail calls the two ends."""
 
 
 def bisect(good: Lock, bad: Lock, trials: LockTrials, *, narrow: bool = True) -> BisectionReport:
@@ -246,8 +246,8 @@ class Trail:
         self.path.unlink(missing_ok=True)
 
 
+# How long the history of a repository may take to come.
 CLONE_SECONDS = 3600
-"""How long the history of a repository may take to come."""
 
 _WORDS = {TrialAnswer.GOOD: "good", TrialAnswer.BAD: "bad", TrialAnswer.SKIP: "skip"}
 _TESTING = "BISECT_HEAD"

@@ -78,8 +78,8 @@ def _first_bad(size: int, ask: Callable[[int], TrialAnswer]) -> tuple[int, int]:
     return good, bad
 
 
+# Up to so many changes the best split is worked out; beyond it the middle is near enough.
 EXACT = 64
-"""Up to so many changes the best split is worked out; beyond it the middle is near enough."""
 
 
 def _split(good: int, bad: int) -> int:

@@ -21,8 +21,8 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
 from rocwright.records.model import BISECT
 
+# Before the component and the check, where a failure is one of a check.
 VERIFY = "verify/"
-"""Before the component and the check, where a failure is one of a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from typing import Literal
 from rocbase.model import Frozen
 from rocwright.plan.resolve.model import Request
 
+# The closed set of ends of a row: a lock reached a channel; nothing new, or nothing earned yet; the
+# candidate broke and the old one stays; nobody could tell (no network, no room); what would be tried, where a
+# cycle only looks.
 State = Literal["promoted", "unchanged", "failed", "not tried", "to try"]
-"""The closed set of ends of a row: a lock reached a channel; nothing new, or nothing earned yet; the
-candidate broke and the old one stays; nobody could tell (no network, no room); what would be tried, where a
-cycle only looks."""
 
 
 class Culprit(Frozen):

@@ -13,11 +13,11 @@ from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.project import Project
 
+# The folder of all rows, beside the project file: to be committed, if one likes.
 LOCKS = "locks"
-"""The folder of all rows, beside the project file: to be committed, if one likes."""
 
+# Beside the lock that failed: what it was built of.
 FAILED_AS = "failed.sha256"
-"""Beside the lock that failed: what it was built of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

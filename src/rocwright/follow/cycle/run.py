@@ -37,11 +37,11 @@ from rocwright.verify.bench.on_record import measured
 from rocwright.verify.bench.run import bench
 from rocwright.verify.run import verify
 
+# Failures that are the machine's, or those of who serves a source: they say nothing of the candidate.
 OF_OTHERS = MACHINE | {FailureClass.FETCH}
-"""Failures that are the machine's, or those of who serves a source: they say nothing of the candidate."""
 
+# The newest lock that upstream and the rules admit, from the one there is.
 Follow = Callable[[Project, Lock], LockCandidate]
-"""The newest lock that upstream and the rules admit, from the one there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,16 +9,16 @@ from rocbase.files.atomic import sha256_bytes
 from rocwright.config import Destination, Kind
 from rocwright.follow.notify.model import BROKEN, FINE, PASSING, DeliveryState, Fact, Ledger, StateChange
 
+# How keys of facts begin, by what they are about.
 ROW, PERSON, CHANNEL, CYCLES, WATCH, UNIT = "row ", "person ", "channel ", "cycles ", "watch ", "unit "
-"""How keys of facts begin, by what they are about."""
 
 OVERDUE = "overdue"
 
+# Changes that are kept for the feed.
 MOST_CHANGES = 200
-"""Changes that are kept for the feed."""
 
+# Changes that wait for one destination; of more, the oldest go.
 MOST_WAITING = 1000
-"""Changes that wait for one destination; of more, the oldest go."""
 
 
 def changed(previous: str | None, fact: Fact) -> Kind | None:

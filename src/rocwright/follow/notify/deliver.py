@@ -13,12 +13,12 @@ from rocwright.config import SecretUrl
 from rocwright.follow.notify.model import StateChange
 from rocwright.follow.notify.words import body_of, title_of
 
+# Seconds for one delivery, whatever a receiver or a name server does.
 LIMIT = 25.0
-"""Seconds for one delivery, whatever a receiver or a name server does."""
 
 BROKE = "the delivery broke down"
+# Only then, nobody knows whether it came.
 NO_ANSWER = "no answer in time"
-"""Only then, nobody knows whether it came."""
 
 _GOOD = {"mended", "promoted"}
 

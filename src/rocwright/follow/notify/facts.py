@@ -18,11 +18,11 @@ from rocwright.follow.watch.model import Alarm, Caution
 from rocwright.plan.resolve.model import row_name
 from rocwright.records.model import Cell
 
+# Failures to find something out that may be gone by the next time: no person is asked for.
 PASSES = FailureClass.NETWORK.value, FailureClass.INTERRUPTED.value
-"""Failures to find something out that may be gone by the next time: no person is asked for."""
 
+# Failures that say nothing of a row: they are the machine's, or upstream's.
 _NO_ROW = {failure.value for failure in MACHINE | {FailureClass.FETCH}}
-"""Failures that say nothing of a row: they are the machine's, or upstream's."""
 
 
 def of_cells(cells: Iterable[Cell], running: Collection[tuple[str, str, str, str]] = ()) -> Iterator[Fact]:

@@ -14,8 +14,8 @@ from rocbase.files.atomic import write_atomic
 from rocwright.follow.notify.model import Ledger
 from rocwright.home import Home
 
+# Seconds that somebody else may look and deliver before it is too long.
 PATIENCE = 60.0
-"""Seconds that somebody else may look and deliver before it is too long."""
 
 
 def read(home: Home) -> Ledger | None:

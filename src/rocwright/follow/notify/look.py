@@ -24,8 +24,8 @@ from rocwright.records.model import Which, now
 from rocwright.records.opening import read_records
 from rocwright.records.read import Records
 
+# Until what could not be delivered is tried again: twice as long each time.
 FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=1), timedelta(hours=6)
-"""Until what could not be delivered is tried again: twice as long each time."""
 
 MOST_RUNNING = 1000
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from rocbase.model import Frozen
 from rocwright.config import Kind
 
+# States of a row; what else is seen is in some state, or FINE.
 PASSING, BROKEN, FINE = "passing", "broken", ""
-"""States of a row; what else is seen is in some state, or FINE."""
 
 
 class Fact(NamedTuple):

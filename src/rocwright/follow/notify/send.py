@@ -11,8 +11,8 @@ import logging
 import re
 import sys
 
+# Seconds that a receiver may take to be reached, and to answer.
 CONNECT, READ = 5.0, 10.0
-"""Seconds that a receiver may take to be reached, and to answer."""
 
 UNKNOWN_URL = "no service that apprise knows has such a URL"
 NO_CONNECTION = "it cannot be reached"

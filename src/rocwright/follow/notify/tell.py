@@ -13,8 +13,8 @@ from rocbase.processes.run import detach
 from rocwright.config import config
 from rocwright.home import Home
 
+# Seconds that a command waits for a look; the look goes on after that.
 PATIENCE = 40.0
-"""Seconds that a command waits for a look; the look goes on after that."""
 
 _FAILS = ExplainedError, OSError, subprocess.TimeoutExpired
 

@@ -12,16 +12,16 @@ from rocwright.diagnosis.masking import masked
 from rocwright.follow.notify.changes import OVERDUE, ident
 from rocwright.follow.notify.model import Fact, StateChange
 
+# Characters of a line, and lines about one change.
 LONGEST, MOST_LINES = 400, 6
-"""Characters of a line, and lines about one change."""
 
+# Changes of one message that are told with all their lines, and those that are told at all.
 IN_FULL, LINE_LIMIT = 3, 40
-"""Changes of one message that are told with all their lines, and those that are told at all."""
 
 DOUBT = "This may have been told before: the last delivery was cut off."
 
+# What makes a chat call everybody, in a text of a stranger.
 _CALLS = re.compile(r"@(?=everyone|here|channel|room)|<(?=[!@#&])", re.IGNORECASE)
-"""What makes a chat call everybody, in a text of a stranger."""
 
 
 def plain(text: str, hidden: Iterable[str] = ()) -> str:

@@ -18,8 +18,8 @@ from rocwright.plan.resolve.choose import ROCM, Choice, choose
 from rocwright.plan.resolve.lock import brought, held_by, versions_in
 from rocwright.plan.resolve.model import Lock, Request
 
+# Lines of a conflict that are told.
 SHOWN = 3
-"""Lines of a conflict that are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

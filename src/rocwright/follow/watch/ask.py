@@ -11,8 +11,8 @@ from rocbase.errors import ExplainedError, NetworkError
 from rocwright.follow.watch.question import Question
 from rocwright.follow.watch.upstream import Answer
 
+# Questions under way at a time.
 AT_ONCE = 32
-"""Questions under way at a time."""
 
 
 @dataclass(frozen=True, slots=True)

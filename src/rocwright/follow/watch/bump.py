@@ -19,8 +19,8 @@ from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.shipped import preferred
 from rocwright.plan.resolve.upstream import Upstream
 
+# The roots' names begin with it, in news and on the command line: root/build, root/run, root/check.
 ROOT = "root/"
-"""The roots' names begin with it, in news and on the command line: root/build, root/run, root/check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from rocwright.follow.watch.upstream import Answer
 from rocwright.plan.resolve.settings import Take
 from rocwright.sources.index import Published
 
+# Newer versions of one series that are looked at: the newest, and some for where those are too young.
 GROUP_LIMIT = 4
-"""Newer versions of one series that are looked at: the newest, and some for where those are too young."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from rocbase.files.atomic import write_atomic
 from rocbase.model import Frozen
 
+# Entries of each kind that are kept, the newest.
 ENTRY_LIMIT = 5000
-"""Entries of each kind that are kept, the newest."""
 
 
 class Memory(Frozen):

@@ -7,11 +7,11 @@ from typing import Literal
 from rocbase.model import Frozen
 from rocwright.model.versions import Step
 
+# Exit codes of `rocwright watch`: news (only where asked for), a source that did not answer, an alarm.
 NEWS_EXIT, SILENT_EXIT, ALARM_EXIT = 20, 21, 22
-"""Exit codes of `rocwright watch`: news (only where asked for), a source that did not answer, an alarm."""
 
+# Whether the store keeps what the lock has of it; unknown where the lock names no file yet.
 Kept = Literal["whole", "no", "unknown"]
-"""Whether the store keeps what the lock has of it; unknown where the lock names no file yet."""
 
 
 class Alarm(Frozen):

@@ -15,8 +15,8 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.sources.index import Published
 from rocwright.sources.web import Standing
 
+# Whether the store has a file.
 Has = Callable[[FilePin], bool]
-"""Whether the store has a file."""
 
 
 def standing(subject: Watched, reply: Reply, lock: Lock, label: str, has: Has) -> Iterator[Alarm | Caution]:

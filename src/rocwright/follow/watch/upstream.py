@@ -46,8 +46,8 @@ Answer = (
     | None
 )
 
+# Seconds that an answer holds for those who look again and again.
 FRESH = 300.0
-"""Seconds that an answer holds for those who look again and again."""
 
 
 class Upstream:

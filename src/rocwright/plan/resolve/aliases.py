@@ -75,8 +75,8 @@ def base_of(lock: Lock, catalog: Catalog) -> tuple[Base, BaseRelease]:
     return catalog.base(lock.request.base, lock.provided.get(PYTHON, ""))
 
 
+# What a request calls Python and ROCm, whichever provider they come from.
 PYTHON, ROCM = "python", "rocm"
-"""What a request calls Python and ROCm, whichever provider they come from."""
 
 
 def _with_release(component: Component, version: str, original: str, elsewhere: bool) -> Component:

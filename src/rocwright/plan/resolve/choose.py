@@ -20,8 +20,8 @@ from rocwright.plan.resolve.validate import ANOTHER_BASE as ANOTHER_BASE
 from rocwright.plan.resolve.validate import check_request
 from rocwright.plan.resolve.without_code import lacking, library_lines, to_build
 
+# Comes along where anything is installed before a build: a wheel of it runs as it is.
 INSTALLER = "pip"
-"""Comes along where anything is installed before a build: a wheel of it runs as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from rocwright.catalog.model import Component, Release
 from rocwright.plan.resolve.aliases import like
 from rocwright.plan.resolve.validate import ANOTHER_BASE
 
+# Choices tried before a search is given up; the catalog's own stacks take less than a hundred.
 MOST_ROUNDS = 10_000
-"""Choices tried before a search is given up; the catalog's own stacks take less than a hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +226,8 @@ def left_out(recipe: Component, release: Release, requested: Sequence[str]) -> l
     return sorted(used & set(requested) - {*recipe.uses, *release.uses})
 
 
+# How many versions of one component are told of as they are; the rest are counted.
 SHOWN = 2
-"""How many versions of one component are told of as they are; the rest are counted."""
 
 
 def _chain(causes: Sequence[Any]) -> list[str]:

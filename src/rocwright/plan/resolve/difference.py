@@ -27,24 +27,24 @@ from rocwright.plan.resolve.model import (
     Request,
 )
 
+# What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, a remedy that
+# builds have, the Python packages that builds install, the packages of a root and the root itself.
 Part = Literal["request", "provided", "rocm", "component", "remedy", "python", "package"]
-"""What a pin belongs to: what was asked for, what the base brings along, ROCm, a component, a remedy that
-builds have, the Python packages that builds install, the packages of a root and the root itself."""
 
+# `other`: what cannot be ordered (a setting, a digest, a commit under the same version).
 Kind = Step | Literal["new", "gone", "other"]
-"""`other`: what cannot be ordered (a setting, a digest, a commit under the same version)."""
 
+# Digits of a commit or digest that are shown.
 SHORT = 12
-"""Digits of a commit or digest that are shown."""
 
+# What the version of Python that builds use is called, beside what else the base brings along.
 BUILD_PYTHON = "python for builds"
-"""What the version of Python that builds use is called, beside what else the base brings along."""
 
+# Before the name of a component whose version the request pins.
 VERSIONS = "versions."
-"""Before the name of a component whose version the request pins."""
 
+# What a root is called among its packages: its suite, architecture, image and environment.
 ROOT = "root file system"
-"""What a root is called among its packages: its suite, architecture, image and environment."""
 
 
 class PinChange(Frozen):
@@ -91,8 +91,8 @@ class _Pin:
     __hash__ = None  # type: ignore[assignment]
 
 
+# Part, role of the root, name.
 Key = tuple[Part, str, str]
-"""Part, role of the root, name."""
 
 
 def difference(old_lock: Lock, new_lock: Lock) -> LockDifference:

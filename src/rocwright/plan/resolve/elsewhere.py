@@ -13,8 +13,8 @@ from rocwright.plan.resolve.choose import ANOTHER_BASE, Choice, choose
 from rocwright.plan.resolve.model import Request
 from rocwright.plan.resolve.validate import check_request
 
+# How many other bases a refusal names.
 SHOWN = 3
-"""How many other bases a refusal names."""
 
 
 def check_resolves(request: Request, catalog: Catalog) -> Choice:

@@ -22,8 +22,8 @@ from rocwright.plan.resolve.settings import ProjectFile
 PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"
 
+# The fields of a lock's parts that hold files: said always, said where there are any, and parts of parts.
 PINS, MORE_PINS, SDISTS = ("files", "packages"), ("downloads", "requires"), "sdists"
-"""The fields of a lock's parts that hold files: said always, said where there are any, and parts of parts."""
 
 HEADER = (
     "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."

@@ -126,8 +126,8 @@ def versions_in(lock: Lock) -> dict[str, str]:
     return tools | rocm | lock.provided | {component.name: component.version for component in lock.components}
 
 
+# Tells the version of what a base brings along.
 Version = Callable[[Provided], str]
-"""Tells the version of what a base brings along."""
 
 
 def brought(lock: Lock, catalog: Catalog, otherwise: Version) -> Version:

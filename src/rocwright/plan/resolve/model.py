@@ -27,8 +27,8 @@ from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, IndexOrigin, Word
 from rocwright.model.versions import PythonVersion, check_version
 
+# Of a name, in characters: it is that of a folder too.
 LONGEST = 120
-"""Of a name, in characters: it is that of a folder too."""
 
 
 def row_name(stack: str, gpu: Iterable[str], base: str, variant: str) -> str:
@@ -44,8 +44,8 @@ def row_name(stack: str, gpu: Iterable[str], base: str, variant: str) -> str:
     return f"{name[:LONGEST]}_{sha256_bytes(chr(0).join(words).encode())[:8]}"
 
 
+# Raised when a lock's form changes: `rocwright lock` replaces a lock of another form.
 LOCK_SCHEMA = 2
-"""Raised when a lock's form changes: `rocwright lock` replaces a lock of another form."""
 
 CREATED = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -66,8 +66,8 @@ def _check_python_file(pin: FilePin) -> FilePin:
     return pin
 
 
+# A file of a lock. Whoever writes a lock may be a stranger: what later code parses is parsed here first.
 LockedFile = Annotated[FilePin, AfterValidator(_check_python_file)]
-"""A file of a lock. Whoever writes a lock may be a stranger: what later code parses is parsed here first."""
 
 Role = Literal["build", "run", "check"]
 

@@ -13,11 +13,11 @@ from rocbase.model import Frozen
 from rocwright.model.architecture import Architecture
 from rocwright.plan.resolve.model import Request
 
+# What a request cannot do without.
 ASKED = ("stack", "gpu", "base")
-"""What a request cannot do without."""
 
+# What is worth telling: releases of the same minor version, any that is no pre-release, or all.
 Take = Literal["patch", "stable", "all"]
-"""What is worth telling: releases of the same minor version, any that is no pre-release, or all."""
 
 
 class WatchSettings(Frozen):
@@ -34,13 +34,13 @@ class WatchSettings(Frozen):
     seconds: float = Field(default=30, gt=0, le=3600)
 
 
+# What a channel can ask for, each more than the one before it.
 Said = Literal["built", "checked without a GPU", "ran in software", "ran on an emulated GPU", "ran on a GPU"]
-"""What a channel can ask for, each more than the one before it."""
 
+# One name, or several.
 Names = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 ]
-"""One name, or several."""
 
 
 class MatrixRows(Frozen):

@@ -21,11 +21,11 @@ from rocwright.plan.resolve.shipped import name_of, requests
 from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.store import open_store
 
+# Asks an index for the packages that a version of Python needs to have what is wanted.
 Resolve = Callable[[str, tuple[str, ...]], LockedPython]
-"""Asks an index for the packages that a version of Python needs to have what is wanted."""
 
+# Asks an index for published wheels and what they require.
 Find = Callable[[WheelsPlace], tuple[FilePin, ...]]
-"""Asks an index for published wheels and what they require."""
 
 
 class WithHashes(OfflineUpstream):

@@ -13,8 +13,8 @@ from rocwright.plan.resolve.aliases import PYTHON, ROCM
 from rocwright.plan.resolve.files import read_lock
 from rocwright.plan.resolve.model import Lock, Request
 
+# Tells the locks that answer a request already, the best first.
 LocksOf = Callable[[Request], Iterable[Lock]]
-"""Tells the locks that answer a request already, the best first."""
 
 
 def request_below(request: Request, catalog: Catalog) -> Request | None:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from rocbase.units import count
 from rocwright.plan.resolve.difference import LockDifference, PinChange
 
+# How many packages of many are named.
 SHOWN = 3
-"""How many packages of many are named."""
 
 _WORDS = {
     "major": "another major version",

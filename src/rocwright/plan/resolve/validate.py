@@ -16,11 +16,11 @@ from rocwright.plan.resolve.aliases import base_of, catalog_for
 from rocwright.plan.resolve.model import Lock, LockedProvider, Remedy, Request, Role
 from rocwright.plan.resolve.without_code import lacking, to_build
 
+# The kind of components that are wheels of others: none of them is built, and programs run in them.
 PUBLISHED_WHEELS = "wheels"
-"""The kind of components that are wheels of others: none of them is built, and programs run in them."""
 
+# What a refusal advises; `elsewhere` puts their names behind it.
 ANOTHER_BASE = "choose another base"
-"""What a refusal advises; `elsewhere` puts their names behind it."""
 
 
 def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease]:

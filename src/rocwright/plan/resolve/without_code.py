@@ -10,11 +10,11 @@ from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.provider import Provider, Serves
 from rocwright.plan.resolve.model import Request
 
+# How a user says that a library may be left without code.
 ACCEPT = "--accept-missing"
-"""How a user says that a library may be left without code."""
 
+# A library -> a GPU that it has no code for, and what says so.
 Lacking = Mapping[str, tuple[str, Serves]]
-"""A library -> a GPU that it has no code for, and what says so."""
 
 
 def lacking(

@@ -12,8 +12,8 @@ from rocwheel.wheels.members import members
 from rocwheel.wheels.needed import Linkage, linkage
 from rocwright.provenance.checks.static import CheckNote
 
+# What the finding is called.
 LIBRARIES = "libraries"
-"""What the finding is called."""
 
 _MARK = ".so"
 

@@ -21,8 +21,8 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.provenance.checks.static import CheckNote, is_static, look_at, named
 from rocwright.store.model import Output, Store
 
+# Raised when checks mean something else than before; all are run again then.
 SCHEMA = 1
-"""Raised when checks mean something else than before; all are run again then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

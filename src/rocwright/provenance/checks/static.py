@@ -18,8 +18,8 @@ from rocwright.store.model import Output, Store, verified
 if TYPE_CHECKING:
     from rocwheel.wheels.audit.resources import TargetUse
 
+# Of kernels that ask for too much, how many a finding names.
 MOST_TOLD = 5
-"""Of kernels that ask for too much, how many a finding names."""
 
 
 class CheckNote(NamedTuple):

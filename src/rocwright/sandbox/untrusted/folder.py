@@ -19,15 +19,15 @@ from rocbase.files.atomic import CHUNK
 from rocbase.folders.listing import FolderEntry, Level, kind_of, shown
 from rocwright.sandbox.untrusted.taking import copy, is_written
 
+# Bytes that a report or a log may have, unless its reader says otherwise.
 MOST_TEXT = 64 * 1024**2
-"""Bytes that a report or a log may have, unless its reader says otherwise."""
+# Bytes that an output may have: several times the largest that is known, an archive of all of ROCm.
 MOST_OUTPUT = 64 * 1024**3
-"""Bytes that an output may have: several times the largest that is known, an archive of all of ROCm."""
+# What a walk looks at; the tree of torch has some 200,000 files, a full compiler cache a million.
 MOST_ENTRIES = 10_000_000
-"""What a walk looks at; the tree of torch has some 200,000 files, a full compiler cache a million."""
 MOST_FOUND = 10_000
+# Folders within folders that a walk goes down; each holds a file descriptor open.
 MOST_DEPTH = 128
-"""Folders within folders that a walk goes down; each holds a file descriptor open."""
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -15,15 +15,15 @@ from rocwright.sources.bounded import LEAST_BYTES, WINDOW
 if TYPE_CHECKING:
     import httpx2
 
+# Bytes and seconds of a page: a repository of 10,000 files has a page of 2 MiB.
 MOST_ANSWER, LONGEST_ANSWER = 8 * MIB, 120.0
-"""Bytes and seconds of a page: a repository of 10,000 files has a page of 2 MiB."""
 
+# Header of a request whose answer goes to a file that has a bound of its own.
 OF_A_FILE = ("accept", "application/octet-stream")
-"""Header of a request whose answer goes to a file that has a bound of its own."""
 
 
+# Seconds that may pass until the next bytes of a body: a host can drip what is no part of one.
 LONGEST_READ = 90.0
-"""Seconds that may pass until the next bytes of a body: a host can drip what is no part of one."""
 
 
 class _Watch:

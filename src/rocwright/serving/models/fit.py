@@ -14,15 +14,15 @@ from rocwright.catalog.model_files import ModelsFile, model_facts
 from rocwright.diagnosis.machine.model import Gpu, Machine, Memory
 from rocwright.serving.models.model import Head, Model
 
+# Tokens, where neither the user nor the model says.
 DEFAULT_CONTEXT = 4096
-"""Tokens, where neither the user nor the model says."""
 
+# How long the program that tells may take: it reads the head alone.
 SECONDS = 60
-"""How long the program that tells may take: it reads the head alone."""
 
 MIB = 1024**2
+# What llama.cpp calls the machine's memory among devices.
 HOST = "Host"
-"""What llama.cpp calls the machine's memory among devices."""
 
 _LINE = re.compile(r"^(\S+) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) *$", re.MULTILINE)
 

@@ -16,19 +16,19 @@ from rocwright.serving.models.refused import cut_short, damaged, shown
 
 MAGIC = b"lmgg"
 
+# Bytes of everything before the tensors; the vocabulary takes less than 1 MB.
 MOST_HEAD = 16 * 1024**2
-"""Bytes of everything before the tensors; the vocabulary takes less than 1 MB."""
 
+# No width, length or vocabulary is larger; the largest vocabulary has 51,866 pieces.
 MOST_NUMBER = 2**24
-"""No width, length or vocabulary is larger; the largest vocabulary has 51,866 pieces."""
 
 MOST_LAYERS = 1024
 MOST_TENSORS = 65_536
 MOST_PIECE, MOST_NAME = 4096, 1024
 MOST_DIMENSIONS = 4
 MOST_FILTERS = 2**20
+# The type of the numbers is what remains when its version is taken off (GGML_QNT_VERSION_FACTOR).
 TYPE_FACTOR = 1000
-"""The type of the numbers is what remains when its version is taken off (GGML_QNT_VERSION_FACTOR)."""
 
 
 def read_ggml_bin(path: Path, facts: ModelsFile) -> Head:

@@ -20,30 +20,30 @@ from rocwright.serving.models.refused import cut_short, damaged, shown, unsuited
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 
+# Bytes of a head; those of the largest vocabularies take some 20 MB.
 MOST_HEAD = 64 * 1024**2
-"""Bytes of a head; those of the largest vocabularies take some 20 MB."""
 
 MOST_KEYS = 65_536
 MOST_TENSORS = 262_144
+# Bytes of a key (ggml docs/gguf.md).
 MOST_KEY = 65_535
-"""Bytes of a key (ggml docs/gguf.md)."""
 
+# Bytes of a tensor's name; ggml takes 64.
 MOST_NAME = 1024
-"""Bytes of a tensor's name; ggml takes 64."""
 
+# Bytes of a text that is kept; of longer ones (templates) nothing is.
 MOST_TEXT = 256
-"""Bytes of a text that is kept; of longer ones (templates) nothing is."""
 
+# Numbers of an array that are kept, and ends of the keys of such: those by layer.
 MOST_ITEMS, BY_LAYER = 4096, (".attention.head_count", ".attention.head_count_kv")
-"""Numbers of an array that are kept, and ends of the keys of such: those by layer."""
 
 MOST_DIMENSIONS = 4
 DEFAULT_ALIGNMENT = 32
 MOST_ALIGNMENT = 2**20
 
 TEXT, ARRAY = 8, 9
+# Types of values -> struct's letters.
 FORMS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""Types of values -> struct's letters."""
 
 SIZES = {"B": 1, "b": 1, "H": 2, "h": 2, "I": 4, "i": 4, "f": 4, "?": 1, "Q": 8, "q": 8, "d": 8}
 
@@ -220,8 +220,8 @@ def _most_used(tensors: Sequence[Tensor], facts: ModelsFile) -> str:
     return tensor_type.name if tensor_type else ""
 
 
+# No length, no number of heads or layers is larger: those that are count as not told.
 MOST_COUNT = 2**40
-"""No length, no number of heads or layers is larger: those that are count as not told."""
 
 MOST_LAYERS = MOST_ITEMS
 

@@ -38,8 +38,8 @@ import time
 from rocbase.units import duration
 from rocwright.execution.progress import RunningStep
 
+# Bytes that stay free on a disk.
 SPARE = 256 * 1024**2
-"""Bytes that stay free on a disk."""
 
 MOST_FILES = 10_000
 _SHA256, _SHA1 = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{40}")
@@ -246,8 +246,8 @@ def _check(part: Path, etag: str, name: str) -> None:
         )
 
 
+# Seconds between two looks at how far it is.
 EVERY = 0.25
-"""Seconds between two looks at how far it is."""
 
 
 @contextmanager

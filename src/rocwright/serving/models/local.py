@@ -20,21 +20,21 @@ from rocwright.serving.models.model import Head, Model
 from rocwright.serving.models.refused import damaged, shown, unsuited
 from rocwright.serving.models.safetensors import json_pairs, looks_like_safetensors, read_safetensors
 
+# Bytes that tell a format.
 BEGIN = 16
-"""Bytes that tell a format."""
 
+# Files of a folder that are looked at; the largest models have some hundred.
 MOST_FILES = 10_000
-"""Files of a folder that are looked at; the largest models have some hundred."""
 
+# Bytes of an index of tensors.
 MOST_INDEX = 64 * 1024**2
-"""Bytes of an index of tensors."""
 
 _WEIGHT_MAP = re.compile(rb'"weight_map"\s*+:')
 
 SAFE = ".safetensors"
 INDEX = ".index.json"
+# How llama.cpp names the files of a model in several (llama_split_path).
 SPLIT = re.compile(r"^(.*)-(\d{5})-of-(\d{5})\.gguf$")
-"""How llama.cpp names the files of a model in several (llama_split_path)."""
 
 MOST_NAMED = 12
 MOST_PARTS = 1000

@@ -7,11 +7,11 @@ from pathlib import Path
 from rocbase.errors import CheckError
 from rocbase.units import count, printable, size
 
+# Characters of a stranger's text that a message shows.
 MOST_SHOWN = 80
-"""Characters of a stranger's text that a message shows."""
 
+# Below this a size is told in bytes alone.
 BYTES = 4096
-"""Below this a size is told in bytes alone."""
 
 
 def shown(text: str) -> str:

@@ -16,14 +16,14 @@ from rocwright.serving.models.cursor import Cursor
 from rocwright.serving.models.model import Head
 from rocwright.serving.models.refused import cut_short, damaged, shown
 
+# Bytes of the number that says how long the head is.
 LENGTH = 8
-"""Bytes of the number that says how long the head is."""
 
+# Bytes of a head (safetensors: MAX_HEADER_SIZE).
 MOST_HEAD = 100_000_000
-"""Bytes of a head (safetensors: MAX_HEADER_SIZE)."""
 
+# Tensors of a file, and bytes about one: the largest models have 100,000 in all of their files.
 MOST_TENSORS, MOST_ENTRY = 262_144, 4096
-"""Tensors of a file, and bytes about one: the largest models have 100,000 in all of their files."""
 
 METADATA = "__metadata__"
 
@@ -32,8 +32,8 @@ _TEXTS = rb"\{\s*+(?:%b\s*+:\s*+%b\s*+,?+\s*+)*+\}" % (_TEXT, _TEXT)
 _PAIR = rb"\s*+(%b)\s*+:\s*+(%b|%b|\{[^{}]*+\}|[^{},\[\]\s]++)\s*+([,}])" % (_TEXT, _TEXT, _TEXTS)
 _PAIRS, _OPEN, _END = re.compile(_PAIR, re.DOTALL), re.compile(rb"\s*+\{\s*+(\}?)"), re.compile(rb"\s*+\Z")
 
+# Bits of a number of types whose names do not tell them at once.
 BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
-"""Bits of a number of types whose names do not tell them at once."""
 
 
 def looks_like_safetensors(begin: bytes) -> bool:

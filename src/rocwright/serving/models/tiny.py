@@ -15,8 +15,8 @@ from rocwright.verify.small_models import LLAMA, MAKERS
 
 TINY = "tiny"
 
+# Raised when what a maker writes changes: what older versions made is not taken for it.
 GENERATED = 2
-"""Raised when what a maker writes changes: what older versions made is not taken for it."""
 
 
 def is_tiny(words: str) -> bool:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rocwright.serving.api import StartedServer
     from rocwright.serving.environments import Environment
 
+# Where a command line keeps what stands behind `--`.
 PROGRAM = "rocwright.program"
-"""Where a command line keeps what stands behind `--`."""
 
 SHELL = ("/bin/sh", "-c", "if command -v bash >/dev/null; then exec bash -i; else exec sh -i; fi")
 
@@ -62,6 +62,7 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
 
 
 _ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing"})
+# What has an effect on each of the things that run starts, by the names of its parameters.
 _TAKES = {
     "a server": {
         "model",
@@ -81,7 +82,6 @@ _TAKES = {
     "--jupyter": {"jupyter", "require", "name", "host", "port", "detach", "as_json"},
     "--image": {"image", "require"},
 }
-"""What has an effect on each of the things that run starts, by the names of its parameters."""
 
 
 def check_words(context: click.Context, mode: str) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rocwright.serving.model import ServerState
 
 
+# Characters of an answer that are shown.
 _MOST_ANSWER = 400
-"""Characters of an answer that are shown."""
 
 
 def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from rocbase.files.unpacking import Meter, open_tar
 from rocwright.store.model import Store, chunks
 from rocwright.store.packed import ChunkStream, unpacked
 
+# The extended attribute that gives a program rights.
 CAPABILITY = "security.capability"
-"""The extended attribute that gives a program rights."""
 
 _KINDS = {
     tarfile.DIRTYPE: stat.S_IFDIR,

@@ -63,8 +63,8 @@ def make_root(
 
 
 _MAKER = "mmdebstrap"
+# Where the scratch folder is seen by mmdebstrap: it has a /tmp of its own.
 _INSIDE = "/work"
-"""Where the scratch folder is seen by mmdebstrap: it has a /tmp of its own."""
 
 
 def _command(action: BaseAction, scratch: Path, names: Sequence[str]) -> list[str]:
@@ -74,15 +74,15 @@ def _command(action: BaseAction, scratch: Path, names: Sequence[str]) -> list[st
     return sandboxed(scratch, words, mounts, environment, mounting=True)
 
 
+# Flags of unshare: no network; and whatever ends us ends it, with all that it mounted.
 ALONE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-"""Flags of unshare: no network; and whatever ends us ends it, with all that it mounted."""
 
+# The environment of mmdebstrap, but for its folders.
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL": "C.UTF-8",
     "SOURCE_DATE_EPOCH": str(EPOCH),
 }
-"""The environment of mmdebstrap, but for its folders."""
 
 
 def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[str]:

@@ -10,11 +10,10 @@ import os
 import sys
 from pathlib import Path
 
+# The user ids of the host that the namespace has, which no user or container is given.
+#
+# Source: systemd, UIDS-GIDS (1879048192 and above is unused).
 FIRST, COUNT = 0x7000_0000, 65536
-"""The user ids of the host that the namespace has, which no user or container is given.
-
-Source: systemd, UIDS-GIDS (1879048192 and above is unused).
-"""
 
 _NEWUSER = 0x1000_0000
 _REFUSED = 125

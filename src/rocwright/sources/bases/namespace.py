@@ -15,8 +15,8 @@ from rocwright.sandbox.bubblewrap import SYSTEM
 from rocwright.sandbox.engine import HOSTNAME
 from rocwright.sources.bases import enter
 
+# Where the folder is seen by the command: the folders above it may be closed to the namespace.
 PLACE = PurePosixPath("/tmp")  # noqa: S108 - the mount is seen in the namespace only
-"""Where the folder is seen by the command: the folders above it may be closed to the namespace."""
 
 _PRIVATE = 'mount --make-rprivate / && mount --bind "$0" "$1" && shift && exec "$@"'
 
@@ -36,11 +36,11 @@ def give(*paths: Path) -> None:
             os.chown(path, enter.FIRST, enter.FIRST, follow_symlinks=False)
 
 
+# What installing packages takes. Each is a capability over the ids of the namespace alone.
 CAPABILITIES = (
     *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL"),
     *("SETFCAP", "SETGID", "SETUID", "SYS_CHROOT"),
 )
-"""What installing packages takes. Each is a capability over the ids of the namespace alone."""
 
 _FILTERED = 'exec 9< "$1" && rm "$1" && shift && exec "$@"'
 

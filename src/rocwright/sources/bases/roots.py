@@ -28,8 +28,8 @@ from rocwright.store.gc import MANIFEST
 from rocwright.store.model import DamagedBlobError, Store, chunks, is_key
 from rocwright.store.packed import ChunkStream, unpacked
 
+# How the names begin of roots that are not whole, or were set aside.
 UNPACKING = ".unpacking-"
-"""How the names begin of roots that are not whole, or were set aside."""
 
 
 def unpacked_root(store: Store, sha256: str, folder: Path, on_line: Callable[[str], None]) -> Path:

@@ -34,14 +34,13 @@ _ENVIRONMENT = {
 }
 _OWN = ("dev", "proc", "sys", "run", "tmp")
 _FORGET = "for pattern; do rm -rf -- $pattern; done"
+# What was written since the step began has the one time of all that is made; what was brought keeps its own.
 _PACK = """set -eu
 cd "$1"
 find . -xdev -newermt "@$3" -exec touch --no-dereference --date="@$2" -- {} +
 exec tar --create --sort=name --format=posix --numeric-owner --xattrs --xattrs-include=security.capability \\
     --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime \\
     --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' --exclude='./run/*' --exclude='./tmp/*' .
-"""
-"""What was written since the step began has the one time of all that is made; what was brought keeps its own.
 """
 
 

@@ -19,14 +19,14 @@ EMAIL = "rocwright@localhost"
 UPSTREAM = "upstream"
 EDITS = "edits"
 PREPARED = "prepared"
+# The messages of the commits that a build keeps, in their order.
 PREPARED_EDITS = "edits of the prepared tree"
-"""The messages of the commits that a build keeps, in their order."""
 
+# Takes an object, by its kind and content; gives its id.
 Put = Callable[[str, bytes], bytes]
-"""Takes an object, by its kind and content; gives its id."""
 
+# Is told each file of a tree: its path below the folder, mode and id.
 OnFile = Callable[[bytes, int, bytes], object]
-"""Is told each file of a tree: its path below the folder, mode and id."""
 
 
 def object_id(kind: str, data: bytes) -> bytes:

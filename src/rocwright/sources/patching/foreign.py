@@ -17,8 +17,8 @@ from rocbase.units import size
 from rocwright.model.edits import check_inside
 
 SERIES = "series"
+# Bytes of a patch, unpacked.
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a patch, unpacked."""
 
 MOST_PATCHES = 10_000
 _GZIP = b"\x1f\x8b"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+# Lines that are compared letter by letter, at most: those that share most words with what is looked for.
 MOST_COMPARED = 60
-"""Lines that are compared letter by letter, at most: those that share most words with what is looked for."""
 
 LONGEST_SHOWN = 160
 

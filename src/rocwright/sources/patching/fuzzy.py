@@ -15,8 +15,8 @@ from rocbase.errors import PatchError
 from rocwright.sources.patching.diffs import NOWHERE, FileDiff, Hunk, closest, inside, places
 
 MOST_FUZZ = 2
+# Lines that are looked at for one file of a patch; real ones need some thousand for each hunk.
 MOST_WORK = 100_000_000
-"""Lines that are looked at for one file of a patch; real ones need some thousand for each hunk."""
 
 
 class HunkState(StrEnum):

@@ -13,6 +13,7 @@ from rocwright.sandbox.untrusted import Untrusted
 from rocwright.sources.patching.commits import AUTHOR, EMAIL
 from rocwright.sources.patching.repository import BASE
 
+# Nothing of the machine or its user is in a commit: no name, no time, no setting.
 ENVIRONMENT = {
     "GIT_AUTHOR_NAME": AUTHOR,
     "GIT_AUTHOR_EMAIL": EMAIL,
@@ -29,14 +30,15 @@ ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "LC_ALL": "C.UTF-8",
 }
-"""Nothing of the machine or its user is in a commit: no name, no time, no setting."""
 
 MOST_COMMITS = 1000
+# Bytes of a commit's diff that are read.
 MOST_DIFF = 16 * 1024**2
-"""Bytes of a commit's diff that are read."""
 LONGEST_SUBJECT = 200
 
 _DIFF = "git diff --no-renames --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/"
+# Writes what the user made to a folder; its words are that folder, the commit below the user's, and the
+# message for what is not committed ("": it stays so).
 SCRIPT = f"""set -u
 out=$1 base=$2 message=$3
 # 64 MiB a file
@@ -60,8 +62,6 @@ while read -r commit; do
     [ "$number" -lt {MOST_COMMITS} ] || exit 0
 done < "$out/commits"
 """
-"""Writes what the user made to a folder; its words are that folder, the commit below the user's, and the
-message for what is not committed ("": it stays so)."""
 
 _SUBJECT = re.compile(
     r"\t(?:commit|cherry-pick|revert|am|rebase \((?:pick|reword|edit|squash|fixup)\))[^:]*: (.*)$"

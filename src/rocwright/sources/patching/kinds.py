@@ -129,6 +129,7 @@ def _conditionals(text: str) -> int:
     return len(opened) - len(closed) - (guard is not None)
 
 
+# Every kind but a diff, which is about several files.
 _KINDS: Mapping[EditKind, Callable[[Edit, str], Match]] = {
     EditKind.LITERAL: _literal,
     EditKind.REGEX: _regex,
@@ -137,4 +138,3 @@ _KINDS: Mapping[EditKind, Callable[[Edit, str], Match]] = {
     EditKind.LIST: find_list,
     EditKind.RULE: find_rule,
 }
-"""Every kind but a diff, which is about several files."""

@@ -22,11 +22,11 @@ from rocwright.sources.patching.found import nearest, shown
 from rocwright.sources.patching.fuzzy import HunkOutcome, HunkState, apply_fuzzy, reversed_diff
 
 LARGEST_FILE = 64 * 1024 * 1024
+# Failed hunks of a patch for which the most similar lines are looked for.
 MOST_SHOWN = 40
-"""Failed hunks of a patch for which the most similar lines are looked for."""
 
+# Files that stand in the place of a tree's; None: the file is gone.
 Over = dict[Path, bytes | None]
-"""Files that stand in the place of a tree's; None: the file is gone."""
 
 
 class PatchState(StrEnum):

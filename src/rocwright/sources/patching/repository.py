@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rocwright.sources.patching.commits import commit_text, object_id, tree_id
 
+# The last commit that the build made, or that was saved: what is on top of it is the user's.
 BASE = "refs/rocwright/base"
-"""The last commit that the build made, or that was saved: what is on top of it is the user's."""
 
 MAIN = "refs/heads/main"
 
@@ -29,8 +29,8 @@ CONFIG = """[core]
 	auto = 0
 """
 
+# Stands over a tree's own .gitattributes: bytes are kept as they are.
 ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -export-subst\n"
-"""Stands over a tree's own .gitattributes: bytes are kept as they are."""
 
 
 class Repository:

@@ -16,11 +16,11 @@ from rocwright.sources.patching.draft import inside_tree
 
 _TOUCHED = re.compile(r"^patching (?:file|symbolic link) '?(.*?)'?(?: \(.*\))?$", re.MULTILINE)
 
+# A command of ed(1) in a patch: a line of a unified or a context diff begins otherwise.
 _ED = re.compile(rb"^\d+(,\d+)?([acdi]|s/\.//)[ \t]*\r?$", re.MULTILINE)
-"""A command of ed(1) in a patch: a line of a unified or a context diff begins otherwise."""
 
+# patch finds no ed for what _ED does not know, such as a script that is indented.
 _NO_ED = {"PATH": "/dev/null"}
-"""patch finds no ed for what _ED does not know, such as a script that is indented."""
 
 
 def lay_packaging(tree: Path, packaging: Path, names: Sequence[str]) -> list[str]:

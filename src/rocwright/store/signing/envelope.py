@@ -20,15 +20,15 @@ from rocwright.store.signing.safe_json import parse_json, read_bounded
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
 
+# What the name of a file of statements ends with, beside the artifact that they are of.
 SUFFIX = ".intoto.jsonl"
-"""What the name of a file of statements ends with, beside the artifact that they are of."""
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
+# Bytes of a file of statements; the largest stack's has some 1 MiB.
 LARGEST = 8 * 1024 * 1024
-"""Bytes of a file of statements; the largest stack's has some 1 MiB."""
 
+# The field of an envelope that says why nobody has signed it.
 UNSIGNED = "unsigned"
-"""The field of an envelope that says why nobody has signed it."""
 
 MOST_LINES = 100
 MOST_SIGNATURES = 100

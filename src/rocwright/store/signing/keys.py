@@ -14,11 +14,11 @@ from rocwright.store.signing.safe_json import read_bounded
 if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner, SSlibKey
 
+# The variable that names the private key: a path, or the PEM text itself (for CI).
 KEY = "ROCWRIGHT_ATTEST_KEY"
-"""The variable that names the private key: a path, or the PEM text itself (for CI)."""
 
+# The variable with the passphrase of an encrypted key.
 PASSPHRASE = "ROCWRIGHT_ATTEST_PASSPHRASE"  # noqa: S105 - the name of a variable
-"""The variable with the passphrase of an encrypted key."""
 
 PRIVATE, PUBLIC = "attest.key", "attest.pub"
 LARGEST_KEY = 64 * 1024

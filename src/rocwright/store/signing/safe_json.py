@@ -10,8 +10,8 @@ from typing import Any
 from rocbase.errors import InputError
 from rocbase.units import size
 
+# Bytes of an SBOM; that of a whole root file system has some 10 MiB.
 LARGEST_SBOM = 32 * 1024 * 1024
-"""Bytes of an SBOM; that of a whole root file system has some 10 MiB."""
 
 
 def read_bounded(path: Path, limit: int, label: str) -> bytes:

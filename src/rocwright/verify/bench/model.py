@@ -17,14 +17,14 @@ from rocwright.records.model import Better
 
 BENCH = "bench.toml"
 
+# The line by which a program of the catalog says where it ran.
 DEVICE = r"^device: (.+)$"
-"""The line by which a program of the catalog says where it ran."""
 
+# The line by which it says why there is nothing to measure.
 ABSENT = r"^absent: (.+)$"
-"""The line by which it says why there is nothing to measure."""
 
+# Letters of a line that are looked at: what was built may print any.
 LONGEST = 4000
-"""Letters of a line that are looked at: what was built may print any."""
 
 
 def _pattern(text: str) -> str:

@@ -11,8 +11,8 @@ from rocwright.records.model import BENCH, Figure, StepAt, Which
 from rocwright.records.read import Records
 from rocwright.verify.bench.statistics import FigureDifference, difference
 
+# Steps that are looked at: the newest.
 STEP_LIMIT = 500
-"""Steps that are looked at: the newest."""
 
 
 def measured(records: Records, which: Which) -> tuple[Figure, ...]:

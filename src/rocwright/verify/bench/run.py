@@ -27,11 +27,11 @@ from rocwright.verify.bench.model import ABSENT, DEVICE, LONGEST, Measurement, m
 from rocwright.verify.prepare import CHECK_ROOT, Prepared, check_wheels, made_steps
 from rocwright.verify.subject import VerifySubject
 
+# How a file of a model for llama.cpp begins. Source: docs/gguf.md of ggml.
 GGUF = b"GGUF"
-"""How a file of a model for llama.cpp begins. Source: docs/gguf.md of ggml."""
 
+# What a program may print while it measures: what was built may speak for it.
 MOST_LINES = 20_000
-"""What a program may print while it measures: what was built may speak for it."""
 
 OWN_MODEL = "the model that rocwright makes"
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from rocwright.records.model import Figure
 
+# A difference within so many spreads of the runs is none.
 SPREADS = 3
-"""A difference within so many spreads of the runs is none."""
 
+# With fewer runs the spread says too little for a channel to go by it.
 LEAST_RUNS = 5
-"""With fewer runs the spread says too little for a channel to go by it."""
 
 
 def middle(values: Sequence[float]) -> float:

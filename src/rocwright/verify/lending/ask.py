@@ -26,8 +26,8 @@ from rocwright.verify.lending.model import Evidence, VerifyWish
 from rocwright.verify.lines import printable
 from rocwright.verify.prepare import checked_in
 
+# The check of the finding that says on whose card the others were found.
 LENT = "lent"
-"""The check of the finding that says on whose card the others were found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,11 +35,11 @@ from rocwright.verify.lending.model import Card, Evidence, VerifyWish
 from rocwright.verify.lines import outcome_word
 from rocwright.verify.run import verify
 
+# Seconds between two looks, and the most, to which they grow while nothing is wanted.
 LOOK, LONGEST_PAUSE = 30.0, 600.0
-"""Seconds between two looks, and the most, to which they grow while nothing is wanted."""
 
+# The part of the machine's memory that what runs may take.
 PART_OF_MEMORY = 0.75
-"""The part of the machine's memory that what runs may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from rocwright.model.steps import Sha256
 from rocwright.records.model import Finding
 from rocwright.store.signed import Time
 
+# What evidence may tell; a suite for a GPU has some 400.
 MOST_FINDINGS = 20_000
-"""What evidence may tell; a suite for a GPU has some 400."""
 
 
 class VerifyWish(Frozen):

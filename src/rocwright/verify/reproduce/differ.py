@@ -11,8 +11,8 @@ from rocwheel.wheels.diff.text import lines, summary
 from rocwheel.wheels.diff.wheels import diff
 from rocwright.sources.archive import unpack
 
+# Lines that are told of one file.
 DETAIL_LIMIT = 40
-"""Lines that are told of one file."""
 
 
 def differences(first: Path, second: Path, filename: str) -> Iterator[str]:

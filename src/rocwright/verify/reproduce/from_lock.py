@@ -28,8 +28,8 @@ from rocwright.provenance.embed import NAME, sboms_in, with_sbom
 from rocwright.store.model import Store, verified
 from rocwright.verify.reproduce.reasons import LARGEST, reasons, zip_reasons
 
+# Members of a wheel that are told, and the lines of one.
 FILE_LIMIT = 200
-"""Members of a wheel that are told, and the lines of one."""
 
 
 class Member(Frozen):

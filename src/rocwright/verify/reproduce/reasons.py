@@ -10,24 +10,24 @@ from collections.abc import Iterator, Sequence
 from rocbase.units import count, printable
 from rocwheel.wheels.metadata import DIST_INFO, RECORD
 
+# Bytes of a file up to which it is searched for reasons.
 LARGEST = 16 * 1024**2
-"""Bytes of a file up to which it is searched for reasons."""
 MOST_PLACES = 3
 _LONGEST = 120
 
+# Dates, times, and seconds since 1970 of the years 2017 to 2033, as programs and compilers write them.
 _TIME = re.compile(
     rb"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
     rb"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]?\d,? \d{4}"
     rb"|\b\d\d:\d\d:\d\d\b"
     rb"|\b1[5-9]\d{8}(?:\.?\d{1,9})?\b"
 )
-"""Dates, times, and seconds since 1970 of the years 2017 to 2033, as programs and compilers write them."""
 
+# Absolute paths of two parts or more.
 _PATH = re.compile(rb"(?<![\w./:-])(?:/[\w.+@%~-]{1,255}){2,64}/?")
-"""Absolute paths of two parts or more."""
 
+# Where the code of a .pyc begins: behind a magic number, flags, and time and size of its source.
 _PYC_CODE = 16
-"""Where the code of a .pyc begins: behind a magic number, flags, and time and size of its source."""
 
 
 def reasons(path: str, first: bytes, second: bytes) -> Iterator[str]:

@@ -30,8 +30,8 @@ from rocwright.verify.reproduce.differ import differences
 
 T = TypeVar("T")
 
+# Kinds of steps whose outputs are taken as they are, unless root file systems are to be made again too.
 LENT = frozenset({"fetch", "base"})
-"""Kinds of steps whose outputs are taken as they are, unless root file systems are to be made again too."""
 
 
 class OutputComparison(Frozen):

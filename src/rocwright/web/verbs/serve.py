@@ -7,8 +7,8 @@ import click
 from rocbase.cli.options import json_option, say
 from rocwright.cli.common import complete_engine, here
 
+# Many look on at a log: each costs little.
 MOST_CLIENTS = 2048
-"""Many look on at a log: each costs little."""
 
 SCOPES = ("read", "run", "promote")
 
