@@ -9,6 +9,7 @@ from pydantic import Field
 from rocbase.model import Frozen
 from rocwheel.wheels.overrides import Override
 from rocwright.model.sizes import Size
+from rocwright.model.versions import version_in
 
 Scope = Literal["build", "run"]
 
@@ -79,6 +80,14 @@ class Takes(Frozen):
     note: str = ""
 
 
+class Refusal(Frozen):
+    """Versions of ROCm whose runtime does not open the card, whatever libraries were built for it."""
+
+    rocm: NonEmpty
+    reason: NonEmpty
+    source: NonEmpty
+
+
 class Target(Frozen):
     """An AMD GPU processor as LLVM names it, and how the kernel and people name it.
 
@@ -97,6 +106,7 @@ class Target(Frozen):
     wave: Literal[0, 32, 64] = 0
     first_rocm: str = ""
     dropped: str = ""
+    refused: tuple[Refusal, ...] = ()
     features: dict[str, str] = {}
     failures: tuple[str, ...] = ()
     override: Override | None = None
@@ -106,6 +116,10 @@ class Target(Frozen):
     takes: Takes = Takes()
     unverified: tuple[str, ...] = ()
     source: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+
+    def refusal(self, rocm: str) -> Refusal | None:
+        """Return the reason why the runtime of a version of ROCm does not open it; None if it does."""
+        return next((refusal for refusal in self.refused if version_in(rocm, refusal.rocm)), None)
 
     @property
     def lacks(self) -> dict[str, str]:

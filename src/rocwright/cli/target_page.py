@@ -39,6 +39,8 @@ def page_rows(target: Target, catalog: Catalog) -> Rows:
     for scope in ("build", "run"):
         quirks = [quirk for quirk in (*catalog.every, *target.quirk) if quirk.scope == scope]
         yield from _rows(f"env {scope}", [line for quirk in quirks for line in _quirk(quirk, target)])
+    refused = (f"by ROCm {refusal.rocm}'s runtime: {refusal.reason}" for refusal in target.refused)
+    yield from _rows("refused", refused)
     yield from _rows("override", _override(target))
     yield from _rows("kernel", _kernels(target))
     yield from _rows("host", target.host.notes)

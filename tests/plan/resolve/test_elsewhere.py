@@ -84,3 +84,10 @@ def test_a_base_that_the_stack_has_not_is_refused_with_those_that_work_for_the_c
 def test_other_bases_are_judged_by_their_own_recipes() -> None:
     request = Request(stack="pytorch", gpu=("gfx803",), base="debian:sid")
     assert [*other_bases(request, catalog_for(request, CATALOG))] == [*other_bases(request, CATALOG)]
+
+
+def test_rocm_whose_runtime_does_not_open_a_card_is_refused_with_the_reason() -> None:
+    with pytest.raises(ConflictError, match="no provider of ROCm serves gfx803") as caught:
+        check_resolves(Request(stack="llama-hip", gpu=("gfx803",), base="debian:experimental"), CATALOG)
+    assert "does not open gfx803" in caught.value.cause and "deprecated doorbell type" in caught.value.cause
+    assert "--base debian:sid" in caught.value.next_step

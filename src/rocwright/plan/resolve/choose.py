@@ -163,6 +163,7 @@ def choose_provider(
 
     candidates = _versions(request, catalog, packaged, version_of)
     serving = _serving(request, catalog, candidates)
+    refusals = [] if serving else _refusals(request, catalog, packaged, version_of)
     # rows are of x86_64
     rows = () if request.other_architecture else catalog.stack(request.stack).row
     row_providers = (row.provider for row in rows if row.base == request.base and row.gpu in request.gpu)
@@ -173,7 +174,9 @@ def choose_provider(
         if architecture:
             nobody = f"no fact of the catalog says that there is ROCm for {architecture} on {request.base}"
             instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"
-        if not alternatives and len(request.gpu) > 1:
+        if refusals:
+            nobody = "; ".join(refusals)
+        elif not alternatives and len(request.gpu) > 1:
             nobody = "; ".join(_alone(gpu, request, catalog, packaged, version_of) for gpu in request.gpu)
         raise ConflictError(
             f"{f'{named} has no ROCm for' if named else 'no provider of ROCm serves'} "
@@ -189,21 +192,40 @@ def _versions(
     request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
 ) -> dict[str, list[VersionCandidate]]:
     """The versions of each provider that serve every GPU of a request."""
-
-    def versions(provider: Provider) -> list[VersionCandidate]:
-        released = list(provider.versions)
-        if provider.kind == "source":
-            released = []
-        if provider.kind == "packages":
-            released = [version_of(packaged) if packaged.package else packaged.version] if packaged else []
-        source = f"{provider.name} on {request.base}"
-        return [
-            VersionCandidate(ROCM, version, source)
-            for version in released
-            if _serves(provider, version, request)
+    return {
+        name: [
+            VersionCandidate(ROCM, version, f"{name} on {request.base}")
+            for version in _released(provider, packaged, version_of)
+            if _serves(provider, version, request, catalog)
         ]
+        for name, provider in catalog.providers.items()
+    }
 
-    return {name: versions(provider) for name, provider in catalog.providers.items()}
+
+def _released(
+    provider: Provider, packaged: Provided | None, version_of: Callable[[Provided], str]
+) -> tuple[str, ...]:
+    """The versions that a provider has ready: a base brings along those of its packages."""
+    if provider.kind == "source":
+        return ()
+    if provider.kind == "packages":
+        return (version_of(packaged) if packaged.package else packaged.version,) if packaged else ()
+    return provider.versions
+
+
+def _refusals(
+    request: Request, catalog: Catalog, packaged: Provided | None, version_of: Callable[[Provided], str]
+) -> list[str]:
+    """Explain which runtimes that would serve do not open which GPU, a line for each GPU and reason."""
+    lines = {
+        (gpu, refusal.reason): f"the runtime of ROCm {version} does not open {gpu}: {refusal.reason}"
+        for provider in catalog.providers.values()
+        for version in _released(provider, packaged, version_of)
+        for gpu in request.gpu
+        if provider.evidence(gpu, version, request.base, request.architecture)
+        and (refusal := catalog.target(gpu).refusal(version))
+    }
+    return [*lines.values()]
 
 
 def _serving(
@@ -240,7 +262,9 @@ def _check_is_there(component: Component, request: Request) -> None:
         )
 
 
-def _serves(provider: Provider, version: str, request: Request) -> bool:
+def _serves(provider: Provider, version: str, request: Request, catalog: Catalog) -> bool:
+    if any(catalog.target(gpu).refusal(version) for gpu in request.gpu):
+        return False
     if not provider.serves:
         return request.architecture in EVERYWHERE
     return all(provider.evidence(gpu, version, request.base, request.architecture) for gpu in request.gpu)
@@ -252,7 +276,10 @@ def _builds(provider: Provider, request: Request, catalog: Catalog) -> bool:
         and ROCM in catalog.components
         and (
             not provider.serves
-            or any(_serves(provider, release.version, request) for release in catalog.component(ROCM).release)
+            or any(
+                _serves(provider, release.version, request, catalog)
+                for release in catalog.component(ROCM).release
+            )
         )
     )
 
