@@ -272,6 +272,7 @@ def test_the_steps_after_a_build_name_the_stack_that_was_built(
         told = {each.text: fault(words_of(each), placed=True) for each in in_text(stack.name, text)}
         assert {*told.values()} == {""}, told
         assert f"rocwright verify {shlex.join(request.words)}" in text
+        assert "python3 -m" not in text, "the host's Python may be another than the wheels'"
 
 
 LOCK = lock_of("gfx-smoke")

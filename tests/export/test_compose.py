@@ -26,6 +26,7 @@ def test_each_component_that_is_run_is_a_service(row: str) -> None:
     for one in served(subject):
         service = services[slug(one.component.name)]
         assert [word.replace("$$", "$") for word in service.get("command", [])] == [*one.serve.command]
+        assert [word.replace("$$", "$") for word in service.get("entrypoint", [])] == [*one.serve.entrypoint]
         assert service.get("devices", []) == [f"{device}:{device}" for device in one.serve.devices]
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), "nobody else"
         assert len(service.get("ports", [])) == len(one.serve.ports)

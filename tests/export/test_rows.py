@@ -26,7 +26,7 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.model import Stack, StackRow
 from rocwright.cli import cli
 from rocwright.export.containerfile import labels
-from rocwright.export.model import ExportSubject, Files
+from rocwright.export.model import ExportSubject, Files, slug, variable
 from rocwright.export.pipeline import VERSIONS
 from rocwright.export.powershell import builds_there
 from rocwright.export.run import served
@@ -380,4 +380,65 @@ def test_an_image_on_a_digest_has_the_variables_its_port_and_its_entry_point_ins
     for name in component.serve.env:
         assert any(line.startswith(f"ENV {name}=") for line in lines)
     assert f"EXPOSE {component.serve.ports[0]}" in lines
-    assert f"ENTRYPOINT {json.dumps(list(component.serve.command))}" in lines
+    assert f"ENTRYPOINT {json.dumps(list(component.serve.entrypoint))}" in lines
+
+
+def test_the_labels_of_an_image_are_of_the_stack_and_not_of_what_it_needs_first(
+    locks: dict[str, Lock],
+) -> None:
+    built_along = 0
+    for name, lock in locks.items():
+        subject = ExportSubject.of(lock, builtin_catalog())
+        own = subject.catalog.stack(lock.request.stack).components[0]
+        written_down = labels(subject)["org.opencontainers.image.version"]
+        assert written_down == next(entry.version for entry in lock.components if entry.name == own), name
+        built_along += lock.components[0].name != own
+    assert built_along
+
+
+ENGINE = """#!/bin/sh
+for word; do printf '%s\\n' "$word"; done
+"""
+
+
+def test_a_script_starts_the_program_that_a_pulled_image_has_in_every_other_form(
+    exports: dict[str, Files], tmp_path: Path
+) -> None:
+    """Each script runs with an engine that prints its arguments: the image's entry point may be another."""
+    engine = tmp_path / "engine"
+    engine.write_text(ENGINE)
+    engine.chmod(0o755)
+    tried = set()
+    for name, files in exports.items():
+        subject = ExportSubject.of(lock_of_row(*ROWS[name]), builtin_catalog())
+        for entry in served(subject):
+            component = slug(entry.component.name)
+            whole = [*entry.serve.entrypoint, *entry.serve.command]
+            (script,) = written({f"{name}.sh": files[f"run/run-{component}.sh"]}, tmp_path)
+            env = {
+                "ENGINE": str(engine),
+                "DATA": str(tmp_path / "data"),
+                variable(entry.component.name, "image"): "IMAGE",
+            }
+            done = subprocess.run(
+                ["sh", script, "more"], env=os.environ | env, capture_output=True, text=True, check=True
+            )
+            words = done.stdout.splitlines()
+            program = [words[words.index("--entrypoint") + 1]] if "--entrypoint" in words else []
+            assert [*program, *words[words.index("IMAGE") + 1 :]] == [*whole, "more"], name
+            unit = files[f"quadlet/{component}.container"].text.splitlines()
+            started = [shlex.split(line)[-1] for line in unit if "--entrypoint" in line]
+            arguments = next(
+                (shlex.split(line.removeprefix("Exec=")) for line in unit if line.startswith("Exec=")), []
+            )
+            assert [*started, *arguments] == whole, name
+            if not entry.built:
+                lines = files["containerfile/Containerfile"].text.splitlines()
+                inside = [
+                    json.loads(line.partition(" ")[2]) for line in lines if re.match("ENTRYPOINT|CMD", line)
+                ]
+                assert [word for words in inside for word in words] == whole, name
+                # the first word is a program, not an argument of the image's own
+                assert whole[0] != "serve", name
+                tried.add(component)
+    assert tried >= {"ollama", "vllm-image", "sglang-image"}

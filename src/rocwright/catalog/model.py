@@ -203,8 +203,12 @@ class Image(Frozen):
 
 class Serve(Frozen):
     """How it is run: the command, devices, ports, folders kept outside (container path -> what for), and the
-    environment with its reasons."""
+    environment with its reasons.
 
+    `entrypoint` takes the place of the image's own, which is kept without it; `command` are its arguments.
+    """
+
+    entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     devices: tuple[str, ...] = ("/dev/kfd", "/dev/dri")
     groups: tuple[str, ...] = ("video", "render")

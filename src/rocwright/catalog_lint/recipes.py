@@ -276,7 +276,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Findings:
     yield from unknown("targets", stack.targets, catalog.targets)
     yield from unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
     for text in stack.next:
-        yield from _fields("next", text, {"out", "dist"})
+        yield from _fields("next", text, {"out", "dist", "python"})
     for number, row in enumerate(stack.row):
         yield from _row(f"row.{number}", row, stack, catalog)
     for name in stack.bases:

@@ -184,7 +184,13 @@ def _step_row(step: Any) -> tuple[str, ...]:
 def next_steps(project: Project, *, verified: bool) -> str:
     """Return the commands to type once a stack is built, a line each."""
     steps = [] if verified else ["rocwright verify"]
-    places = {"dist": str(project.output / "simple"), "out": str(project.output / project.request.stack)}
+    _, base = project.catalog.base(project.request.base)
+    places = {
+        "dist": str(project.output / "simple"),
+        "out": str(project.output / project.request.stack),
+        # the wheels fit the base's Python alone, whatever the host's is
+        "python": f"python{base.python}",
+    }
     steps += [text.format_map(places) for text in project.catalog.stack(project.request.stack).next]
     return "\n             ".join(map(in_place, steps))
 

@@ -35,6 +35,8 @@ def _heading(subject: ExportSubject) -> list[str]:
 def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
     name, serve = slug(served.component.name), served.serve
     service: dict[str, Any] = {"image": _literal(served.image) or _required_image(served), "init": True}
+    if serve.entrypoint:
+        service["entrypoint"] = [_literal(word) for word in serve.entrypoint]
     if serve.command:
         service["command"] = [_literal(word) for word in serve.command]
     if serve.devices:

@@ -263,8 +263,10 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: ExportSubject) -
         for port in component.serve.ports:
             yield f"EXPOSE {port}"
     yield from _labels(subject)
+    if component.serve is not None and component.serve.entrypoint:
+        yield f"ENTRYPOINT {json.dumps(list(component.serve.entrypoint))}"
     if component.serve is not None and component.serve.command:
-        yield f"ENTRYPOINT {json.dumps(list(component.serve.command))}"
+        yield f"CMD {json.dumps(list(component.serve.command))}"
     yield ""
 
 
@@ -276,15 +278,17 @@ def _labels(subject: ExportSubject) -> Iterator[str]:
 def labels(subject: ExportSubject) -> dict[str, str]:
     """Labels of the OCI image specification, and every version, commit and hash of the lock."""
     lock = subject.lock
-    first = subject.catalog.component(lock.components[0].name)
+    stack = subject.catalog.stack(lock.request.stack)
+    # a lock begins with what the stack's own component needs
+    own = next((entry for entry in lock.components if entry.name == stack.components[0]), lock.components[0])
     licenses = sorted({subject.catalog.component(component.name).license for component in lock.components})
     labels = {
         "org.opencontainers.image.title": f"{lock.request.stack} for {', '.join(lock.request.gpu)}",
-        "org.opencontainers.image.description": subject.catalog.stack(lock.request.stack).summary,
-        "org.opencontainers.image.version": lock.components[0].version,
+        "org.opencontainers.image.description": stack.summary,
+        "org.opencontainers.image.version": own.version,
         "org.opencontainers.image.licenses": " AND ".join(licenses),
-        "org.opencontainers.image.source": first.homepage,
-        "org.opencontainers.image.revision": lock.components[0].commit,
+        "org.opencontainers.image.source": subject.catalog.component(own.name).homepage,
+        "org.opencontainers.image.revision": own.commit,
         "org.opencontainers.image.created": lock.created,
         "org.opencontainers.image.base.name": lock.request.base,
         "rocwright.gpu": ",".join(lock.request.gpu),

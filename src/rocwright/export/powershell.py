@@ -67,7 +67,9 @@ def _run(served: Served, subject: ExportSubject) -> Iterator[str]:
         yield f"$words += @('--shm-size', '{served.serve.shared_memory}')"
     for var in served_env(subject, served.component):
         yield f"$words += @('--env', {powershell(f'{var.name}={var.value}')})    # {comment(var.why)}"
-    command = ", ".join(powershell(word) for word in served.serve.command)
+    if served.program:
+        yield f"$words += @('--entrypoint', {powershell(served.program)})"
+    command = ", ".join(map(powershell, served.words))
     yield f"$words += @($image) + @({command}) + $args"
     yield "& $Engine @words"
     yield "exit $LASTEXITCODE"

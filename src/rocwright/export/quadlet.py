@@ -43,8 +43,10 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
         )
         image = f"localhost/pending/{slug(variable(served.component.name, 'image'))}:write-the-digest-here"
     yield f"Image={one_line(image, 'a systemd unit').replace('%', '%%')}"
-    if serve.command:
-        yield f"Exec={' '.join(map(unit, serve.command))}"
+    if served.program:
+        yield f"PodmanArgs=--entrypoint {unit(served.program)}"
+    if served.words:
+        yield f"Exec={' '.join(map(unit, served.words))}"
     for device in serve.devices:
         yield f"# {comment(device)}: the GPU"
         yield f"AddDevice={_plain(device)}"

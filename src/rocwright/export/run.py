@@ -33,6 +33,16 @@ class Served:
     image: str
     built: bool
 
+    @property
+    def program(self) -> str:
+        """The program that takes the place of the image's own; "" if that is kept."""
+        return next(iter(self.serve.entrypoint), "")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The arguments of the program: engines take an entry point of a single word."""
+        return (*self.serve.entrypoint[1:], *self.serve.command)
+
 
 def served(subject: ExportSubject) -> Iterator[Served]:
     """The components of a lock that a recipe says how to run."""
@@ -138,8 +148,8 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
             "# the image is built here: rocwright build, or the exported Containerfile; then podman load "
             f"-i or --tag {served.image}"
         )
-    yield f'set -- {" ".join(map(shell, serve.command))} "$@"'.replace("--  ", "-- ")
-    flags: list[tuple[str, str]] = []
+    yield f'set -- {" ".join(map(shell, served.words))} "$@"'.replace("--  ", "-- ")
+    flags = [("--entrypoint", shell(served.program))] if served.program else []
     for device in serve.devices:
         yield f"# {comment(device)}: the GPU"
         yield (
@@ -154,11 +164,16 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
             "the names"
         )
         yield "groups="
-        yield "# shellcheck disable=SC2043"
-        yield f"for group in {' '.join(map(shell, serve.groups))}; do"
-        yield '    number=$(getent group "$group" | cut -d : -f 3)'
-        yield '    [ -z "$number" ] || groups="$groups --group-add $number"'
-        yield "done"
+        yield 'if [ "${ENGINE##*/}" = podman ] && [ "$(id -u)" != 0 ]; then'
+        yield "    # the host's numbers mean other groups in a rootless container: the user keeps its own"
+        yield "    groups='--group-add keep-groups'"
+        yield "else"
+        yield "    # shellcheck disable=SC2043"
+        yield f"    for group in {' '.join(map(shell, serve.groups))}; do"
+        yield '        number=$(getent group "$group" | cut -d : -f 3)'
+        yield '        [ -z "$number" ] || groups="$groups --group-add $number"'
+        yield "    done"
+        yield "fi"
     for place, label in serve.folders.items():
         folder = f'"$DATA"/{shell(slug(label))}'
         yield f"# {comment(place)}: {comment(label)}"
