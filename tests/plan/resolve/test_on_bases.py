@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rocwheel_samples.tables import each
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Component, Release, Stack, SystemNeeds
 from rocwright.catalog.place import BuiltinPlace, DebianPlace
@@ -142,7 +143,7 @@ def test_a_release_has_names_of_packages_of_its_own() -> None:
     """Debian's experimental has a newer clang than sid, and an RCCL that can be installed."""
 
     def packages(base: str) -> set[str]:
-        request = Request(stack="pytorch", gpu=("gfx803",), base=base)
+        request = Request(stack="pytorch", gpu=("gfx1100",), base=base)
         root = make_lock(request, CATALOG, OfflineUpstream(), lambda line: None).root("build")
         assert root is not None
         return {*root.wanted}
@@ -150,3 +151,11 @@ def test_a_release_has_names_of_packages_of_its_own() -> None:
     above, below = packages("debian:experimental"), packages("debian:sid")
     assert above - below >= {"librccl-dev", "librocm-core-dev", "rocm-device-libs-22"}
     assert "rocm-device-libs-21" in below - above
+
+
+@each(("base", "packages"), [("5.4.2", ("hip-dev",)), ("6.4.1", ("hipcc",))])
+def test_the_compiler_of_hip_is_in_the_package_that_has_it_in_that_release(
+    base: str, packages: tuple[str, ...]
+) -> None:
+    found, _ = CATALOG.base(f"rocm-ubuntu-22.04:{base}")
+    assert CATALOG.system_packages(found, ("hip-compiler",)) == packages
