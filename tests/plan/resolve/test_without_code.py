@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -89,6 +90,14 @@ def test_all_that_is_missing_is_said_at_once() -> None:
     assert "--accept-missing rocblas --accept-missing rocsparse" in caught.value.next_step
     both = request.model_copy(update={"accept_missing": ("rocblas", "rocsparse")})
     assert to_build(lacks, both, bare, CATALOG) == ()
+
+
+def test_a_library_that_the_stack_builds_anyway_is_no_refusal() -> None:
+    stack = CATALOG.stack("pytorch")
+    own = stack.model_copy(update={"optional": (), "components": (*stack.components, "rocblas")})
+    catalog = replace(CATALOG, stacks={**CATALOG.stacks, "pytorch": own})
+    lock = make_lock(POLARIS, catalog, OfflineUpstream(), lambda _: None)
+    assert "rocblas" in names(lock)
 
 
 def test_a_request_that_accepts_something_is_another_one() -> None:

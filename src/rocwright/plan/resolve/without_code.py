@@ -33,7 +33,7 @@ def lacking(
 
 
 def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -> tuple[str, ...]:
-    """Those that are built along: optional components of the stack. The others must be accepted.
+    """Those that are built here: components of the stack, optional ones too. The others must be accepted.
 
     Raises ConflictError where one is neither, InputError where one was accepted that does not lack any.
     """
@@ -46,7 +46,8 @@ def to_build(lacks: Lacking, request: Request, stack: Stack, catalog: Catalog) -
                 next_step=f"leave {ACCEPT} {name} out",
             )
     remaining = [name for name in lacks if name not in request.accept_missing]
-    refused = {name: lacks[name] for name in remaining if name not in stack.optional}
+    buildable = {*stack.components, *stack.optional}
+    refused = {name: lacks[name] for name in remaining if name not in buildable}
     if refused:
         targets = dict.fromkeys(target for target, _ in refused.values())
         sources = dict.fromkeys(fact.source for _, fact in refused.values())
