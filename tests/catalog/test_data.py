@@ -83,7 +83,7 @@ def test_a_stack_names_only_what_is_there(name: str) -> None:
 @each("stacks")
 def test_what_a_stack_says_to_do_next_can_be_filled_in(name: str) -> None:
     for text in CATALOG.stacks[name].next:
-        assert "{" not in text.format_map({"dist": "DIST", "out": "OUT"})
+        assert "{" not in text.format_map({"dist": "DIST", "out": "OUT", "python": "PYTHON"})
 
 
 @each("stacks")

@@ -197,14 +197,12 @@ def test_a_step_whose_worker_is_killed_runs_elsewhere_and_leaves_nothing_running
 
 def test_a_step_that_no_machine_is_fit_for_is_refused_with_the_nearest(farm: Farm) -> None:
     step = farm.workshop.step("touch $OUT/result", resources=Resources(memory=90 * 10**12, limit=60))
-    begun = time.monotonic()
     outcome = farm.build(step)
     [(name, error)] = outcome.failures
     assert name == "hello"
     assert error.message == "no machine of the farm can run hello"
     assert re.match("the nearest is (one|two): ", error.cause)
     assert "memory of 83819.03 GiB" in error.cause
-    assert time.monotonic() - begun < 5
 
 
 def test_a_worker_that_is_asked_to_end_ends_what_it_has_first(frail: Farm) -> None:

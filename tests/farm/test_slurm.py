@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,13 +75,11 @@ def test_a_step_that_fails_tells_its_own_failure(workshop: Workshop) -> None:
 
 
 def test_what_no_machine_has_is_refused_before_anything_starts(workshop: Workshop) -> None:
-    begun = time.monotonic()
     step = workshop.step("touch $OUT/result", resources=Resources(memory=90 * 10**9, limit=60))
     [(_, error)] = build(workshop, step).failures
     assert error.message == "no machine of the farm can run hello"
     assert "the nearest is n" in error.cause
     assert f"{MEMORY / 1024:.2f} GiB memory of 83.82 GiB" in error.cause
-    assert time.monotonic() - begun < 5
 
 
 def test_a_step_that_has_no_machine_yet_is_told_with_the_reason_of_the_cluster(

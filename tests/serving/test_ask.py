@@ -112,7 +112,7 @@ def test_a_server_that_drips_holds_nobody(begin: bytes, monkeypatch: pytest.Monk
         with pytest.raises(CheckError, match="did not answer as it should"):
             ask(state, REQUEST)
         assert answers(state.url, state.health) == (begin != HEADERS)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_an_answer_nested_without_end_is_a_failure() -> None:

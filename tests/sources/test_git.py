@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from pathlib import Path
 
 import pytest
@@ -60,12 +59,9 @@ def test_a_repository_that_does_not_answer_is_given_up(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git, "REACH_SECONDS", 1)
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        begun = time.monotonic()
-        with pytest.raises(NetworkError) as caught:
-            resolve_tag(f"http://127.0.0.1:{deaf.getsockname()[1]}/x.git", "v1")
+    with socket.create_server(("127.0.0.1", 0)) as deaf, pytest.raises(NetworkError) as caught:
+        resolve_tag(f"http://127.0.0.1:{deaf.getsockname()[1]}/x.git", "v1")
     assert caught.value.cause == "no answer in time"
-    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize(("url", "tag"), [("--upload-pack=touch /tmp/x", "v1"), ("/x", "--evil")])

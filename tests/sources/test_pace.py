@@ -76,7 +76,7 @@ def test_a_host_that_drips_is_given_up(
         began = time.monotonic()
         with dripping(begin, pem) as url, pytest.raises(NetworkError):
             read(url)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("status", ["302 Found\r\nLocation: /file", "503 Busy", "404 Gone"])
@@ -89,7 +89,7 @@ def test_nobody_waits_for_the_body_of_a_redirect_or_an_error(
     answer = f"HTTP/1.1 {status}\r\n\r\n".encode()
     with dripping(answer, None) as url, pytest.raises((NetworkError, FetchError)):
         web.download(url, tmp_path / "file")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,9 @@ class EmulatedCheck(Check):
     least: int = Field(1, ge=1)
 
 
+Scheme = Literal["release", "build"]
+
+
 class Image(Frozen):
     """An OCI image of the run-time root file system with the archive unpacked under `prefix`."""
 
@@ -234,7 +237,8 @@ class Component(Frozen):
     package that builds need.
     `prepare` are commands run on the edited tree before edits of the phase "prepared" (hipify), `download`
     files that the commands find in $IN/downloads. `notes` is the address of a release's notes ("{version}" is
-    filled in). `uses` maps components to ranges: an archive that is built
+    filled in). `scheme` says how versions follow each other: in series of releases, or as numbers of builds.
+    `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
     that make it be found, before those of who takes it in; those of a wheel come before what compiles with
     ROCm's libraries on it. `architectures` are those that it is there for, all where none is named. `resume`
@@ -250,6 +254,7 @@ class Component(Frozen):
     summary: str
     homepage: str = ""
     notes: str = ""
+    scheme: Scheme = "release"
     license: str
     kind: Literal["wheel", "archive", "image", "file", "wheels", "application", "tool"]
     release: tuple[Release, ...]

@@ -14,6 +14,10 @@ from rocwright.catalog.address import ArchivePlace
 FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
 
 
+# Stands in a tag for the abbreviated commit that it ends with: only upstream knows that of a new version.
+ANY_COMMIT = "*"
+
+
 class GitPlace(Frozen):
     """A release in a git repository: a tag, a commit, or both; never a branch.
 

@@ -17,6 +17,7 @@ from rocbase.files.bounds import GIB, GIT
 from rocbase.folders.temporary import temporary_folder
 from rocbase.processes import run as process
 from rocbase.units import size as size_text
+from rocwright.catalog.place import ANY_COMMIT
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.sources.archive import pack
@@ -115,8 +116,10 @@ def check_address(url: str) -> None:
 
 
 def resolve_tag(url: str, tag: str, expected: str = "") -> str:
-    """The commit that a tag names, peeled. Raises NetworkError, FetchError where there is no such tag or it
-    is not the commit `expected`."""
+    """The commit that a tag names, peeled; ANY_COMMIT stands for what only one tag has there.
+
+    Raises NetworkError, FetchError where there is no such tag, several, or it is not the commit `expected`.
+    """
     if tag.startswith("-"):
         raise InputError(
             f"{url} {tag} is not a valid git source",
@@ -124,7 +127,16 @@ def resolve_tag(url: str, tag: str, expected: str = "") -> str:
             next_step="correct the source in the recipe",
         )
     commits = _remote(url, [f"refs/tags/{tag}", f"refs/tags/{tag}^{{}}"], REACH_SECONDS)
-    commit = commits.get(f"refs/tags/{tag}^{{}}") or commits.get(f"refs/tags/{tag}")
+    # a name may also be the end of another one: ls-remote compares from behind
+    whole = re.compile("refs/tags/" + re.escape(tag).replace(re.escape(ANY_COMMIT), "[0-9a-f]{7,40}"))
+    tags = sorted({name for name in (each.removesuffix("^{}") for each in commits) if whole.fullmatch(name)})
+    if len(tags) > 1:
+        raise FetchError(
+            f"{url} has {len(tags)} tags {tag}",
+            cause=", ".join(name.removeprefix("refs/tags/") for name in tags),
+            next_step="name one of them in the recipe",
+        )
+    commit = next((commits.get(f"{name}^{{}}") or commits.get(name) for name in tags), None)
     if commit is None:
         raise FetchError(
             f"{url} has no tag {tag}",

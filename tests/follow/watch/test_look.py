@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.follow.watch.conftest import (
+    NOW,
     Field,
     catalog_of,
     component,
@@ -18,11 +19,19 @@ from tests.follow.watch.conftest import (
 from tests.sources.conftest import Index, Repository
 
 from rocwright.catalog.issue import FixedIn, Issue
+from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.place import GitPlace
 from rocwright.catalog.remedy import SetVariables
 from rocwright.follow.watch.model import ALARM_EXIT, SILENT_EXIT, News
+from rocwright.follow.watch.questions import unasked, watched
 from rocwright.follow.watch.tell import tell_report
 from rocwright.model.steps import FilePin, IndexOrigin
-from rocwright.plan.resolve.model import Remedy
+from rocwright.plan.resolve.aliases import taken_over
+from rocwright.plan.resolve.model import LockedComponent, Remedy
+from rocwright.plan.resolve.settings import WatchSettings
+from rocwright.plan.resolve.shipped import request_of as request_of_row
+from rocwright.plan.resolve.shipped import rows, shipped_lock
+from rocwright.sources.git import resolve_tag
 
 
 def hello(repository: Repository, *versions: str, **more: object) -> Any:
@@ -50,6 +59,57 @@ def test_a_new_tag_is_told_with_its_age_its_notes_and_how_to_take_it(
     assert "  hello 1.0.0 -> 1.0.1 (patch, 12 days old)" in tell_report(report)
     assert report.exit_code() == 0
     assert report.exit_code(news_counts=True) == 20
+
+
+def tag_with_commit(repository: Repository, version: str, day: str) -> str:
+    """A tag of that day that ends with its commit."""
+    name = f"master-{version}-{tag(repository, f'any-{version}', day)[:7]}"
+    repository.git("tag", name, f"any-{version}")
+    return name
+
+
+def test_a_number_of_a_build_follows_the_last_and_a_tag_may_end_with_its_commit(
+    repository: Repository, other: Repository, field: Field
+) -> None:
+    tag(repository, "b900", "2026-01-01")
+    old = tag_with_commit(other, "90", "2026-01-01")
+    hidden = git_component("draws", "90", other, old)
+    lock = lock_with(git_component("speaks", "900", repository, "b900"), hidden)
+    tag(repository, "b1000", "2026-01-09")
+    newest = tag_with_commit(other, "100", "2026-01-09")
+    place = {"git": other.url, "tag": old, "commit": hidden.commit}
+    draws = component("draws", release("90", place, env={"BUILD": old, "KIND": "release"}), scheme="build")
+    speaks = component("speaks", release("900", {"git": repository.url, "tag": "b900"}), scheme="build")
+    report = field.look(catalog_of(speaks, draws), lock, take="patch")
+    assert {(news.name, news.new, news.admitted, news.pin) for news in report.news} == {
+        ("speaks", "1000", True, "1000 like 900"),
+        ("draws", "100", True, "100 like 90"),
+    }
+    assert resolve_tag(other.url, "master-100-*") == other.git("rev-parse", f"{newest}^{{commit}}")
+    followed = taken_over(draws.release[0], "100")
+    assert followed.places == (GitPlace(git=other.url, tag="master-100-*"),)
+    assert followed.env == {"BUILD": "master-100-unknown", "KIND": "release"}
+
+
+def test_each_component_of_a_shipped_row_is_asked_about() -> None:
+    catalog = builtin_catalog()
+    for stack, row in rows(catalog):
+        lock = shipped_lock(catalog, request_of_row(stack, row))
+        if lock is not None:
+            # which suite has a source package is known once it was locked with a network
+            pending = {entry.name for entry in lock.components if entry.kind == "debian" and entry.pending}
+            names = unasked(lock, watched(lock, catalog, WatchSettings(), NOW))
+            assert {*names} == pending, stack.name
+
+
+def test_a_component_that_nothing_lists_is_said_to_be_not_asked(field: Field) -> None:
+    address = {"url": "https://example.invalid/hello-1.0.tar.gz"}
+    locked = LockedComponent(
+        name="hello", version="1.0", kind="archive", place="somewhere", pending="its sha256"
+    )
+    catalog = catalog_of(component("hello", release("1.0", address)))
+    lines = tell_report(field.look(catalog, lock_with(locked)))
+    assert "not asked: hello (no place of theirs lists versions)" in lines
 
 
 def test_what_is_too_young_is_held_back_and_an_older_one_offered(

@@ -152,7 +152,7 @@ def test_a_hub_that_drips_is_given_up(
     with dripping(begin, None) as url:
         hub.moved_to = url
         wanted.refused(FILE)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
 
 
 def test_a_token_is_sent_and_never_told(

@@ -60,7 +60,7 @@ def test_a_process_past_its_time_is_ended_with_all_that_it_started(way: str, tmp
     script = f"sleep 60 & echo $! > {tmp_path}/pid; wait"
     done = run(sh(script), timeout=0.5) if way == "run" else stream(sh(script), print, timeout=0.5)
     assert done.timed_out
-    assert done.seconds < 10
+    assert done.seconds < 50
     child = int((tmp_path / "pid").read_text())
     end = time.monotonic() + 5
     while Path(f"/proc/{child}").exists() and time.monotonic() < end:
@@ -111,7 +111,7 @@ def test_a_listener_that_fails_ends_the_process() -> None:
     begun = time.monotonic()
     with pytest.raises(ValueError, match="x"):
         stream(sh("echo x; sleep 60"), fail)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 50
 
 
 def test_output_is_read_as_a_file_and_the_end_told() -> None:

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from rocbase.errors import ConflictError, InputError
 from rocwright.catalog.base import Provided
 from rocwright.catalog.load import Catalog
+from rocwright.catalog.model import Scheme
 from rocwright.follow.watch.candidates import series
 from rocwright.plan.resolve.aliases import known_kin, like, version_pins
 from rocwright.plan.resolve.choose import ROCM, Choice, choose
@@ -40,9 +41,10 @@ def admit(lock: Lock, catalog: Catalog, name: str, version: str, free: Collectio
     catalogued = _known_versions(catalog, lock, name)
     if not catalogued:
         return _package(lock, name, version)
-    pin = known_kin(pin_for(catalogued, version), lock.request.versions.get(name, ""))
+    scheme = catalog.components[name].scheme if name in catalog.components else "release"
+    pin = known_kin(pin_for(catalogued, version, scheme), lock.request.versions.get(name, ""))
     if not pin:
-        have = ", ".join(dict.fromkeys(".".join(map(str, series(release))) for release in catalogued))
+        have = ", ".join(dict.fromkeys(".".join(map(str, series(release, scheme))) for release in catalogued))
         reason = f"the catalog knows no release of that series, and so not what it needs (it has {have})"
         return Admission(admitted=False, why=reason)
     pinned = version_pins(lock.request.versions).get(name) or lock.request.versions.get(name, "")
@@ -67,13 +69,13 @@ def _known_versions(catalog: Catalog, lock: Lock, name: str) -> list[str]:
     )
 
 
-def pin_for(catalogued: Sequence[str], version: str) -> str:
+def pin_for(catalogued: Sequence[str], version: str, scheme: Scheme) -> str:
     """What a request says to take a version: itself where it is known, or like the newest of its series."""
     parsed = Version(version)
     exact = next((release for release in catalogued if Version(release) == parsed), "")
     if exact:
         return exact
-    kin = [release for release in catalogued if series(release) == series(version)]
+    kin = [release for release in catalogued if series(release, scheme) == series(version, scheme)]
     return like(version, max(kin, key=Version)) if kin else ""
 
 

@@ -11,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from rocwheel.wheels.names import read_version
+from rocwright.catalog.model import Scheme
 from rocwright.follow.watch.question import ImageTags, Listing, Project, Question, Refs, RemoteFile, TagDay
 from rocwright.follow.watch.questions import Watched
 from rocwright.follow.watch.upstream import Answer
@@ -30,8 +31,13 @@ class NewerVersion:
     asks: Question | None = None
 
 
-def series(version: str) -> tuple[int, ...]:
-    """What a patch release leaves as it is: the first two numbers, where there are more."""
+def series(version: str, scheme: Scheme) -> tuple[int, ...]:
+    """Return what a patch release leaves as it is: the first two numbers, if there are more.
+
+    All builds are one series.
+    """
+    if scheme == "build":
+        return ()
     numbers = Version(version).release
     return numbers[:2] if len(numbers) > 2 else numbers
 
@@ -41,16 +47,20 @@ def newer(subject: Watched, answer: Answer, take: Take, python: str) -> list[tup
 
     The newest come first. `python` is the version that a file of an index must run on.
     """
-    has = _version(subject.version)
+    has, scheme = _version(subject.version), subject.scheme
     if has is None or subject.spelled is None:
         return []
     offered: dict[Version, NewerVersion] = {}
     for candidate in _offered(subject, answer, python):
         version = _version(candidate.version)
-        if version is not None and version > has and not version.local and _is_taken(version, has, take):
+        if version is None or version <= has or (version.local and not has.local):
+            continue
+        if _is_taken(version, has, take, scheme):
             offered.setdefault(version, candidate)
     falling = sorted(offered, reverse=True)
-    same_series = [version for version in falling if series(str(version)) == series(subject.version)]
+    same_series = [
+        version for version in falling if series(str(version), scheme) == series(subject.version, scheme)
+    ]
     other_series = [version for version in falling if version not in same_series]
     groups = (
         tuple(offered[version] for version in some[:GROUP_LIMIT]) for some in (same_series, other_series)
@@ -58,14 +68,14 @@ def newer(subject: Watched, answer: Answer, take: Take, python: str) -> list[tup
     return [group for group in groups if group]
 
 
-def _is_taken(version: Version, has: Version, take: Take) -> bool:
+def _is_taken(version: Version, has: Version, take: Take, scheme: Scheme) -> bool:
     match take:
         case "all":
             return True
         case "stable":
             return not version.is_prerelease
         case "patch":
-            return not version.is_prerelease and series(str(version)) == series(str(has))
+            return not version.is_prerelease and series(str(version), scheme) == series(str(has), scheme)
 
 
 def _version(text: str) -> Version | None:

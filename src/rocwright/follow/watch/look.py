@@ -29,7 +29,7 @@ from rocwright.follow.watch.question import (
     Refs,
     SourcePackage,
 )
-from rocwright.follow.watch.questions import Watched, watched
+from rocwright.follow.watch.questions import Watched, unasked, watched
 from rocwright.follow.watch.standing import Has, standing
 from rocwright.follow.watch.upstream import Answer, Upstream
 from rocwright.home import Home
@@ -124,6 +124,9 @@ class UpdateChecker:
             news=_once([finding for finding in findings if isinstance(finding, News)]),
             silent=tuple(_silent(answers, by_question)),
             unseen=tuple(dict.fromkeys(unseen(locks.values(), self.catalog))),
+            unasked=tuple(
+                dict.fromkeys(name for label, some in things.items() for name in unasked(locks[label], some))
+            ),
         )
         seconds = {str(question): reply.seconds for question, reply in answers.items()}
         return report, self.memory.and_more(seconds, days)

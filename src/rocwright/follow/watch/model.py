@@ -72,7 +72,7 @@ class Silent(Frozen):
 
 class WatchReport(Frozen):
     """All that was found. `asked` are the sources, `seconds` how long it took; `unseen` are bases whose
-    packages are seen through their image alone."""
+    packages are seen through their image alone, `unasked` components whose newer versions nobody lists."""
 
     asked: int
     seconds: float
@@ -81,6 +81,7 @@ class WatchReport(Frozen):
     news: tuple[News, ...] = ()
     silent: tuple[Silent, ...] = ()
     unseen: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
 
     def exit_code(self, *, news_counts: bool = False) -> int:
         """What the command ends with: an alarm goes before silence, silence before news."""

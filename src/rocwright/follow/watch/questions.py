@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,7 +12,8 @@ from packaging.requirements import Requirement
 
 from rocwright.catalog.base import BaseRelease
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace
+from rocwright.catalog.model import Scheme
+from rocwright.catalog.place import ANY_COMMIT, GitPlace, ImagePlace, IndexPlace, WheelsPlace
 from rocwright.catalog.provider import Provider
 from rocwright.follow.watch.packages import lists_of, on_top
 from rocwright.follow.watch.question import (
@@ -34,7 +36,7 @@ from rocwright.model.steps import (
     ImageOrigin,
     IndexOrigin,
 )
-from rocwright.plan.resolve.aliases import base_of, catalog_for, pattern_of
+from rocwright.plan.resolve.aliases import base_of, catalog_for, pattern_of, without_commit
 from rocwright.plan.resolve.choose import ROCM
 from rocwright.plan.resolve.model import Lock, LockedComponent, LockedProvider, LockedRoot
 from rocwright.plan.resolve.settings import Take, WatchSettings
@@ -42,15 +44,16 @@ from rocwright.plan.resolve.settings import Take, WatchSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelled:
-    """How a source spells the versions of a thing: what stands before and after them."""
+    """How a source spells the versions of a thing: what stands before and after them, "*" for a commit."""
 
     before: str = ""
     after: str = ""
 
     def version(self, name: str) -> str:
         """The version that a name spells, or nothing."""
-        fits = name.startswith(self.before) and name.endswith(self.after)
-        return name[len(self.before) : len(name) - len(self.after)] if fits else ""
+        after = re.escape(self.after).replace(re.escape(ANY_COMMIT), "[0-9a-f]{7,40}")
+        match = re.fullmatch(f"{re.escape(self.before)}(.*){after}", name)
+        return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Watched:
     `name` is a component, "rocm", a Python project, or the root with its role; `pins` are its files in the
     lock, `ref` the full tag that the lock has it from, `commit` the commit or digest, `branch` what is
     followed. `spelled` says how its versions are found in the answer; None: only whether it still stands.
+    `scheme` says how they follow each other.
     `rolls` says that a tag is meant to move, `elsewhere` that the lock has it from another place than the
     one asked, `address` is where a version lies ("{version}" is filled in).
     """
@@ -72,6 +76,7 @@ class Watched:
     commit: str = ""
     branch: str = ""
     spelled: Spelled | None = None
+    scheme: Scheme = "release"
     rolls: bool = False
     elsewhere: bool = False
     address: str = ""
@@ -83,7 +88,9 @@ def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, today: dateti
     catalog = catalog_for(lock.request, catalog)
     subjects: list[Watched] = []
     for component in lock.components:
-        subjects += _component(component, catalog, settings.branches.get(component.name, ""))
+        scheme = catalog.component(component.name).scheme
+        found = _component(component, catalog, settings.branches.get(component.name, ""))
+        subjects += (replace(subject, scheme=scheme) for subject in found)
     if lock.python is not None:
         pins = [*lock.python.files, *(pin for sdist in lock.python.sdists for pin in sdist.files)]
         pins += [pin for sdist in lock.python.sdists for pin in sdist.requires]
@@ -95,6 +102,12 @@ def watched(lock: Lock, catalog: Catalog, settings: WatchSettings, today: dateti
     for root in lock.roots:
         subjects += _root(root, release, lists_of(root, catalog.managers, day))
     return subjects
+
+
+def unasked(lock: Lock, subjects: Iterable[Watched]) -> list[str]:
+    """Return the components of a lock that nothing is asked about; what rocwright carries has no upstream."""
+    names = {subject.name for subject in subjects}
+    return [entry.name for entry in lock.components if entry.kind != "builtin" and entry.name not in names]
 
 
 def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterator[Watched]:
@@ -112,6 +125,13 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
                     name=locked.name if place.version == locked.version else place.sdist,
                     version=place.version,
                     question=Project(place.sdist),
+                    pins=tuple(pin for pin in locked.files if isinstance(pin.origin, IndexOrigin)),
+                    spelled=Spelled(),
+                )
+            case WheelsPlace():
+                # the first is the one whose version the component has
+                yield subject(
+                    question=Project(place.wheels[0].partition("[")[0].partition("=")[0], place.index),
                     pins=tuple(pin for pin in locked.files if isinstance(pin.origin, IndexOrigin)),
                     spelled=Spelled(),
                 )
@@ -139,14 +159,15 @@ def _component(locked: LockedComponent, catalog: Catalog, branch: str) -> Iterat
 
 
 def _repository(locked: LockedComponent, place: GitPlace, branch: str) -> Watched:
-    pattern = pattern_of(place.tag, locked.version) if place.tag else None
+    tag = without_commit(place)
+    pattern = pattern_of(tag, locked.version) if tag else None
     is_origin = locked.kind == "git" and locked.place.startswith(f"git {place.git} ")
     return Watched(
         name=locked.name,
         version=locked.version,
         question=Refs(place.git),
         pins=locked.files if is_origin else (),
-        ref=f"refs/tags/{place.tag}" if place.tag and is_origin else "",
+        ref=f"refs/tags/{place.tag}" if place.tag and is_origin and ANY_COMMIT not in place.tag else "",
         commit=locked.commit if is_origin else "",
         branch=branch,
         spelled=Spelled(before=f"refs/tags/{pattern[0]}", after=pattern[1]) if pattern else None,

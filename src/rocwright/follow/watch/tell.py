@@ -32,6 +32,8 @@ def tell_report(report: WatchReport, *, quiet: bool = False) -> list[str]:
         lines.append("the lock names nothing that can be checked: rocwright lock fills in what is missing")
     elif not entries:
         lines.append("nothing new" + (" from those that answered" if report.silent else ""))
+    if report.unasked:
+        lines.append(f"not asked: {', '.join(report.unasked)} (no place of theirs lists versions)")
     lines += [
         f"{base}: packages of this image are only seen through its digest; rocwright lock records their lists"
         for base in report.unseen

@@ -7,15 +7,15 @@ The request says it, in `[versions]`; who asks the catalog about a request or it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rocbase.errors import InputError
 from rocwright.catalog.address import ArchivePlace
 from rocwright.catalog.base import Base, BaseRelease
 from rocwright.catalog.load import Catalog
-from rocwright.catalog.model import Component, Release
-from rocwright.catalog.place import GitPlace, ImagePlace, IndexPlace, Place
+from rocwright.catalog.model import Component, Release, Value
+from rocwright.catalog.place import ANY_COMMIT, GitPlace, ImagePlace, IndexPlace, Place
 from rocwright.plan.resolve.model import Lock, Request
 
 _LIKE = re.compile(r"(?P<version>[^\s@]+) like (?P<known>[^\s@]+)")
@@ -97,21 +97,37 @@ def _with_release(component: Component, version: str, original: str, elsewhere: 
 
 def taken_over(release: Release, version: str) -> Release:
     """A release of another version with the facts of this one, and no evidence: nobody has tried it."""
+    commits = [place.commit for place in release.places if isinstance(place, GitPlace)]
     return release.model_copy(
         update={
             "version": version,
             "places": tuple(_places(release.places, release.version, version)),
+            "env": {
+                name: _of_version(value, commits, release.version, version)
+                for name, value in release.env.items()
+            },
             "evidence": "",
             "source": f"taken over from {release.version}: {release.source}",
         }
     )
 
 
+def _of_version(setting: str | Value, commits: Sequence[str], original: str, version: str) -> str | Value:
+    """A variable that names the commit of a release says of another one that its commit is unknown."""
+    text = setting if isinstance(setting, str) else setting.value
+    last = text.rpartition("-")[2]
+    if len(last) < 7 or not any(commit.startswith(last) for commit in commits):
+        return setting
+    text = text.removesuffix(last) + "unknown"
+    text = name_of_version(text, original, version) or text
+    return text if isinstance(setting, str) else setting.model_copy(update={"value": text})
+
+
 def _places(places: Iterable[Place], original: str, version: str) -> Iterator[Place]:
     """The places where the other version must be, as far as their names tell; without hashes."""
     for place in places:
         match place:
-            case GitPlace() if (tag := name_of_version(place.tag, original, version)) is not None:
+            case GitPlace() if (tag := name_of_version(without_commit(place), original, version)) is not None:
                 yield place.model_copy(update={"tag": tag, "commit": ""})
             case IndexPlace() if place.version == original:
                 yield place.model_copy(update={"version": version})
@@ -122,6 +138,13 @@ def _places(places: Iterable[Place], original: str, version: str) -> Iterator[Pl
                 yield place.model_copy(update={"url": place.url.replace(original, version), **hashes})
             case _:
                 pass
+
+
+def without_commit(place: GitPlace) -> str:
+    """Return a tag with ANY_COMMIT for its commit, if it ends with that: another version has another."""
+    head, dash, last = place.tag.rpartition("-")
+    ends = len(last) >= 7 and place.commit.startswith(last)
+    return f"{head}{dash}{ANY_COMMIT}" if ends else place.tag
 
 
 def name_of_version(name: str, original: str, version: str) -> str | None:
