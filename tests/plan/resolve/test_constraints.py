@@ -101,6 +101,16 @@ def test_two_components_that_cannot_go_together_are_both_named(catalog: Catalog)
     assert "audio 2.5 needs torch ==2.5.*" in caught.value.detail
 
 
+def test_a_pin_that_leaves_no_answer_further_down_is_named_and_not_the_base(catalog: Catalog) -> None:
+    app = component("app", v1_0={"middle": "==1.0"}, v2_0={"middle": "==2.0"})
+    middle = component("middle", v1_0={"torch": "==2.5.*"}, v2_0={"torch": "==2.6.*"})
+    grown = replace(catalog, components={**catalog.components, "app": app, "middle": middle})
+    with pytest.raises(ConflictError) as caught:
+        solve(grown, ["app"], {"app": "1.0", "alone": "1.9"}, base("2.6.0"))
+    assert "rocwright.toml pins app to 1.0: without that there is an answer" in caught.value.detail
+    assert caught.value.next_step == "loosen [versions] in rocwright.toml (app = '1.0')"
+
+
 def test_a_chain_of_needs_that_breaks_is_told(catalog: Catalog) -> None:
     with pytest.raises(ConflictError) as caught:
         solve(catalog, ["vllm"], {"vision": "1.0"}, base("2.5.0"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -63,14 +64,24 @@ def solve(
     """
     for name, version in pins.items():
         _check_pin(catalog, name, version, provided)
-    requirements = [Requirement(name, "", "the stack") for name in requested]
-    requirements += [Requirement(name, f"=={version}", "rocwright.toml") for name, version in pins.items()]
-    try:
+
+    def resolve(pins: Mapping[str, str]) -> dict[str, VersionCandidate]:
+        requirements = [Requirement(name, "", "the stack") for name in requested]
+        requirements += [Requirement(name, f"=={each}", "rocwright.toml") for name, each in pins.items()]
         provider = _Provider(catalog, provided, targets, requested, constraints, prefer)
-        result = Resolver(provider, BaseReporter()).resolve(requirements, max_rounds=MOST_ROUNDS)
+        return dict(Resolver(provider, BaseReporter()).resolve(requirements, max_rounds=MOST_ROUNDS).mapping)
+
+    def frees(name: str) -> bool:
+        with suppress(ResolutionImpossible):
+            return bool(resolve({other: version for other, version in pins.items() if other != name}))
+        return False
+
+    try:
+        return resolve(pins)
     except ResolutionImpossible as error:
-        raise _conflict(error, pins, provided, catalog, targets, requested, constraints) from error
-    return dict(result.mapping)
+        # the solver names what it met last, which may be far from the pin that leaves no answer
+        at_fault = [name for name in pins if frees(name)]
+        raise _conflict(error, pins, at_fault, provided, catalog, targets, requested, constraints) from error
 
 
 def _check_pin(
@@ -252,6 +263,7 @@ def _chain(causes: Sequence[Any]) -> list[str]:
 def _conflict(
     error: Any,
     pins: Mapping[str, str],
+    at_fault: Sequence[str],
     provided: Mapping[str, Sequence[VersionCandidate]],
     catalog: Catalog,
     targets: Sequence[str],
@@ -260,6 +272,10 @@ def _conflict(
 ) -> ConflictError:
     names = sorted({cause.requirement.name for cause in error.causes})
     chain = [
+        *(
+            f"rocwright.toml pins {name} to {pins[name]}: without that there is an answer"
+            for name in at_fault
+        ),
         *_chain(error.causes),
         *(str(constraint) for constraint in constraints if constraint.name in names),
     ]
@@ -285,7 +301,7 @@ def _conflict(
         else:
             chain.append(f"nothing here provides {name}, and the catalog has no recipe of that name")
     involved = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
-    pinned = [f"{name} = {pins[name]!r}" for name in involved if name in pins]
+    pinned = [f"{name} = {pins[name]!r}" for name in at_fault or involved if name in pins]
     return ConflictError(
         f"no version of {', '.join(names)} satisfies all requirements",
         cause="these requirements contradict each other",
