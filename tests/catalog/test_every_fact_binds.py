@@ -25,6 +25,7 @@ ELSEWHERE = {
     },
     "components/*.toml": {
         "like.*": "tests/catalog/test_recipes.py",
+        "scheme": "tests/follow/watch/test_look.py",
         "python_run": "tests/verify/test_run_wheels.py",
         "release.*places.*": "tests/sources/test_places.py",
         "edit.*": "tests/sources/patching/test_kinds.py",
@@ -62,6 +63,7 @@ ELSEWHERE = {
     "stacks/*.toml": {"on": "tests/plan/resolve/test_standing.py"},
     "targets.toml": {
         "set": "tests/catalog/test_target_sets.py",
+        "target.refused.*": "tests/plan/resolve/test_elsewhere.py",
         "shared.targets": "tests/catalog/test_target_sets.py",
     },
     "package_managers.toml": {"manager.*": "tests/sources/bases/test_roots.py"},

@@ -68,7 +68,7 @@ def catalog() -> Catalog:
         optional=("aside",),
         bases=("debian:sid", "debian:trixie"),
         row=(
-            StackRow(gpu="gfx803", base="debian:sid", provider="old", wish="x", holds="x"),
+            StackRow(gpu="gfx900", base="debian:sid", provider="old", wish="x", holds="x"),
             StackRow(gpu="gfx1151", base="debian:sid", wish="x", holds="x"),
         ),
         source="x",
@@ -76,7 +76,7 @@ def catalog() -> Catalog:
     providers = (
         provider("packages", "packages"),
         provider("wheels", "wheels", ("7.1", "6.4"), "gfx1151"),
-        provider("old", "archive", ("7.0",), "gfx803"),
+        provider("old", "archive", ("7.0",), "gfx900"),
     )
     return replace(
         builtin,
@@ -118,11 +118,11 @@ def test_an_optional_component_comes_when_it_is_asked_for(catalog: Catalog) -> N
 
 
 def test_a_row_names_its_provider_and_a_request_another(catalog: Catalog) -> None:
-    found = chosen(catalog, gpu=("gfx803",))
+    found = chosen(catalog, gpu=("gfx900",))
     assert found.provider is not None
     assert (found.provider.name, found.versions["rocm"]) == ("old", "7.0")
-    with pytest.raises(ConflictError, match="wheels has no ROCm for gfx803 on debian:sid") as caught:
-        chosen(catalog, gpu=("gfx803",), provider="wheels")
+    with pytest.raises(ConflictError, match="wheels has no ROCm for gfx900 on debian:sid") as caught:
+        chosen(catalog, gpu=("gfx900",), provider="wheels")
     assert "these have: old" in caught.value.cause
     with pytest.raises(InputError, match="unknown provider of ROCm 'wheel'"):
         chosen(catalog, provider="wheel")
@@ -135,8 +135,8 @@ def test_a_gpu_that_nobody_serves_is_said(catalog: Catalog) -> None:
 
 def test_of_several_gpus_that_nobody_serves_together_each_is_told_apart(catalog: Catalog) -> None:
     with pytest.raises(ConflictError) as caught:
-        chosen(catalog, gpu=("gfx803", "gfx906"))
-    assert caught.value.cause == "gfx803 alone: old; gfx906 alone: no provider"
+        chosen(catalog, gpu=("gfx900", "gfx906"))
+    assert caught.value.cause == "gfx900 alone: old; gfx906 alone: no provider"
 
 
 def test_what_the_base_brings_along_is_not_built_and_ends_the_search(catalog: Catalog) -> None:

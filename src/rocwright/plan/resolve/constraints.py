@@ -272,10 +272,6 @@ def _conflict(
 ) -> ConflictError:
     names = sorted({cause.requirement.name for cause in error.causes})
     chain = [
-        *(
-            f"rocwright.toml pins {name} to {pins[name]}: without that there is an answer"
-            for name in at_fault
-        ),
         *_chain(error.causes),
         *(str(constraint) for constraint in constraints if constraint.name in names),
     ]
@@ -301,7 +297,9 @@ def _conflict(
         else:
             chain.append(f"nothing here provides {name}, and the catalog has no recipe of that name")
     involved = sorted({*names, *(cause.parent.name for cause in error.causes if cause.parent is not None)})
-    pinned = [f"{name} = {pins[name]!r}" for name in at_fault or involved if name in pins]
+    far = [name for name in at_fault if name not in involved]
+    chain += [f"rocwright.toml pins {name} to {pins[name]}: without that there is an answer" for name in far]
+    pinned = [f"{name} = {pins[name]!r}" for name in (*involved, *far) if name in pins]
     return ConflictError(
         f"no version of {', '.join(names)} satisfies all requirements",
         cause="these requirements contradict each other",
