@@ -46,6 +46,21 @@ def test_no_tokens_or_fewer_are_none(tokens: Tokens) -> None:
     assert tokens.held() == 1
 
 
+def test_who_may_have_no_real_time_priority_drains_all_the_same(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    tokens.put(3)
+    tokens.drain(2)
+    end = time.monotonic() + 60
+    while tokens.held() > 1 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (tokens.held(), tokens.drained()) == (1, 2)
+
+
 def test_any_user_of_the_sandbox_can_open_it_and_nothing_is_left_of_it(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("left over")
     tokens = Tokens.create(tmp_path)
