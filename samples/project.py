@@ -15,7 +15,7 @@ from rocwheel_samples.trees import write_tree
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog, load_catalog
 from rocwright.home import Home
-from rocwright.model.steps import FilePin
+from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.plan.resolve.model import Lock
@@ -144,7 +144,9 @@ def make_sources(
         repository.commit("file", f"the source of {name}\n" * 1000)
         for path, text in files.items():
             repository.commit(path, text)
-        pins[name] = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), folder)
+        pins[name] = pack_commit(
+            GitOrigin(url=repository.url, commit=repository.git("rev-parse", "HEAD")), folder
+        )
     found = tuple(one.model_copy(update={"files": (pins[one.name],)}) for one in lock.components)
     write_lock(folder / "rocwright.lock", lock.model_copy(update={"components": found}))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import PlainProgress
 from rocwright.follow.bisection.trial import LockTrials
+from rocwright.model.steps import GitOrigin
 from rocwright.plan.resolve.files import write_lock
 from rocwright.plan.resolve.model import Lock, LockedComponent
 from rocwright.sources.git import pack_commit
@@ -92,7 +93,7 @@ class World:
     def _locked(self, component: LockedComponent, commit: str) -> LockedComponent:
         repository = self.repositories[component.name]
         found = repository.git("rev-parse", commit)
-        pin = pack_commit(repository.url, found, self.folder)
+        pin = pack_commit(GitOrigin(url=repository.url, commit=found), self.folder)
         return component.model_copy(update={"kind": "git", "commit": found, "files": (pin,)})
 
     def trials(self) -> LockTrials:

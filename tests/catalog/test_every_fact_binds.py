@@ -24,6 +24,7 @@ ELSEWHERE = {
         "release.packages*": "tests/plan/resolve/test_on_bases.py",
     },
     "components/*.toml": {
+        "bundle": "tests/verify/test_loaded.py",
         "like.*": "tests/catalog/test_recipes.py",
         "scheme": "tests/follow/watch/test_look.py",
         "python_run": "tests/verify/test_run_wheels.py",

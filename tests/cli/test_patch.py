@@ -110,3 +110,23 @@ def test_options_for_patches_without_one_are_refused(rocwright: Command) -> None
     done = rocwright("patch", "check", "torchvision", "--strip", "0")
     assert done.returncode == 2
     assert "name a patch or a series" in done.stderr
+
+
+def test_a_program_that_no_package_brings_is_named(rocwright: Command, tree: Path) -> None:
+    """Of programs that commands of CMake begin with; the compiler's own package brings the second."""
+    calls = """ExternalProject_Add(elfutils
+  BUILD_COMMAND
+  COMMAND
+    "${CMAKE_COMMAND}" -E env "CPPFLAGS=-O2" -- flex --version
+  COMMAND
+    ninja install
+)
+"""
+    write_tree(tree, {"third_party/CMakeLists.txt": calls})
+    (tree / "linked.cmake").symlink_to("/etc/passwd")
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree))
+    assert done.returncode == 5
+    assert "flex is called (third_party/CMakeLists.txt:4)" in done.stdout
+    assert "ninja is called" not in done.stdout
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree), "--json")
+    assert json.loads(done.stdout)["trees"][0]["lacking"] == {"flex": "third_party/CMakeLists.txt:4"}

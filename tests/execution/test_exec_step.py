@@ -34,7 +34,7 @@ from rocwright.execution.run import cut_short, environment
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture, host_architecture
 from rocwright.model.step_environment import FIXED
-from rocwright.model.steps import About, FetchAction, Input, Resources, RunAction, Step, TreeAction
+from rocwright.model.steps import About, FetchAction, GitOrigin, Input, Resources, RunAction, Step, TreeAction
 from rocwright.sandbox.model import Ended, SandboxJob, SandboxOutcome
 from rocwright.sources.git import pack_commit
 from rocwright.store.local import LocalStore
@@ -424,7 +424,7 @@ def test_a_commit_is_fetched_and_edited_into_a_tree(
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     repository = make_repository(tmp_path / "upstream")
-    pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=repository.git("rev-parse", "HEAD")), tmp_path)
     source = Step(name="source/x", component="x", action=FetchAction(files=(pin,)))
     edit = {"file": "file", "regex": "one", "with": "two", "why": "two is better"}
     tree = Step(

@@ -14,7 +14,7 @@ from tests.sources.conftest import repository as repository
 from rocbase.errors import FetchError
 from rocwright.catalog.folders import DATA
 from rocwright.execution.fetch import fetch
-from rocwright.model.steps import FilePin, IndexOrigin
+from rocwright.model.steps import FilePin, GitOrigin, IndexOrigin
 from rocwright.sources.git import pack_commit
 from rocwright.sources.places import pack_builtin
 from rocwright.store.local import LocalStore
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
 
 
 def test_a_commit_comes_into_the_store(repository: Repository, store: LocalStore, tmp_path: Path) -> None:
-    pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=repository.git("rev-parse", "HEAD")), tmp_path)
     fetched(store, tmp_path, pin)
     assert verified(store, pin.sha256)
 
@@ -97,7 +97,7 @@ def test_a_commit_comes_into_the_store(repository: Repository, store: LocalStore
 def test_a_commit_that_gives_other_bytes_than_locked_is_refused(
     repository: Repository, store: LocalStore, tmp_path: Path
 ) -> None:
-    pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=repository.git("rev-parse", "HEAD")), tmp_path)
     other = pin.model_copy(update={"sha256": "0" * 64})
     with pytest.raises(FetchError, match="does not match the lock"):
         fetched(store, tmp_path, other)

@@ -22,6 +22,7 @@ from rocwright.model.steps import (
     BaseAction,
     FetchAction,
     FilePin,
+    GitOrigin,
     Input,
     Step,
     TreeAction,
@@ -195,7 +196,7 @@ def test_a_step_says_what_is_in_the_tree_that_it_packed_and_so_does_its_report(
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
     repository = make_repository(tmp_path / "upstream")
-    pin = pack_commit(repository.url, repository.git("rev-parse", "HEAD"), tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=repository.git("rev-parse", "HEAD")), tmp_path)
     store.put_file(tmp_path / pin.filename)
     source = Step(name="source/x", component="x", action=FetchAction(files=(pin,)))
     outputs = {}

@@ -35,6 +35,7 @@ from rocwheel_samples.wheel_making import METADATA, NAME, WHEEL
 from rocwright.catalog.base import ListForm
 from rocwright.catalog.model_files import model_facts
 from rocwright.execution.install import read_wheel
+from rocwright.model.steps import GitOrigin
 from rocwright.provenance.bundled import contents
 from rocwright.provenance.stranger import read_stranger
 from rocwright.serving.models.gguf import read_gguf
@@ -268,7 +269,7 @@ def of_git(path: Path) -> object:
     commit = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     target = path.parent / "fetched"
     try:
-        return pack_commit(str(path), commit, target)
+        return pack_commit(GitOrigin(url=str(path), commit=commit), target)
     finally:
         assert sum(file.stat().st_size for file in target.rglob("*")) < MIB, "it was checked out"
 

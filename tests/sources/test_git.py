@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.sources.conftest import Repository, make_repository
 
 from rocbase.errors import FetchError, InputError, NetworkError
+from rocbase.processes import run as process
+from rocwright.model.steps import GitOrigin
 from rocwright.sources import git
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import pack_commit, resolve_tag
+from rocwright.sources.git_objects import FOLDER
 
 
 def test_a_tag_names_its_commit(repository: Repository) -> None:
@@ -73,7 +77,7 @@ def test_words_that_git_would_take_for_options_are_refused(url: str, tag: str) -
 def test_a_commit_is_packed_without_its_history(repository: Repository, tmp_path: Path) -> None:
     first = repository.git("rev-parse", "HEAD")
     repository.commit("file", "two\n")
-    pin = pack_commit(repository.url, first, tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=first), tmp_path)
     unpack(tmp_path / pin.filename, tmp_path / "out", wrapped=False)
     assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == {"file": "one\n"}
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([pin.filename, "out", "upstream"])
@@ -85,7 +89,10 @@ def test_a_commit_is_packed_to_the_same_bytes_every_time(repository: Repository,
     (repository.path / "link").symlink_to("file")
     repository.git("add", "run", "link")
     commit = repository.commit("other", "text\n")
-    one, other = (pack_commit(repository.url, commit, tmp_path / name) for name in ("one", "other"))
+    one, other = (
+        pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / name)
+        for name in ("one", "other")
+    )
     assert one == other
     unpack(tmp_path / "one" / one.filename, tmp_path / "out", wrapped=False)
     assert (tmp_path / "out/run").stat().st_mode & 0o777 == 0o755
@@ -96,11 +103,11 @@ def test_a_users_own_git_settings_do_not_change_the_bytes(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = repository.git("rev-parse", "HEAD")
-    plain = pack_commit(repository.url, commit, tmp_path / "plain")
+    plain = pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "plain")
     settings = tmp_path / "gitconfig"
     settings.write_text("[core]\n\tautocrlf = true\n\tsymlinks = false\n\teol = crlf\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-    assert pack_commit(repository.url, commit, tmp_path / "set").sha256 == plain.sha256
+    assert pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "set").sha256 == plain.sha256
 
 
 def test_the_submodules_of_a_commit_come_along(
@@ -114,7 +121,7 @@ def test_the_submodules_of_a_commit_come_along(
     repository.git("commit", "--quiet", "-m", "submodule")
     commit = repository.git("rev-parse", "HEAD")
     inner.commit("file", "later\n")
-    pin = pack_commit(repository.url, commit, tmp_path)
+    pin = pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path)
     unpack(tmp_path / pin.filename, tmp_path / "out", wrapped=False)
     assert (tmp_path / "out/third_party/inner/file").read_text() == "one\n"
     assert not list((tmp_path / "out").rglob(".git"))
@@ -122,7 +129,7 @@ def test_the_submodules_of_a_commit_come_along(
 
 def test_a_commit_that_is_gone_is_told_with_its_repository(repository: Repository, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match="does not serve the commit 000000000000"):
-        pack_commit(repository.url, "0" * 40, tmp_path)
+        pack_commit(GitOrigin(url=repository.url, commit="0" * 40), tmp_path)
 
 
 def test_the_git_variables_of_the_caller_do_not_redirect_it(
@@ -132,6 +139,77 @@ def test_the_git_variables_of_the_caller_do_not_redirect_it(
     other = make_repository(tmp_path / "other")
     for name, value in (("GIT_DIR", ".git"), ("GIT_WORK_TREE", "."), ("GIT_INDEX_FILE", ".git/index")):
         monkeypatch.setenv(name, str(other.path / value))
-    pin = pack_commit(repository.url, commit, tmp_path / "out")
+    pin = pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "out")
     assert pin.filename == f"{commit}.tar.zst"
     assert (other.path / "file").read_text() == "one\n"
+
+
+def test_folders_of_a_commit_are_fetched_alone(repository: Repository, tmp_path: Path) -> None:
+    """The bytes of a library of a monorepo, of its own shape: a commit elsewhere in it changes nothing."""
+    for library in range(40):
+        folder = repository.path / f"projects/library{library}"
+        folder.mkdir(parents=True)
+        (folder / "source.cpp").write_bytes(Random(library).randbytes(60_000))
+    repository.git("add", "projects")
+    repository.git("config", "uploadpack.allowFilter", "true")
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    commits = [repository.commit("file", text) for text in ("two\n", "three\n")]
+    pins = [
+        pack_commit(
+            GitOrigin(url=f"file://{repository.path}", commit=commit, paths=("projects/library7",)),
+            tmp_path / commit,
+        )
+        for commit in commits
+    ]
+    assert pins[0].sha256 == pins[1].sha256
+    unpack(tmp_path / commits[0] / pins[0].filename, tmp_path / "out", wrapped=False)
+    files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.cpp")}
+    assert files == {"projects/library7/source.cpp"}
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["projects"]
+
+
+def test_a_folder_that_a_commit_does_not_have_is_named(repository: Repository, tmp_path: Path) -> None:
+    commit = repository.git("rev-parse", "HEAD")
+    for path in ("projects/rocblas", "file"):
+        with pytest.raises(FetchError, match=f"has no folder {path}") as caught:
+            pack_commit(GitOrigin(url=repository.url, commit=commit, paths=(path,)), tmp_path / "out")
+        assert "`paths`" in caught.value.next_step
+
+
+def test_a_tree_that_asks_git_has_its_commit_and_links(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = make_repository(tmp_path / "inner")
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://inner.test/={inner.url}")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", inner.url, "base/inner")
+    repository.git("config", "-f", ".gitmodules", "submodule.base/inner.url", "https://inner.test/")
+    repository.git("add", ".gitmodules")
+    commit = repository.commit("large", "x" * 200_000)
+    origin = GitOrigin(url=repository.url, commit=commit, repository=True)
+    pins = [pack_commit(origin, tmp_path / name) for name in ("one", "other")]
+    assert pins[0] == pins[1]
+    tree = tmp_path / "tree"
+    unpack(tmp_path / "one" / pins[0].filename, tree, wrapped=False)
+    assert not list(tree.rglob(".git"))
+    (tree / ".git-repository").rename(tree / ".git")
+
+    def git(*words: str) -> str:
+        return process.run(["git", "-C", tree, *words]).stdout.strip()
+
+    assert git("rev-parse", "HEAD") == commit
+    assert git("ls-tree", "HEAD", "--", "base/inner").split()[2] == inner.git("rev-parse", "HEAD")
+    assert git("config", "--blob", "HEAD:.gitmodules", "submodule.base/inner.path") == "base/inner"
+    assert git("log", "-1", "--format=%H") == commit
+    assert len(list((tree / ".git/objects").rglob("*"))) < 20
+
+
+def test_a_tree_that_has_the_name_of_the_repository_is_refused(
+    repository: Repository, tmp_path: Path
+) -> None:
+    (repository.path / FOLDER).symlink_to(tmp_path / "elsewhere")
+    repository.git("add", FOLDER)
+    commit = repository.commit("other", "text\n")
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(FetchError, match="has something of the name"):
+        pack_commit(GitOrigin(url=repository.url, commit=commit, repository=True), tmp_path / "out")
+    assert not list((tmp_path / "elsewhere").iterdir())

@@ -15,6 +15,7 @@ from tests.store.servers import serving
 from rocbase.errors import FetchError, InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.follow.bisection.run import History
+from rocwright.model.steps import GitOrigin
 from rocwright.sources import git
 from rocwright.sources.archive import unpack
 from rocwright.sources.git import check_address, pack_commit, release_day, remote_refs, resolve_tag
@@ -82,7 +83,7 @@ def test_no_filter_hook_or_monitor_of_the_user_is_run_for_an_upstream(
     marker.unlink(missing_ok=True)
     upstream_refs = remote_refs(upstream.url, 20)
     assert upstream_refs["refs/heads/main"] == commit
-    pin = pack_commit(upstream.url, commit, tmp_path / "packed")
+    pin = pack_commit(GitOrigin(url=upstream.url, commit=commit), tmp_path / "packed")
     assert not marker.exists()
     unpack(tmp_path / "packed" / pin.filename, tmp_path / "tree", wrapped=False)
     assert (tmp_path / "tree/large.bin").read_text() == "pointer\n"
@@ -93,9 +94,11 @@ def test_the_settings_of_the_user_change_no_bytes(
     upstream: Repository, tmp_path: Path, marker: Path, request: pytest.FixtureRequest
 ) -> None:
     commit = upstream.git("rev-parse", "HEAD")
-    plain = pack_commit(upstream.url, commit, tmp_path / "plain")
+    plain = pack_commit(GitOrigin(url=upstream.url, commit=commit), tmp_path / "plain")
     request.getfixturevalue("generous")
-    assert pack_commit(upstream.url, commit, tmp_path / "generous").sha256 == plain.sha256
+    assert (
+        pack_commit(GitOrigin(url=upstream.url, commit=commit), tmp_path / "generous").sha256 == plain.sha256
+    )
 
 
 def test_an_address_that_is_a_command_is_not_run(
@@ -105,7 +108,7 @@ def test_an_address_that_is_a_command_is_not_run(
     commit = with_submodule(repository, f"ext::sh -c 'touch {marker}'", head)
     marker.unlink(missing_ok=True)
     with pytest.raises(NetworkError, match="does not serve the commit"):
-        pack_commit(repository.url, commit, tmp_path / "packed")
+        pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "packed")
     assert not marker.exists()
 
 
@@ -123,7 +126,9 @@ def test_a_folder_in_the_place_of_a_held_submodule_is_no_repository_to_git(
     commit = repository.commit("inner/config", f'{settings}[remote "origin"]\n\turl = ssh://git@h.test/x\n')
     for held in ("inner", "link", ".", ".git"):
         with pytest.raises(FetchError, match="has no submodule"):
-            pack_commit(repository.url, commit, tmp_path / "packed", {held: commit})
+            pack_commit(
+                GitOrigin(url=repository.url, commit=commit, held={held: commit}), tmp_path / "packed"
+            )
     assert not marker.exists()
 
 
@@ -145,7 +150,7 @@ def test_no_stranger_names_a_folder_or_a_command(
         lambda: resolve_tag(url, "v1"),
         lambda: remote_refs(url, 20),
         lambda: release_day(url, "refs/heads/main", 20),
-        lambda: pack_commit(url, head, tmp_path / "packed"),
+        lambda: pack_commit(GitOrigin.model_construct(url=url, commit=head), tmp_path / "packed"),
         lambda: History(url, tmp_path / "history"),
     ):
         with pytest.raises(InputError, match="is not a git address"):
@@ -188,7 +193,7 @@ def test_a_submodule_cannot_name_a_repository_of_this_machine(repository: Reposi
     for url in (secret.url, f"file://{secret.path}"):
         commit = with_submodule(repository, url, head)
         with pytest.raises(NetworkError, match="does not serve the commit"):
-            pack_commit(repository.url, commit, tmp_path / "packed")
+            pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "packed")
 
 
 def test_a_submodule_cannot_say_how_it_is_updated(
@@ -198,7 +203,7 @@ def test_a_submodule_cannot_say_how_it_is_updated(
     text = (repository.path / ".gitmodules").read_text()
     commit = repository.commit(".gitmodules", f"{text}\tupdate = !touch {marker}\n")
     with pytest.raises(NetworkError, match="does not serve the commit"):
-        pack_commit(repository.url, commit, tmp_path / "packed")
+        pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "packed")
     assert not marker.exists()
 
 
@@ -221,7 +226,10 @@ def test_a_commit_that_holds_a_git_folder_is_refused(
     tree = git("mktree", text=f"040000 tree {inner}\t{name}\n")
     repository.git("update-ref", "refs/heads/main", git("commit-tree", tree, text="hostile"))
     with pytest.raises(NetworkError, match="does not serve the commit"):
-        pack_commit(repository.url, repository.git("rev-parse", "refs/heads/main"), tmp_path / "packed")
+        pack_commit(
+            GitOrigin(url=repository.url, commit=repository.git("rev-parse", "refs/heads/main")),
+            tmp_path / "packed",
+        )
 
 
 class _Endless(BaseHTTPRequestHandler):
@@ -262,5 +270,5 @@ def test_a_host_that_drips_does_not_keep_a_fetch(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setitem(git._APART, "http.lowSpeedTime", "1")
     with serving(Host) as url, pytest.raises(NetworkError, match="does not serve"):
-        pack_commit(f"{url}/x.git", "1" * 40, tmp_path)
+        pack_commit(GitOrigin(url=f"{url}/x.git", commit="1" * 40), tmp_path)
     assert Host.sent < 20

@@ -14,6 +14,7 @@ from tests.sources.conftest import Index, Repository, make_repository
 from rocbase.errors import InputError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.config import config_file
+from rocwright.model.steps import GitOrigin
 from rocwright.sources.git import pack_commit, resolve_tag
 from rocwright.sources.index import find_sdist
 from rocwright.sources.mirrors import Mirrors, mirrors
@@ -92,11 +93,11 @@ def test_a_commit_comes_from_the_mirror_and_is_pinned_under_its_own_address(
 ) -> None:
     commit = repository.git("rev-parse", "HEAD")
     repository.git("tag", "v1")
-    direct = pack_commit(repository.url, commit, tmp_path / "direct")
+    direct = pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "direct")
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{UPSTREAM}={repository.path.parent}/")
     url = f"{UPSTREAM}{repository.path.name}"
     assert resolve_tag(url, "v1") == commit
-    mirrored = pack_commit(url, commit, tmp_path / "mirrored")
+    mirrored = pack_commit(GitOrigin(url=url, commit=commit), tmp_path / "mirrored")
     assert mirrored.sha256 == direct.sha256
     assert mirrored.origin.model_dump()["url"] == url
 
@@ -113,9 +114,9 @@ def test_submodules_come_from_the_mirror_too(
     repository.git("config", "--file", ".gitmodules", "submodule.inner.url", f"{UPSTREAM}inner")
     commit = repository.commit(".gitmodules", (repository.path / ".gitmodules").read_text())
     with pytest.raises(NetworkError):
-        pack_commit(repository.url, commit, tmp_path / "without")
+        pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "without")
     monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"{UPSTREAM}={tmp_path}/")
-    assert pack_commit(repository.url, commit, tmp_path / "with").size
+    assert pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "with").size
 
 
 def test_git_settings_of_the_caller_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from rocbase.model import Frozen
 from rocwright.catalog.address import ArchivePlace
+from rocwright.model.steps import GitFolder
 
 # The name of a folder that is no path.
 FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~-]*$")]
@@ -21,13 +22,19 @@ ANY_COMMIT = "*"
 class GitPlace(Frozen):
     """A release in a git repository: a tag, a commit, or both; never a branch.
 
-    `held` maps the path of a submodule to a commit other than the one that the repository links.
+    `held` maps the path of a submodule to a commit other than the one that the repository links. `paths` are
+    the folders of a repository of many projects that are fetched, without submodules, and `subdir` is the one
+    that is built. With `repository` the folder `.git-repository` of the tree is a repository of the commit
+    and its trees, without the content of files: commands that ask git move it to `.git`.
     """
 
     git: str
     tag: str = ""
     commit: str = ""
     held: dict[str, str] = {}
+    paths: tuple[GitFolder, ...] = ()
+    subdir: str = ""
+    repository: bool = False
 
     @model_validator(mode="after")
     def _names_one(self) -> GitPlace:
@@ -96,4 +103,34 @@ class WheelsPlace(Frozen):
 # The kinds of places, as an edit of a recipe names them.
 PlaceKind = Literal["git", "sdist", "debian", "archive", "builtin", "image", "wheels"]
 
-Place = GitPlace | IndexPlace | DebianPlace | ArchivePlace | BuiltinPlace | ImagePlace | WheelsPlace
+# What names a place -> its kind, which is also its tag: one fault of a place is told once, not for each kind.
+_NAMED_BY: dict[str, PlaceKind] = {
+    "git": "git",
+    "sdist": "sdist",
+    "debian": "debian",
+    "url": "archive",
+    "builtin": "builtin",
+    "image": "image",
+    "wheels": "wheels",
+}
+
+
+def _kind(place: object) -> str | None:
+    fields = place if isinstance(place, Mapping) else vars(place) if isinstance(place, Frozen) else {}
+    return next((kind for name, kind in _NAMED_BY.items() if name in fields), None)
+
+
+Place = Annotated[
+    Annotated[GitPlace, Tag("git")]
+    | Annotated[IndexPlace, Tag("sdist")]
+    | Annotated[DebianPlace, Tag("debian")]
+    | Annotated[ArchivePlace, Tag("archive")]
+    | Annotated[BuiltinPlace, Tag("builtin")]
+    | Annotated[ImagePlace, Tag("image")]
+    | Annotated[WheelsPlace, Tag("wheels")],
+    Discriminator(
+        _kind,
+        custom_error_type="place",
+        custom_error_message=f"it names no place: one of {', '.join(_NAMED_BY)} is needed",
+    ),
+]

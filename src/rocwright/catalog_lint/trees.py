@@ -19,6 +19,7 @@ from rocwright.model.architecture import host_architecture
 from rocwright.plan.resolve.model import LockedComponent
 from rocwright.sources.archive import unpack
 from rocwright.sources.debian import DebianArchive
+from rocwright.sources.patching.programs_called import programs_called
 from rocwright.sources.patching.series import apply_series, lay_packaging
 from rocwright.sources.places import Located, Reach, describe, kind_of, locate
 from rocwright.store.model import verified
@@ -63,6 +64,24 @@ def _suites(place: Place, suites: Sequence[str]) -> Sequence[str]:
     if not isinstance(place, DebianPlace):
         return ("",)
     return (place.suite,) if place.suite else suites
+
+
+def lacking_programs(component: Component, version: str, tree: Path) -> dict[str, str]:
+    """The programs that commands of a tree call and that no package of the recipe brings -> file and line.
+
+    A program is known by the name of its package, so one that comes in another is not looked for.
+    """
+    catalog = the_catalog()
+    names = {
+        package: {package, *(name for of_manager in managers.values() for name in of_manager)}
+        for package, managers in catalog.system.packages.items()
+    }
+    released = {release.version for release in component.release}
+    system = component.system_of(version) if version in released else component.system
+    brought = {name for package in (*system.build, *system.rocm) for name in names.get(package, ())}
+    brought |= {name for release in component.release for name in release.needs}
+    called = programs_called(tree, set().union(*names.values()) - brought)
+    return dict(sorted(called.items()))
 
 
 def shelf_here(say: Callable[[str], None]) -> tuple[Shelf, list[str]]:

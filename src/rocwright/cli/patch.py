@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rocwright.cli.common import Selection, complete, complete_gpu, project_opti
 from rocwright.cli.place import say
 
 if TYPE_CHECKING:
+    from rocwright.catalog.model import Component
     from rocwright.model.edits import Edit
     from rocwright.sources.patching.check import Column
 
@@ -59,7 +61,8 @@ def check(
     """A table of a component's edits against versions, or PATCHES of yours against its locked source.
 
     An edit applies; is absorbed (the tree already contains it); has drifted (the most similar place is
-    shown); or its file is gone. Nothing is written to a tree. Exit code 5: an edit would fail a build.
+    shown); or its file is gone. Programs that the tree's CMake files call and that no package of the recipe
+    brings are named. Nothing is written to a tree. Exit code 5: an edit or a program would fail a build.
 
     PATCHES are unified diffs (.gz too), a file named series, or a folder with one (debian/patches): each is
     tried on top of those before it, as patch(1) does. Told are offset, fuzz, hunks that fail and what stands
@@ -84,7 +87,7 @@ def check(
         raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
     requested = [version for version in (versions or "").split(",") if version]
     columns = (
-        [_given_tree(source, edits, targets, version) for version in requested or [""]]
+        [_given_tree(source, recipe, targets, version) for version in requested or [""]]
         if source is not None
         else _from_places(component, requested, targets)
     )
@@ -95,23 +98,25 @@ def check(
     raise SystemExit(_status(columns))
 
 
-def _given_tree(source: Path, edits: tuple[Edit, ...], targets: tuple[str, ...], version: str) -> Column:
+def _given_tree(source: Path, recipe: Component, targets: tuple[str, ...], version: str) -> Column:
 
+    from rocwright.catalog_lint.trees import lacking_programs
     from rocwright.sources.archive import unpack
     from rocwright.sources.patching.check import check_tree
 
-    if source.is_dir():
-        return check_tree(source, edits, targets, version=version, place=str(source))
     with temporary_folder("tree") as folder:
-        unpack(source, Path(folder) / "tree")
-        return check_tree(Path(folder) / "tree", edits, targets, version=version, place=str(source))
+        tree = source if source.is_dir() else Path(folder) / "tree"
+        if tree != source:
+            unpack(source, tree)
+        column = check_tree(tree, recipe.edit, targets, version=version, place=str(source))
+        return replace(column, lacking=lacking_programs(recipe, version, tree))
 
 
 def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
 
     from rocbase.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
-    from rocwright.catalog_lint.trees import shelf_here, wanted_trees, why_not
+    from rocwright.catalog_lint.trees import lacking_programs, shelf_here, wanted_trees, why_not
     from rocwright.sources.patching.check import Column, check_tree
 
     recipe = the_catalog().component(component)
@@ -121,16 +126,10 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
         try:
             with shelf.tree(component, origin) as tree:
                 say(f"{component} {origin.version}: {origin.text}")
-                columns.append(
-                    check_tree(
-                        tree,
-                        recipe.edit,
-                        targets,
-                        version=origin.version,
-                        place=origin.text,
-                        kind=origin.kind,
-                    )
+                column = check_tree(
+                    tree, recipe.edit, targets, version=origin.version, place=origin.text, kind=origin.kind
                 )
+                columns.append(replace(column, lacking=lacking_programs(recipe, origin.version, tree)))
         except (FetchError, NetworkError, PatchError) as error:
             columns.append(Column(version=origin.version, place=origin.text, missing=why_not(error)))
     return columns
@@ -139,7 +138,7 @@ def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) 
 def _status(columns: list[Column]) -> int:
     from rocbase.errors import FailureClass
 
-    if any(column.drifted for column in columns):
+    if any(column.drifted or column.lacking for column in columns):
         return FailureClass.PATCH.exit_code
     return FailureClass.FETCH.exit_code if all(column.missing for column in columns) and columns else 0
 
@@ -155,6 +154,7 @@ def _as_data(edits: tuple[Edit, ...], columns: list[Column]) -> dict[str, Any]:
                 "version": column.version,
                 "place": column.place,
                 "missing": column.missing,
+                "lacking": dict(column.lacking),
                 "verdicts": [
                     verdict
                     and {
@@ -203,6 +203,8 @@ def _show(component: str, edits: tuple[Edit, ...], columns: list[Column]) -> Non
             click.echo(f"\n{number}  {column.version} {column.place}: {verdict.what or 'applied already'}")
             for line in (verdict.cause, *verdict.near.splitlines()):
                 click.echo(f"   {line}")
+        for program, place in column.lacking.items():
+            click.echo(f"\n{program} is called ({place}), and no system package of {component} brings it")
     for column in columns:
         if column.missing:
             click.echo(f"not available: {component} {column.version}, {column.place}: {column.missing}")

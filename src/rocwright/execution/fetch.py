@@ -56,7 +56,7 @@ def fetch(
             case IndexOrigin():
                 index.download(pin, scratch)
             case GitOrigin():
-                git.pack_commit(pin.origin.url, pin.origin.commit, scratch, pin.origin.held)
+                git.pack_commit(pin.origin, scratch)
             case ArchiveOrigin():
                 web.fetch_pin(pin, scratch)
             case BuiltinOrigin():

@@ -247,7 +247,9 @@ def _fetch_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[st
     match locked.kind:
         case "git":
             submodules = " ".join(shell(f"{path}={commit}") for path, commit in sorted(place.held.items()))
-            yield f'git_tree {name} {shell(place.url)} "${arguments[0]}" {submodules}'.rstrip()
+            folders, repository = shell(" ".join(place.paths)), "1" if place.repository else "''"
+            words = f'{name} {shell(place.url)} "${arguments[0]}" {folders} {repository} {submodules}'
+            yield f"git_tree {words}".rstrip()
         case "sdist":
             version_word = (
                 shell(place.version) if locked.files or place.version != locked.version else f'"${version}"'
@@ -294,13 +296,20 @@ class _Place:
     version: str = ""
     suite: str = ""
     held: dict[str, str] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    repository: bool = False
 
 
 def _place(locked: LockedComponent, subject: ExportSubject) -> _Place:
     for pin in locked.files:
         match pin.origin:
             case GitOrigin():
-                return _Place(url=pin.origin.url, held=dict(pin.origin.held))
+                return _Place(
+                    url=pin.origin.url,
+                    held=dict(pin.origin.held),
+                    paths=pin.origin.paths,
+                    repository=pin.origin.repository,
+                )
             case IndexOrigin():
                 return _Place(project=pin.origin.project, version=pin.origin.version)
             case ArchiveOrigin():
@@ -314,7 +323,9 @@ def _place(locked: LockedComponent, subject: ExportSubject) -> _Place:
         if describe(place) == locked.place or kind_of(place) == locked.kind:
             match place:
                 case GitPlace():
-                    return _Place(url=place.git, held=dict(place.held))
+                    return _Place(
+                        url=place.git, held=dict(place.held), paths=place.paths, repository=place.repository
+                    )
                 case ArchivePlace():
                     return _Place(url=place.url)
                 case IndexPlace():

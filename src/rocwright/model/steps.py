@@ -34,6 +34,9 @@ FileName = Annotated[str, Field(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$")]
 # A full git commit id.
 Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
 
+# A folder of a repository, with no part that leads elsewhere.
+GitFolder = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*$")]
+
 
 class DebianOrigin(Frozen):
     """A binary package, in the archive that this machine's apt is set up for, as seen from `architecture`."""
@@ -67,13 +70,17 @@ class IndexOrigin(Frozen):
 class GitOrigin(Frozen):
     """The tree of a commit, submodules included, packed the same way everywhere.
 
-    `held` are submodules, by path, at another commit than the one that the repository links.
+    `held` are submodules, by path, at another commit than the one that the repository links. `paths` are the
+    only folders that are taken, without submodules; with `repository` the tree holds what git says of the
+    commit.
     """
 
     kind: Literal["git"] = "git"
     url: Annotated[str, Field(pattern=r"^[^-]")]
     commit: Commit
     held: dict[str, Commit] = {}
+    paths: tuple[GitFolder, ...] = ()
+    repository: bool = False
 
 
 class ArchiveOrigin(Frozen):

@@ -287,7 +287,11 @@ class _Maker:
         downloads = [] if prepare else list(_downloads(component, locked))
         self.steps += downloads
         setup = self._setup(component, locked, compiles=not prepare)
-        run = (*component.prepare_of(locked.version), PACK_TREE) if prepare else component.run
+        run = (*component.prepare_of(locked.version), PACK_TREE)
+        if not prepare:
+            uses = component.uses | component.released(locked.version).uses
+            bundles = (self.catalog.component(name).bundle for name, _ in self._among(self.archives, uses))
+            run = (*component.run, *(command for bundle in bundles for command in bundle))
         actions = actions_for(self.lock, component.name)
         commands = remedied_commands((*setup, *run), actions)
 

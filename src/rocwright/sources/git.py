@@ -6,21 +6,23 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rocbase.errors import FetchError, InputError, NetworkError
-from rocbase.files.atomic import sha256_file, write_atomic
+from rocbase.files.atomic import sha256_bytes, sha256_file, write_atomic
 from rocbase.files.bounds import GIB, GIT
 from rocbase.folders.temporary import temporary_folder
+from rocbase.model import canonical_json
 from rocbase.processes import run as process
 from rocbase.units import size as size_text
 from rocwright.catalog.place import ANY_COMMIT
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import FilePin, GitOrigin
 from rocwright.sources.archive import pack
+from rocwright.sources.git_objects import lay_repository
 from rocwright.sources.mirrors import mirrors, with_settings
 from rocwright.sources.patience import asked, within
 
@@ -41,12 +43,15 @@ _IN_LITTLE_MEMORY = (
     *("core.packedGitWindowSize=32m", "core.packedGitLimit=256m"),
 )
 
-_COUNT = '{ git -C "$1" ls-tree -r -l FETCH_HEAD || echo failed; } | awk -v most="$2" "$3"'
+# What a command prints, through a program of awk that stops at `most`: a list may have no end.
+_LISTED = 'most=$1 program=$2; shift 2; { "$@" || echo failed; } | awk -v most="$most" "$program"'
 # Files of the tree that was fetched, until there are too many, and the bytes that they take.
 _ADD = (
     "/^failed$/ { exit 1 } { files++; size += $4 } files > most { exit } "
     'END { printf "%d %.0f", files, size }'
 )
+# Objects that a repository knows of and has not.
+_MISSING = "/^failed$/ { exit 1 } /^[?]/ { objects++; print substr($1, 2) } objects > most { exit 1 }"
 
 # Submodules, at any depth: PyTorch has 60.
 MOST_REPOSITORIES = 500
@@ -78,6 +83,15 @@ _NETWORK = re.compile(r"(https?|ssh|git)://[^-].*|[A-Za-z0-9_.]+@[A-Za-z0-9][A-Z
 
 # git's own variable; with `file` in it, folders of this machine may be named as repositories.
 ALLOW = "GIT_ALLOW_PROTOCOL"
+
+# A repository in which objects may be missing that its origin has.
+_PARTIAL = {
+    "core.repositoryFormatVersion": "1",
+    "extensions.partialClone": "origin",
+    "remote.origin.promisor": "true",
+    "remote.origin.partialCloneFilter": "blob:none",
+    "core.sparseCheckout": "true",
+}
 
 # Attributes over those of a tree: it cannot choose among the user's own filter programs.
 _NO_FILTER = "* -filter\n"
@@ -202,11 +216,11 @@ def release_day(url: str, ref: str, seconds: float) -> datetime | None:
     return datetime.fromtimestamp(int(timestamp), UTC) if timestamp.isdecimal() else None
 
 
-def pack_commit(url: str, commit: str, folder: Path, pinned: Mapping[str, str] | None = None) -> FilePin:
-    """Fetch a commit with its submodules and pack its tree into `folder`. Raises NetworkError.
-
-    `pinned` are submodules, by path, that are taken at another commit.
+def pack_commit(origin: GitOrigin, folder: Path) -> FilePin:
+    """Fetch a commit, or parts of it, and pack its tree into `folder`. Raises NetworkError, FetchError
+    for what the commit does not have.
     """
+    url, commit = origin.url, origin.commit
     check_address(url)
     tree = folder / f"{commit}.tree"
     shutil.rmtree(tree, ignore_errors=True)
@@ -214,17 +228,19 @@ def pack_commit(url: str, commit: str, folder: Path, pinned: Mapping[str, str] |
     template = folder / f"{commit}.template"
     # git makes every repository from it, those of submodules too
     write_atomic(template / "info" / "attributes", _NO_FILTER)
-    checkout = _Checkout(template, dict(pinned or {}))
-    checkout.bring(tree, url, commit, "")
+    checkout = _Checkout(template, dict(origin.held))
+    checkout.bring(tree, url, commit, "", origin.paths)
     for path, pin in checkout.held.items():
         raise FetchError(
             f"{url} has no submodule {path}",
             cause=f"the recipe pins it to {pin[:12]}",
             next_step="correct `held` in the recipe's source",
         )
+    if origin.repository:
+        lay_repository(tree, commit, environment())
     for git in sorted(tree.rglob(".git")):
         shutil.rmtree(git) if git.is_dir() else git.unlink()
-    packed = folder / f"{commit}.tar.zst"
+    packed = folder / filename_of(origin)
     pack(tree, packed, epoch=EPOCH)
     shutil.rmtree(tree)
     shutil.rmtree(template)
@@ -232,8 +248,15 @@ def pack_commit(url: str, commit: str, folder: Path, pinned: Mapping[str, str] |
         filename=packed.name,
         sha256=sha256_file(packed),
         size=packed.stat().st_size,
-        origin=GitOrigin(url=url, commit=commit, held=dict(pinned or {})),
+        origin=origin,
     )
+
+
+def filename_of(origin: GitOrigin) -> str:
+    """The name of a packed tree; parts of a commit have another than the whole."""
+    kind = [*origin.paths, *(["/"] if origin.repository else [])]
+    part = f"-{sha256_bytes(canonical_json(kind))[:8]}" if kind else ""
+    return f"{origin.commit}{part}.tar.zst"
 
 
 @dataclass
@@ -250,15 +273,45 @@ class _Checkout:
     files: int = 0
     repositories: int = 0
 
-    def bring(self, tree: Path, url: str, commit: str, place: str) -> None:
-        """Fetch a commit into the folder `tree`, which lies at `place` of the first repository's."""
+    def bring(self, tree: Path, url: str, commit: str, place: str, paths: Sequence[str] = ()) -> None:
+        """Fetch a commit, or the folders `paths` of it, into the folder `tree`, which lies at `place` of the
+        first repository's."""
         self._git(tree, url, commit, "init", "--quiet")
         self._git(tree, url, commit, "config", "remote.origin.url", url)
-        self._git(tree, url, commit, "fetch", "--quiet", "--depth", "1", "--", url, commit)
-        self._count(tree, url, commit)
+        if paths:
+            self._fetch_parts(tree, url, commit, paths)
+        else:
+            self._git(tree, url, commit, "fetch", "--quiet", "--depth", "1", "--", url, commit)
+        self._count(tree, url, commit, paths)
         self._git(tree, url, commit, "-c", "advice.detachedHead=false", "checkout", "--quiet", "FETCH_HEAD")
         if (tree / ".gitmodules").is_file() and not (tree / ".gitmodules").is_symlink():
             self._submodules(tree, url, commit, place)
+
+    def _fetch_parts(self, tree: Path, url: str, commit: str, paths: Sequence[str]) -> None:
+        """Fetch the commit without the content of its files, then that of the files of these folders.
+
+        Raises FetchError where it has no such folder.
+        """
+        for name, value in _PARTIAL.items():
+            self._git(tree, url, commit, "config", name, value)
+        fetch = ("fetch", "--quiet", "--no-tags", "--depth", "1", "--filter=blob:none")
+        self._git(tree, url, commit, *fetch, "--", "origin", commit)
+        for path in paths:
+            if self._git(tree, url, commit, "ls-tree", "FETCH_HEAD", "--", path).split()[1:2] != ["tree"]:
+                raise FetchError(
+                    f"{url} has no folder {path}",
+                    cause=f"the commit {commit[:12]} has no folder of that name",
+                    next_step="correct `paths` in the recipe's source",
+                    subject=url,
+                )
+        folders = [f"FETCH_HEAD:{path}" for path in paths]
+        words = ("rev-list", "--objects", "--missing=print", *folders)
+        missing = self._listed(tree, url, commit, GIT.members, _MISSING, words)
+        if missing:
+            batch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--refmap=")
+            whole = (*batch, "--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin")
+            self._git(tree, url, commit, *whole, stdin=missing.encode())
+        write_atomic(tree / ".git/info/sparse-checkout", "".join(f"/{path}/\n" for path in paths))
 
     def _submodules(self, tree: Path, url: str, commit: str, place: str) -> None:
         self._git(tree, url, commit, "submodule", "--quiet", "init")
@@ -282,16 +335,14 @@ class _Checkout:
         rows = (row.partition("\n") for row in self._git(tree, url, commit, *words).split("\0"))
         return {name: value for name, _, value in rows if name.startswith("submodule.")}
 
-    def _count(self, tree: Path, url: str, commit: str) -> None:
+    def _count(self, tree: Path, url: str, commit: str, paths: Sequence[str]) -> None:
         """Raise FetchError if what came stands for more than any real repository."""
         self.repositories += 1
         packs = (tree / ".git" / "objects" / "pack").glob("*.pack")
         self.received += sum(pack.stat().st_size for pack in packs)
-        words = ("sh", "-c", _COUNT, "sh", str(tree), str(GIT.members - self.files), _ADD)
-        counted = process.run((*_FETCHING, *words), env=self._env(), timeout=600)
-        if not counted.ok:
-            raise self._refused(url, f"the tree of {commit[:12]} cannot be listed")
-        files, size = map(int, counted.stdout.split())
+        words = ("ls-tree", "-r", "-l", "FETCH_HEAD", "--", *(f"{path}/" for path in paths))
+        counted = self._listed(tree, url, commit, GIT.members - self.files, _ADD, words)
+        files, size = map(int, counted.split())
         self.files, self.size = self.files + files, self.size + size
         if self.files > GIT.members or self.repositories > MOST_REPOSITORIES:
             raise self._refused(
@@ -302,10 +353,20 @@ class _Checkout:
                 url, f"it has {size_text(self.size)}, of which {size_text(self.received)} came"
             )
 
-    def _git(self, tree: Path, url: str, commit: str, *words: str) -> str:
+    def _listed(
+        self, tree: Path, url: str, commit: str, most: int, program: str, words: Sequence[str]
+    ) -> str:
+        """What a command of git prints, through a program of awk that ends at `most`."""
+        listed = ("sh", "-c", _LISTED, "sh", str(most), program, "git", "-C", str(tree), *words)
+        completed = process.run((*_FETCHING, *listed), env=self._env(), timeout=600)
+        if not completed.ok:
+            raise self._refused(url, f"the tree of {commit[:12]} cannot be listed")
+        return completed.stdout
+
+    def _git(self, tree: Path, url: str, commit: str, *words: str, stdin: bytes | None = None) -> str:
         settings = (word for setting in (*_AS_COMMITTED, *_IN_LITTLE_MEMORY) for word in ("-c", setting))
         command = (*_FETCHING, "git", "-C", str(tree), *settings, *words)
-        completed = process.run(command, env=self._env(), timeout=3600)
+        completed = process.run(command, env=self._env(), stdin=stdin, timeout=3600)
         if not completed.ok:
             raise NetworkError(
                 f"{url} does not serve the commit {commit[:12]}",

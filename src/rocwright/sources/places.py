@@ -22,7 +22,7 @@ from rocwright.catalog.place import (
     WheelsPlace,
 )
 from rocwright.model.step_environment import EPOCH
-from rocwright.model.steps import BuiltinOrigin, FilePin, ImageOrigin
+from rocwright.model.steps import BuiltinOrigin, FilePin, GitOrigin, ImageOrigin
 from rocwright.sources import git, index, web
 from rocwright.sources.archive import pack
 from rocwright.sources.debian import DebianArchive
@@ -75,6 +75,17 @@ class Reach:
     image: Callable[[ImagePlace], tuple[FilePin, Mapping[str, str]]] = no_image
     wheels: Callable[[WheelsPlace], tuple[FilePin, ...]] = no_wheels
     known: Mapping[str, str] = field(default_factory=dict)
+    commits: dict[str, FilePin] = field(default_factory=dict)
+
+    def packed(self, origin: GitOrigin) -> FilePin:
+        """The tree of a commit, in the store; what two recipes take is fetched once."""
+        key = origin.model_dump_json()
+        if key not in self.commits:
+            with temporary_folder("git") as folder:
+                pin = git.pack_commit(origin, Path(folder))
+                self.store.put_file(Path(folder) / pin.filename)
+            self.commits[key] = pin
+        return self.commits[key]
 
 
 def locate(name: str, version: str, places: Sequence[Place], reach: Reach) -> Located:
@@ -155,10 +166,19 @@ def _locate(place: Place, version: str, reach: Reach) -> Located:
     match place:
         case GitPlace():
             commit = git.resolve_tag(place.git, place.tag, place.commit) if place.tag else place.commit
-            with temporary_folder("git") as folder:
-                pin = git.pack_commit(place.git, commit, Path(folder), place.held)
-                reach.store.put_file(Path(folder) / pin.filename)
-            return Located(files=(pin,), place=f"{describe(place)} (commit {commit})", commit=commit)
+            origin = GitOrigin(
+                url=place.git,
+                commit=commit,
+                held=place.held,
+                paths=place.paths,
+                repository=place.repository,
+            )
+            return Located(
+                files=(reach.packed(origin),),
+                place=f"{describe(place)} (commit {commit})",
+                commit=commit,
+                subdir=place.subdir,
+            )
         case IndexPlace():
             pin = index.find_sdist(place.sdist, place.version, reach.store)
             return Located(files=(pin,), place=describe(place), subdir=place.subdir)

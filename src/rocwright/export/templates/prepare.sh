@@ -21,21 +21,33 @@ given() {       # FOLDER HASHES: every file has one of the hashes that were give
     done
     printf '%s' "$2" > "$1/given"
 }
-git_tree() {    # NAME URL COMMIT [PATH=COMMIT ...]: a commit with its submodules
-    name=$1 url=$2 commit=$3
-    shift 3
+git_tree() {    # NAME URL COMMIT FOLDERS REPOSITORY [PATH=COMMIT ...]: a commit, or folders of it, with its submodules
+    name=$1 url=$2 commit=$3 folders=$4 repository=$5
+    shift 5
     if [ -e "sources/$name/commit" ] && [ "$(cat "sources/$name/commit")" = "$commit" ]; then return; fi
     rm -rf "sources/$name" "sources/.work/$name"
     mkdir -p "sources/$name" "sources/.work/$name"
     git -C "sources/.work/$name" init --quiet
+    git -C "sources/.work/$name" config remote.origin.url "$url"
+    filter=
+    if [ -n "$folders" ]; then
+        filter=--filter=blob:none
+        git -C "sources/.work/$name" config extensions.partialClone origin
+        git -C "sources/.work/$name" config remote.origin.promisor true
+        git -C "sources/.work/$name" config core.sparseCheckout true
+        # shellcheck disable=SC2086
+        printf '/%s/\n' $folders > "sources/.work/$name/.git/info/sparse-checkout"
+    fi
     get() {
-        git -C "$1" -c core.autocrlf=false fetch --quiet --depth 1 -- "$2" "$3"
+        git -C "$1" -c core.autocrlf=false fetch --quiet --depth 1 ${filter:+"$filter"} -- "$2" "$3"
         git -C "$1" -c core.autocrlf=false -c advice.detachedHead=false checkout --quiet FETCH_HEAD
         git -C "$1" submodule --quiet update --init --recursive --depth 1
         [ "$(git -C "$1" rev-parse HEAD)" = "$3" ] || { echo "prepare.sh: $2 gave another commit than $3" >&2; exit 4; }
     }
-    get "sources/.work/$name" "$url" "$commit"
+    get "sources/.work/$name" origin "$commit"
+    filter=
     for held; do get "sources/.work/$name/${held%%=*}" origin "${held#*=}"; done
+    [ -z "$repository" ] || mv "sources/.work/$name/.git" "sources/.work/$name/.git-repository"
     find "sources/.work/$name" -name .git -prune -exec rm -rf {} +
     tar -C "sources/.work/$name" -cf "sources/$name/tree.tar" .
     rm -rf "sources/.work/$name"

@@ -193,7 +193,7 @@ class _Search:
     def _component_at(self, locked: LockedComponent, origin: GitOrigin, commit: str) -> LockedComponent:
         """A component at another commit; its tree is fetched and kept in the store."""
         with temporary_folder("bisect") as folder:
-            pin = pack_commit(origin.url, commit, Path(folder), origin.held)
+            pin = pack_commit(origin.model_copy(update={"commit": commit}), Path(folder))
             self.trials.project.store.put_file(Path(folder) / pin.filename)
         place = f"git {origin.url} {commit[:12]}"
         return locked.model_copy(update={"commit": commit, "files": (pin,), "place": place})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocwright.model.edits import TARGETS, Edit
@@ -15,12 +15,14 @@ from rocwright.sources.patching.edits import EditOutcome, State, judge
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One tree: the version it is taken for ("" where that is not known), where it is from, and a verdict for
-    each edit, None where the edit is not for it. `missing` says why there is no tree."""
+    each edit, None where the edit is not for it. `missing` says why there is no tree; `lacking` are programs
+    that it calls and no package of the recipe brings, each with the first file and line."""
 
     version: str
     place: str
     verdicts: tuple[EditOutcome | None, ...] = ()
     missing: str = ""
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def drifted(self) -> list[EditOutcome]:
