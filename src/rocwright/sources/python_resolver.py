@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from packaging.markers import default_environment
 from packaging.requirements import InvalidRequirement, Requirement
@@ -18,11 +18,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name
 from packaging.version import InvalidVersion, Version
-from pypi_simple import DistributionPackage
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from rocbase.errors import ConflictError, FetchError, InputError
 from rocwheel.wheels import names
+
+if TYPE_CHECKING:
+    # importing it takes 130 ms, and a lock that is there needs none of it
+    from pypi_simple import DistributionPackage
 
 GLIBC = (*(f"_2_{minor}" for minor in range(34, 16, -1)), "2014", "2010", "1")
 # Wheels for a glibc of at most 2.34, which every base of the catalog has.

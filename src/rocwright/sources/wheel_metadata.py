@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-from pypi_simple import DistributionPackage
+from typing import TYPE_CHECKING
 
 from rocbase.errors import ExplainedError, FetchError
 from rocbase.files.atomic import sha256_bytes
 from rocwheel.wheels import archive
+
+if TYPE_CHECKING:
+    # importing it takes 130 ms, and a lock that is there needs none of it
+    from pypi_simple import DistributionPackage
 
 
 def read_metadata(path: Path, filename: str) -> bytes:

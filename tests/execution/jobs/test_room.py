@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -21,8 +20,9 @@ FULL = "some avg10=9.00 avg60=0 avg300=0 total=9\nfull avg10=12.50 avg60=0.00 av
 @pytest.fixture
 def mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 GiB of which 10 are free, without cgroups or pressure."""
-    memory = SimpleNamespace(total=16 * GIB, available=10 * GIB)
-    monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
+    memory = f"MemTotal: {16 * GIB // 1024} kB\nHugePages_Total: 0\nMemAvailable: {10 * GIB // 1024} kB\n"
+    (tmp_path / "meminfo").write_text(memory)
+    monkeypatch.setattr(module, "MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(module, "PRESSURE", tmp_path / "pressure")
     monkeypatch.setattr(cgroup, "MOUNT", tmp_path / "cgroup")
     monkeypatch.setattr(cgroup, "places", lambda _: [])
