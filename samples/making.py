@@ -281,7 +281,10 @@ def _copy_python(root: Path, *, whole: bool) -> list[Path]:
     shutil.copytree(stdlib, root / "usr/lib" / version, ignore=unwanted)
     modules = root / "usr/lib" / version / "lib-dynload"
     modules.mkdir()
-    few = ("math", "zlib", "binascii", "_struct", "_json", "_posixsubprocess", "select", "_datetime")
+    few = (
+        *("math", "zlib", "binascii", "_struct", "_json", "_posixsubprocess", "select", "_datetime"),
+        *("_hashlib", "_sha256", "_sha2", "_blake2", "_md5", "_sha1", "_sha3", "_sha512"),
+    )
     for name in ("*",) if whole else few:
         for module in (stdlib / "lib-dynload").glob(f"{name}.*.so"):
             shutil.copy(module, modules)

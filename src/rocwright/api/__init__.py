@@ -13,6 +13,7 @@ from rocwright.api.measuring import bench
 from rocwright.api.patches import check_offered
 from rocwright.api.projects import (
     build,
+    carry,
     export,
     forget_remedies,
     lock,
@@ -24,6 +25,7 @@ from rocwright.api.projects import (
     resolve,
     stacks,
     verify,
+    verify_carried,
     verify_environment,
 )
 from rocwright.api.rehearsals import rehearse
@@ -37,6 +39,7 @@ __all__ = [
     "audit_override",
     "bench",
     "build",
+    "carry",
     "check_offered",
     "check_shared",
     "clean_shared",
@@ -67,6 +70,7 @@ __all__ = [
     "target",
     "targets",
     "verify",
+    "verify_carried",
     "verify_elsewhere",
     "verify_environment",
     "wheel_sbom",

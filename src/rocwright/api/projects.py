@@ -241,6 +241,34 @@ def verify(
     return run_checks(project, locked, engine, say, progress, device=device, run_id=run_id)
 
 
+def carry(
+    project: Project,
+    folder: Path,
+    *,
+    engine: str | None = None,
+    progress: Progress | None = None,
+    say: Say = silent,
+) -> Path:
+    """Pack the checks of what is built for a machine with the card; gives the script that runs them there.
+
+    Raises InputError where the project is not built, or more than 45 MB would have to be carried.
+    """
+    from rocwright.verify.carry import pack
+
+    return pack(project, lock(project, shipped=False, say=say), folder, engine, say, progress)
+
+
+def verify_carried(project: Project, result: Path, *, say: Say = silent) -> list[Finding]:
+    """Put what a carried verification found on record, and give it.
+
+    Raises InputError for a file that is no such result, CheckError for one that was edited, of another
+    artifact, or older than what was packed.
+    """
+    from rocwright.verify.carry import take_back
+
+    return take_back(project, lock(project, shipped=False, say=say), result, say)
+
+
 def verify_environment(
     suites: Sequence[str],
     python: str | Path = "python3",

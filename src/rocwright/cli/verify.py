@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,9 @@ from rocwright.verify.suites import DRIFT, REPEAT, SIZES, SUITES
 
 if TYPE_CHECKING:
     from rocwright.records.model import Finding
+
+# What run.sh of a pack writes.
+RESULT = "result.json"
 
 
 @click.command("verify")
@@ -49,6 +53,19 @@ if TYPE_CHECKING:
     type=click.IntRange(2, 10_000),
     help="With --suite drift: how often each operation runs.  [default: 50]",
 )
+@click.option(
+    "--carry",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Pack what is built and its checks there, to run on a machine with the card: sh run.sh.",
+)
+@click.option(
+    "--import",
+    "result",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="RESULT",
+    help="Take back the result.json that run.sh wrote, as evidence.",
+)
 @json_option
 @tells_changes
 def command(
@@ -61,6 +78,8 @@ def command(
     size: str,
     only: tuple[str, ...],
     repeat: int | None,
+    carry: Path | None,
+    result: Path | None,
     as_json: bool,
 ) -> None:
     """Run the checks and smoke tests of what is built, and keep the findings as evidence.
@@ -71,12 +90,18 @@ def command(
     --python is tested; --gpu then names targets that kernels are compiled for without a GPU, or a target
     whose known gaps are skipped. --suite drift runs the operations of the suite torch again and again, with
     and without launch blocking, and names those whose bits do not stay the same.
+
+    --carry is for a card in a machine without a network or without rocwright, a friend's for instance: FOLDER
+    then has one script and one archive of at most 45 MB, and --import takes back what they found.
     """
     from rocwright import api
     from rocwright.execution.progress import choose_progress
     from rocwright.records.model import EMULATED, new_run_id
 
     run_id = new_run_id()
+    if carry is not None or result is not None:
+        _carried(selection, engine, suites, carry, result, as_json)
+        return
     if repeat is not None and DRIFT not in suites:
         raise click.UsageError(f"--repeat is for --suite {DRIFT}.")
     if suites:
@@ -109,6 +134,35 @@ def command(
     _report(findings, run_id, as_json)
 
 
+def _carried(
+    selection: Selection,
+    engine: str | None,
+    suites: tuple[str, ...],
+    carry: Path | None,
+    result: Path | None,
+    as_json: bool,
+) -> None:
+    from rocbase.cli.tell import print_json
+    from rocwright import api
+    from rocwright.execution.progress import choose_progress
+
+    if suites or (carry is not None and result is not None):
+        raise click.UsageError("--carry, --import and --suite are three ways: name one of them.")
+    project = the_project(selection)
+    if result is not None:
+        _report(api.verify_carried(project, result, say=say), "", as_json)
+        return
+    assert carry is not None, "one of them is named"
+    script = api.carry(project, carry, engine=engine, progress=choose_progress(), say=say)
+    size = (carry / "carry.tar.xz").stat().st_size
+    if as_json:
+        print_json({"script": str(script), "size": size})
+        return
+    click.echo(f"packed   {carry}: {size / 1e6:.1f} MB")
+    click.echo(f"there    sh run.sh, as root or as a user who may make namespaces; it writes {RESULT}")
+    click.echo(f"back     rocwright verify {project.request.stack} --import {RESULT}")
+
+
 def _refuse_what_names_a_project() -> None:
     for name in ("stack", "base", "engine", "provider", "extra", "sets"):
         if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -125,7 +179,7 @@ def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
         print_json([finding.model_dump(mode="json") for finding in findings])
     else:
         print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
-        click.echo(f"\nevidence  rocwright history {run_id}")
+        click.echo(f"\nevidence  rocwright history {run_id}".rstrip())
     failed = [finding for finding in findings if not finding.ok]
     if failed:
         named = [f"{finding.component}: {finding.name}" for finding in failed[:12]]

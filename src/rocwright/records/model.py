@@ -22,6 +22,7 @@ Said = Literal[
     "checked without a GPU",
     "ran in software",
     "ran on an emulated GPU",
+    "ran on a GPU of another maker",
     "ran on a GPU",
 ]
 # What evidence can say, each more than the one before it.
@@ -362,27 +363,29 @@ def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | L
             return ""
 
 
-# How a device is called that is no GPU, but a program that stands in for one and its driver.
-EMULATED = "emulated"
+# How the name of a device begins that is a program in the place of a GPU, or a GPU that is not AMD's.
+EMULATED, FOREIGN = "emulated", "another maker's"
 
 
 def _ran(gpus: Sequence[str]) -> Said:
-    """Where it ran, by the names of its GPUs: on one, if a single one of them is not emulated."""
+    """Where it ran, by the names of its GPUs: the most that a single one of them says."""
     if not gpus:
         return "ran in software"
-    return "ran on a GPU" if any(map(is_gpu, gpus)) else "ran on an emulated GPU"
+    if any(map(is_gpu, gpus)):
+        return "ran on a GPU"
+    emulated = all(device.startswith(EMULATED) for device in gpus)
+    return "ran on an emulated GPU" if emulated else "ran on a GPU of another maker"
 
 
 def as_emulated(finding: Finding) -> Finding:
     """The finding of a process that ran in an emulator: its device is none, whatever it is called."""
-    if not is_gpu(finding.device):
-        return finding
-    return finding.model_copy(update={"device": f"{EMULATED} {finding.device}"})
+    device = f"{EMULATED} {finding.device}" if is_gpu(finding.device) else finding.device
+    return finding.model_copy(update={"device": device})
 
 
 def is_gpu(device: str) -> bool:
     """Whether a finding's device, by its name, is a GPU."""
-    return bool(device) and not _software(device) and not device.startswith(f"{EMULATED} ")
+    return bool(device) and not _software(device) and not device.startswith((f"{EMULATED} ", f"{FOREIGN} "))
 
 
 def _software(device: str) -> bool:
@@ -393,6 +396,5 @@ def _software(device: str) -> bool:
 def with_failure(run: Run) -> Run:
     """The run with the class and the known issue of its first failed step."""
     failed = next((step for step in run.steps if step.outcome == "failed"), None)
-    return (
-        run if failed is None else run.model_copy(update={"failure": failed.failure, "issue": failed.issue})
-    )
+    update = {} if failed is None else {"failure": failed.failure, "issue": failed.issue}
+    return run.model_copy(update=update)

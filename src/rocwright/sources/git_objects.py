@@ -16,11 +16,13 @@ from rocbase.processes import run as process
 FOLDER = ".git-repository"
 
 # Objects without end are cut off: PyTorch's trees take 1 MiB.
-_BATCH = (
-    'ulimit -f 131072 && cd "$1" && { git rev-list --objects --filter=blob:none --no-object-names FETCH_HEAD'
-    " && "
-    "{ git rev-parse --quiet --verify FETCH_HEAD:.gitmodules || :; }; } | git cat-file --batch > .git/batch"
-)
+_BATCH = """
+ulimit -f 131072
+cd "$1"
+git rev-list --objects --filter=blob:none --no-object-names FETCH_HEAD > .git/listed
+git rev-parse --quiet --verify FETCH_HEAD:.gitmodules >> .git/listed || :
+git cat-file --batch < .git/listed > .git/batch
+"""
 
 # The largest block that zlib stores as it is, in bytes.
 _STORED = 65535
@@ -32,11 +34,11 @@ def lay_repository(tree: Path, commit: str, environment: Mapping[str, str]) -> N
     The bytes are the same on every machine: objects are stored uncompressed. Raises FetchError where they
     cannot be read, or are more than any real commit has.
     """
-    done = process.run(("bash", "-o", "pipefail", "-c", _BATCH, "bash", tree), env=environment, timeout=600)
-    if not done.ok:
+    ended = process.run(("sh", "-eu", "-c", _BATCH, "sh", str(tree)), env=environment, timeout=600)
+    if not ended.ok:
         raise FetchError(
             f"the trees of the commit {commit[:12]} cannot be read",
-            cause=(done.stderr.strip().splitlines() or ["they take more than 64 MiB"])[-1],
+            cause=(ended.stderr.strip().splitlines() or ["they take more than 64 MiB"])[-1],
             next_step="leave `repository` out of the recipe's source, or name another source",
         )
     folder = tree / FOLDER
@@ -70,7 +72,7 @@ def _objects(batch: bytes) -> Iterator[bytes]:
 
 def _uncompressed(content: bytes) -> bytes:
     """A zlib stream of stored blocks (RFC 1950 and 1951): no library packs them otherwise."""
-    blocks = [content[at : at + _STORED] for at in range(0, len(content), _STORED)]
+    blocks = [content[start : start + _STORED] for start in range(0, len(content), _STORED)]
     packed = b"".join(
         struct.pack("<BHH", number == len(blocks), len(block), len(block) ^ 0xFFFF) + block
         for number, block in enumerate(blocks, 1)

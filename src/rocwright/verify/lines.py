@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rocwright.records.model import Finding
+from rocwheel.wheels.gpu_names import maker_of
+from rocwheel.wheels.gpu_table import gpu_table
+from rocwright.records.model import FOREIGN, Finding, is_gpu
 
 # A check script prints this and one JSON object for each thing that it found.
 MARK = "ROCWRIGHT-CHECK "
@@ -43,6 +45,11 @@ def read_line(line: str) -> CheckLine | None:
         device=_text(data.get("device", "")),
         absent=data.get("state") == "absent",
     )
+
+
+def device_name(device: str) -> str:
+    """What evidence calls a device that a check names: of a GPU of another maker it says so."""
+    return f"{FOREIGN} {device}" if is_gpu(device) and maker_of(device, gpu_table()) else device
 
 
 def _text(value: object) -> str:

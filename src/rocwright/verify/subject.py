@@ -32,7 +32,7 @@ from rocwright.sandbox.model import GPU_DEVICES, Ended, Mount, SandboxJob, Sandb
 from rocwright.sources.archive import unpack
 from rocwright.store.model import Output, Record, verified
 from rocwright.verify.emulated import FOLDER, WORDS, Emulation
-from rocwright.verify.lines import MARK, read_line
+from rocwright.verify.lines import MARK, device_name, read_line
 from rocwright.verify.small_models import LLAMA, MAKERS
 from rocwright.verify.suites import lacking, lacks_words, target_names, target_words
 
@@ -187,7 +187,7 @@ class VerifySubject:
         """How a check's program ended, in the sandbox; each line that it prints goes to `on_line`."""
         assert self.root is not None
         with temporary_folder("verify") as folder:
-            return sandbox.run(engine, self._job(check, folder), on_line)
+            return sandbox.run(engine, self.job(check, folder), on_line)
 
     def _finding_of(self, check: Check, line: str, engine: str) -> Finding:
         try:
@@ -195,11 +195,12 @@ class VerifySubject:
             assert report is not None
         except ValueError:
             return self.finding(check, check.name, False, f"cannot be read: {line[:200]}", "", engine)
-        device = self.emulation.device if self.emulation else report.device
+        device = self.emulation.device if self.emulation else device_name(report.device)
         finding = self.finding(check, report.name, report.ok, report.detail, device, engine)
         return finding.model_copy(update={"absent": report.absent})
 
-    def _job(self, check: Check, folder: Path) -> SandboxJob:
+    def job(self, check: Check, folder: Path) -> SandboxJob:
+        """The program of a check, with all that it sees, laid out in `folder`."""
         work = folder / "work"
         work.mkdir()
         mounts = [Mount(source=self.project.catalog.holder(check.script), target="/catalog")]

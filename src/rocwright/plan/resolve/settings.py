@@ -35,7 +35,14 @@ class WatchSettings(Frozen):
 
 
 # What a channel can ask for, each more than the one before it.
-Said = Literal["built", "checked without a GPU", "ran in software", "ran on an emulated GPU", "ran on a GPU"]
+Said = Literal[
+    "built",
+    "checked without a GPU",
+    "ran in software",
+    "ran on an emulated GPU",
+    "ran on a GPU of another maker",
+    "ran on a GPU",
+]
 
 # One name, or several.
 Names = Annotated[

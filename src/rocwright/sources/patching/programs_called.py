@@ -17,8 +17,8 @@ _COMMAND = re.compile(r"\bCOMMAND\s+((?:[^\s()]+\s+){0,12}[^\s()]+)")
 _BEFORE = re.compile(r'"?\$\{[A-Za-z_]*\}"?|-E|env|--|--unset=.*|"?[A-Za-z_]+=.*')
 
 
-def programs_called(tree: Path, known: Collection[str]) -> dict[str, str]:
-    """The programs among `known` that commands of a tree's CMake files begin with -> the first file and line.
+def programs_called(tree: Path, names: Collection[str]) -> dict[str, str]:
+    """The programs among `names` that commands of a tree's CMake files begin with -> the first file and line.
 
     Files through links are left out.
     """
@@ -29,9 +29,9 @@ def programs_called(tree: Path, known: Collection[str]) -> dict[str, str]:
         if not path.is_file() or path.stat().st_size > _LARGEST:
             continue
         text = path.read_text(errors="replace")
-        for program, at in _commands(text):
-            if program in known:
-                called.setdefault(program, f"{path.relative_to(tree)}:{text.count(chr(10), 0, at) + 1}")
+        for program, start in _commands(text):
+            if program in names:
+                called.setdefault(program, f"{path.relative_to(tree)}:{text.count(chr(10), 0, start) + 1}")
     return called
 
 

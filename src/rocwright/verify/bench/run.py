@@ -24,6 +24,7 @@ from rocwright.project import Project, built_outputs
 from rocwright.records.model import BENCH, EMULATED, Figure, StepRun, now
 from rocwright.sandbox.model import Ended
 from rocwright.verify.bench.model import ABSENT, DEVICE, LONGEST, Measurement, measurements, read_figures
+from rocwright.verify.lines import device_name
 from rocwright.verify.prepare import CHECK_ROOT, Prepared, check_wheels, made_steps
 from rocwright.verify.subject import VerifySubject
 
@@ -180,21 +181,34 @@ def _measured(
 
     outcome = subject.ran(measurement, engine, on_line)
     log.close()
-    device = _last(DEVICE, lines)
-    _refuse_emulator(emulator or (device if device.startswith(EMULATED) else ""))
-    if absent := _last(ABSENT, lines):
-        say(f"    absent {absent}")
-        return []
     if not outcome.ok:
         how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
         raise _failed(measurement, f"it ended with {how}{outcome.code}: {' | '.join(lines[-5:])[-400:]}")
+    _refuse_emulator(emulator)
+    return figures_of(measurement, lines, subject.runs, model, described(), say)
+
+
+def figures_of(
+    measurement: Measurement,
+    lines: Sequence[str],
+    runs: int,
+    model: str,
+    machine: str,
+    say: Callable[[str], None],
+) -> list[Figure]:
+    """The figures in what a program printed that measured `runs` times; none where it says that there is
+    nothing to measure.
+
+    Raises CheckError where some runs have no figure, InputError where the device is an emulated one.
+    """
+    device = device_name(_last(DEVICE, lines))
+    _refuse_emulator(device if device.startswith(EMULATED) else "")
+    if absent := _last(ABSENT, lines):
+        say(f"    absent {absent}")
+        return []
     # what a device cannot do is in no run; what only some runs have is a fault
     values = {name: numbers for name, numbers in read_figures(measurement.figure, lines).items() if numbers}
-    short = [
-        f"{name} ({len(numbers)} of {subject.runs})"
-        for name, numbers in values.items()
-        if len(numbers) != subject.runs
-    ]
+    short = [f"{name} ({len(numbers)} of {runs})" for name, numbers in values.items() if len(numbers) != runs]
     if short or not values:
         raise _failed(measurement, f"not every run printed its figures: {', '.join(short) or 'none did'}")
     return [
@@ -204,7 +218,7 @@ def _measured(
             better=kind.better,
             values=tuple(values[kind.name]),
             device=device,
-            machine=described(),
+            machine=machine,
             model=model,
         )
         for kind in measurement.figure

@@ -213,6 +213,11 @@ def _of_lspci(text: str, listed: re.Match[str], table: GpuTable) -> tuple[GpuNam
     return min(matches, key=len)
 
 
+def maker_of(device: str, table: GpuTable) -> str:
+    """The other maker of a GPU by the name that its driver gives it; "" for AMD's, and for one not known."""
+    return _maker(_key(device), _words(device), table.makers)
+
+
 def _maker(key: str, words: tuple[str, ...], makers: Iterable[GpuMaker]) -> str:
     """The other maker whose GPU is named; "" where none is."""
     for maker in makers:

@@ -23,8 +23,8 @@ def tell(name: str, ok: bool, detail: str) -> bool:
 
 def loaded(library: Path, name: str) -> list[str]:
     """The files that the loader takes for the libraries whose name begins with `name`."""
-    done = subprocess.run(["ldd", library], text=True, capture_output=True, check=False)
-    rows = [line.split() for line in done.stdout.splitlines()]
+    printed = subprocess.run(["ldd", library], text=True, capture_output=True, check=False)
+    rows = [line.split() for line in printed.stdout.splitlines()]
     return [row[2] for row in rows if row[2:] and row[0].startswith(name)]
 
 
