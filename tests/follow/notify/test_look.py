@@ -388,8 +388,10 @@ def test_a_receiver_that_never_ends_its_answer_is_left(
     machine.run("failed")
     begun = time.monotonic()
     machine.look()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     assert told(machine).error == "no answer in time"
+    # one that answers is waited for, however busy the machine is
+    monkeypatch.setattr(delivering, "LIMIT", 60.0)
     machine.receiver.wait, machine.receiver.drip = 0, False
     machine.receiver.posts.clear()
     later(machine)
