@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from rocwheel_samples.tables import each
+from rocwheel_samples.trees import write_tree
 from rocwright.catalog.load import builtin_catalog
 
 CATALOG = builtin_catalog()
@@ -70,3 +72,48 @@ def test_a_command_that_names_opt_rocm_asks_hipconfig_where_it_is_not(recipe: ob
     assert hasattr(recipe, "run")
     for command in recipe.run:
         assert "hipconfig" in command or not ("/opt/rocm" in command and "-DCMAKE_C" in command)
+
+
+SDK = {
+    "rocm_sdk/__init__.py": "def initialize_process(**named):\n    print(named)\n",
+    "rocm_sdk/_dist_info.py": "ALL_LIBRARIES = {'amdhip64': 1, 'hipblas': 2, 'of-today': 3}\n",
+}
+"""What TheRock's package has of a name that upstream's build of torch uses."""
+
+
+@each("tree, loads", [("torch/csrc/Module.cpp", True), ("torchvision/csrc/vision.cpp", False)])
+def test_a_torch_on_wheels_of_rocm_loads_their_libraries_where_it_is_installed(
+    tmp_path_factory: pytest.TempPathFactory, tree: str, loads: bool
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("tree")
+    write_tree(tmp_path, {tree: "", "torch/__init__.py": "", **SDK})
+    program(tmp_path / "tools", "rocm-sdk", 'case "$1" in version) echo 7.14.0 ;; *) echo /sdk ;; esac')
+    path = f"{tmp_path}/tools:{Path(sys.executable).parent}:/usr/bin:/bin"
+    env = {"PATH": path, "PYTHONPATH": str(tmp_path)}
+    commands = [*CATALOG.provider("therock-wheels").setup, 'echo "$PYTORCH_EXTRA_INSTALL_REQUIREMENTS"']
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join(commands)], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ("rocm[libraries]==7.14.0\n" if loads else "\n")
+    assert (tmp_path / "torch/_rocm_init.py").exists() == loads
+    if loads:
+        code = "from torch import _rocm_init; _rocm_init.initialize()"
+        words = [sys.executable, "-c", code]
+        done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout == "{'preload_shortnames': ['amdhip64', 'hipblas'], 'check_version': '7.14.0'}\n"
+
+
+@each("value, configured", [("ON", True), ("1", True), ("OFF", False)])
+def test_a_torch_that_lost_hip_while_it_was_configured_ends_the_build(
+    tmp_path_factory: pytest.TempPathFactory, value: str, configured: bool
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("tree")
+    cache = f"A:BOOL=OFF\nUSE_ROCM:BOOL={value}\nUSE_ROCM_CK:BOOL=OFF\n"
+    write_tree(tmp_path, {"LICENSE": "x", "build/CMakeCache.txt": cache})
+    program(tmp_path / "tools", "python3")
+    command = CATALOG.component("pytorch").run[1].replace("/build/LICENSE", "copy")
+    env = {"PATH": f"{tmp_path}/tools:/usr/bin:/bin"}
+    words = ["sh", "-euc", command]
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == configured
+    assert ("configured without HIP" in done.stderr) != configured
