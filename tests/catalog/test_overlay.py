@@ -207,3 +207,49 @@ def test_files_that_are_no_catalog_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "notes.toml")
     found = check_catalog((tmp_path, DATA))
     assert [one.what.partition(";")[0] for one in found] == ["nothing reads this file"]
+
+
+OVER = """
+name = "pytorch"
+over = true
+
+[resources]
+memory_per_job = "3 GiB"
+
+[[release]]
+version = "2.6.0"
+needs   = { numpy = ">=2" }
+
+[[release]]
+version = "2.6.9"
+source  = "a mail"
+
+[[edit]]
+file    = "setup.py"
+literal = "a"
+with    = "b"
+for     = "==2.6.9"
+why     = "a reason"
+"""
+
+
+def test_a_file_of_ones_own_may_change_one_field_of_a_recipe(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"components/pytorch.toml": OVER})
+    before, after = (load_catalog(*folders).component("pytorch") for folders in ((DATA,), (tmp_path, DATA)))
+    assert after.resources.memory_per_job == 3 * 1024**3 != before.resources.memory_per_job
+    assert after.resources.disk == before.resources.disk
+    assert after.released("2.6.0").needs == before.released("2.6.0").needs | {"numpy": ">=2"}
+    assert after.release[0].version == "2.6.9"
+    assert after.release[1:] == tuple(
+        one if one.version != "2.6.0" else after.released("2.6.0") for one in before.release
+    )
+    assert [edit.file for edit in after.edit if edit not in before.edit] == ["setup.py"]
+    assert all(edit in after.edit for edit in before.edit)
+    assert (after.run, after.check, after.download) == (before.run, before.check, before.download)
+
+
+def test_a_file_that_changes_no_recipe_below_is_at_fault(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"components/pytorhc.toml": OVER.replace("pytorch", "pytorhc")})
+    with pytest.raises(InputError) as caught:
+        load_catalog(tmp_path, DATA)
+    assert "no recipe of that name in a folder below" in caught.value.cause

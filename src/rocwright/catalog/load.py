@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, reduce
+from itertools import takewhile
+from operator import eq
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +26,7 @@ from rocwright.catalog.model import Component, Likeness, Stack, SystemPackages
 from rocwright.catalog.provider import Provider
 from rocwright.catalog.schema import Launcher
 from rocwright.catalog.target import Quirk, RunOnly, Target
-from rocwright.catalog.target_sets import TARGETS, merged, row_with_sets, shared_facts, with_sets
+from rocwright.catalog.target_sets import TARGETS, merged, over, row_with_sets, shared_facts, with_sets
 from rocwright.model.edits import Edit
 
 Entry = TypeVar("Entry")
@@ -287,19 +289,32 @@ def _components(reader: Reader) -> dict[str, Component]:
     and with the texts of its diffs."""
     rows = []
     for path in reader.files("components"):
-        edits = _edits(reader, path)
+        parts = _parts(reader, path)
+        edits = [edit for part in parts for edit in _edits(reader, part)]
         apart = holder(f"edits/{path.name}", reader.folders)
         if apart is not None:
             edits += _edits(reader, apart / "edits" / path.name)
-        data = with_sets(reader, _recipe(reader, path), "release")
-        rows.append((path, "", data | {"edit": edits, "download": _downloads(reader, path)}))
+        recipe = reduce(over, (_recipe(reader, part) for part in parts))
+        data = with_sets(reader, recipe, "release")
+        rows.append((path, "", data | {"edit": edits, "download": _downloads(reader, parts)}))
     components = reader.named(Component, rows)
     return {name: components[name] for name in sorted(components)}
 
 
+def _parts(reader: Reader, path: Path) -> list[Path]:
+    """The files that a recipe is made of, the lowest first: one that is `over` changes the one below it."""
+    if not reader.data(path).get("over"):
+        return [path]
+    layers = reader.layers(f"components/{path.name}")
+    below = layers[: layers.index(path)]
+    if not below:
+        reader.fault(path, "over", "there is no recipe of that name in a folder below")
+    return [*(_parts(reader, below[-1]) if below else []), path]
+
+
 def _recipe(reader: Reader, path: Path) -> dict[str, object]:
     """Return a recipe's data with what it takes from the recipe that it is like."""
-    data = dict(reader.data(path))
+    data = {name: value for name, value in reader.data(path).items() if name != "over"}
     like = reader.model(Likeness, data.pop("like"), path, "like") if "like" in data else None
     if like is None:
         return data
@@ -312,9 +327,10 @@ def _recipe(reader: Reader, path: Path) -> dict[str, object]:
     return merged({name: model[name] for name in like.takes if name in model}, data, add=False)
 
 
-def _downloads(reader: Reader, path: Path) -> list[Download]:
-    folder = holder(f"downloads/{path.name}", reader.folders)
-    files = [path, *([folder / "downloads" / path.name] if folder is not None else [])]
+def _downloads(reader: Reader, parts: Sequence[Path]) -> list[Download]:
+    name = parts[-1].name
+    folder = holder(f"downloads/{name}", reader.folders)
+    files = [*parts, *([folder / "downloads" / name] if folder is not None else [])]
     downloads = [
         reader.model(Download, row, file, f"download.{number}")
         for file in files
@@ -368,19 +384,15 @@ def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) 
 
 def _shared(first: str, second: str) -> int:
     """How many characters two names begin with alike."""
-    return next(
-        (i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
-        min(len(first), len(second)),
-    )
+    return sum(takewhile(bool, map(eq, first, second)))
 
 
 def lookup(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
     """The entry of that name. Raises InputError with the nearest names."""
     if name in entries:
         return entries[name]
-    near = sorted(
-        get_close_matches(name, entries, n=6, cutoff=0.5), key=lambda candidate: -_shared(name, candidate)
-    )[:3]
+    close = get_close_matches(name, entries, n=6, cutoff=0.5)
+    near = sorted(close, key=lambda candidate: -_shared(name, candidate))[:3]
     raise InputError(
         f"unknown {kind} {name!r}",
         cause=f"similar names: {', '.join(near)}" if near else f"known: {', '.join(sorted(entries))}",

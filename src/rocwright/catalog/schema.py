@@ -52,9 +52,10 @@ class TargetsFile(Frozen):
 
 
 class ComponentFile(Component):
-    """components/*.toml: a recipe, with the one that it is like."""
+    """components/*.toml: a recipe, with the one that it is like, or what it changes of one below (`over`)."""
 
     like: Likeness | None = None
+    over: bool = False
 
 
 class ManagersFile(Frozen):

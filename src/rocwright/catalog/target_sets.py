@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from rocbase.toml.read import Reader
 
@@ -35,6 +35,31 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any], *, add: bool = T
         else:
             facts[key] = value
     return facts
+
+
+def over(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the first with those of the second in their place: tables are merged, and rows of
+    tables of one version or name; the second's rows of others come first."""
+    facts = dict(first)
+    for key, value in second.items():
+        before = facts.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            facts[key] = over(before, value)
+        elif _is_named(value) and _is_named(before):
+            rows = {_row_name(row): row for row in value}
+            merged_rows = [over(row, rows.pop(_row_name(row), {})) for row in before]
+            facts[key] = [*rows.values(), *merged_rows]
+        else:
+            facts[key] = value
+    return facts
+
+
+def _row_name(row: Mapping[str, Any]) -> Any:
+    return row.get("version", row.get("name"))
+
+
+def _is_named(rows: object) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(rows, list) and all(isinstance(row, dict) and _row_name(row) for row in rows)
 
 
 def _targets_of(reader: Reader, names: list[Any]) -> list[Any]:
