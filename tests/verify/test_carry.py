@@ -122,34 +122,29 @@ def elsewhere(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"pack": "0" * 32}
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "words"),
-    [
-        (edited, CheckError, "it was edited"),
-        (elsewhere, InputError, "is of a pack that was not made here"),
-        (lambda document: {}, InputError, "is no result of a carried verification"),
-    ],
+CHANGES: tuple[tuple[Callable[[dict[str, Any]], dict[str, Any]], type[ExplainedError], str], ...] = (
+    (edited, CheckError, "it was edited"),
+    (elsewhere, InputError, "is of a pack that was not made here"),
+    (lambda document: {}, InputError, "is no result of a carried verification"),
 )
-def test_a_result_that_is_not_what_the_pack_wrote_is_no_evidence(
-    packed: Packed,
-    change: Callable[[dict[str, Any]], dict[str, Any]],
-    kind: type[ExplainedError],
-    words: str,
-) -> None:
+
+
+def test_a_result_that_is_not_what_the_pack_wrote_is_no_evidence(packed: Packed) -> None:
     project, folder = packed
     result = ran(folder)
-    result.write_text(json.dumps(change(json.loads(result.read_text()))))
-    with pytest.raises(kind, match=words):
-        carry.take_back(project, project.locked, result, print)
+    text = result.read_text()
+    for change, kind, words in CHANGES:
+        result.write_text(json.dumps(change(json.loads(text))))
+        with pytest.raises(kind, match=words):
+            carry.take_back(project, project.locked, result, print)
     with read_records(project.home) as records:
         assert [run for run in records.runs() if run.command == "verify"] == []
+    result.write_text(text)
+    other_artifact_or_older(project, result)
 
 
-def test_a_result_of_another_artifact_or_from_before_it_is_no_evidence(
-    packed: Packed, tmp_path: Path
-) -> None:
-    project, folder = packed
-    result = ran(folder)
+def other_artifact_or_older(project: TinyProject, result: Path) -> None:
+    """A result that was right, after the stack was built anew, and from before it was packed."""
     [file] = (project.home.path / "carried").iterdir()
     about = carry.CarriedPack.model_validate_json(file.read_text())
     for change, words in (
