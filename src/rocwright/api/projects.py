@@ -40,6 +40,7 @@ def request(
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
     accept_missing: Sequence[str] = (),
+    allow_untested: bool = False,
     architecture: str = "",
     say: Say = silent,
 ) -> Request:
@@ -49,7 +50,8 @@ def request(
     base is the one of the stack on which this resolves and that the shipped evidence says most of, rows for
     these GPUs first. `provider` says where ROCm comes
     from, `extra` adds optional components, `versions` pins components: a version, or "@" and a commit;
-    `accept_missing` names libraries of ROCm that may be left without code for the GPUs. No `architecture`
+    `accept_missing` names libraries of ROCm that may be left without code for the GPUs; with `allow_untested`
+    what is pinned may stand on a ROCm that no source saw it on. No `architecture`
     (x86_64, aarch64) is that of this machine. Raises InputError for a stack, GPU or
     architecture that is not known.
     """
@@ -67,6 +69,7 @@ def request(
         extra=tuple(extra),
         versions=dict(versions or {}),
         accept_missing=tuple(accept_missing),
+        allow_untested=allow_untested,
         architecture=architecture_named(architecture),
     )
     return requested if base else requested.model_copy(update={"base": proven_base(requested, the_catalog())})
@@ -83,6 +86,7 @@ def project(
     extra: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
     accept_missing: Sequence[str] = (),
+    allow_untested: bool = False,
     architecture: str = "",
     say: Say = silent,
 ) -> Project:
@@ -109,6 +113,7 @@ def project(
         extra=extra,
         versions=versions,
         accept_missing=accept_missing,
+        allow_untested=allow_untested,
         architecture=architecture,
         say=say,
     )

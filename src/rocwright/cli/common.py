@@ -94,6 +94,7 @@ class Selection:
     versions: dict[str, str]
     architecture: str | None = None
     accept_missing: tuple[str, ...] = ()
+    allow_untested: bool = False
 
     @property
     def names_a_stack(self) -> bool:
@@ -113,6 +114,7 @@ class Selection:
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
         words += [word for name in self.accept_missing for word in ("--accept-missing", name)]
+        words += ["--allow-untested"] if self.allow_untested else []
         pins = (f"{name}{'' if to.startswith('@') else '='}{to}" for name, to in self.versions.items())
         return [*words, *(word for pin in pins for word in ("--set", pin))]
 
@@ -125,6 +127,7 @@ class Selection:
             "versions": self.versions,
             "architecture": self.architecture,
             "accept_missing": self.accept_missing,
+            "allow_untested": self.allow_untested,
         }
         return {name: value for name, value in named.items() if value}
 
@@ -170,6 +173,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         provider: str,
         extra: tuple[str, ...],
         accept_missing: tuple[str, ...],
+        allow_untested: bool,
         sets: tuple[str, ...],
         **rest: Any,
     ) -> Any:
@@ -181,6 +185,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             provider=provider,
             extra=extra,
             accept_missing=accept_missing,
+            allow_untested=allow_untested,
             versions=versions_of(sets),
         )
         with place.completed():
@@ -193,6 +198,11 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             multiple=True,
             metavar="NAME=VERSION",
             help="Pin a component: pytorch=2.8.0, or vllm@COMMIT. May be given more than once.",
+        ),
+        click.option(
+            "--allow-untested",
+            is_flag=True,
+            help="Let what --set pins stand on a ROCm that no source saw it on.",
         ),
         click.option(
             "--accept-missing",

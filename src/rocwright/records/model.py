@@ -334,14 +334,14 @@ def now() -> str:
 # The check that says how a thing was made, and nothing of what it does.
 ANEW = "compiled-anew"
 
-# The check whose finding, where it is absent, says that another owner compiled a part of it.
-OWN_SHARDS = "own-shards"
+# Checks whose absent finding says: another owner compiled a part; no source saw a version on this ROCm.
+OWN_SHARDS, UNTESTED = "own-shards", "untested"
 
 # The check with a finding for each owner that built the same, where there are several.
 OWNER = "owner"
 
 # Checks that tell how a thing was made: right or not, they are no look at it.
-_HOW = (ANEW, OWN_SHARDS, OWNER)
+_HOW = (ANEW, OWN_SHARDS, UNTESTED, OWNER)
 
 
 def said_of(command: str, outcome: str, findings: Iterable[Finding]) -> Said | Literal[""]:

@@ -20,7 +20,7 @@ from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.provenance.checks.passed import Passed
 from rocwright.provenance.checks.static import CheckNote, named, published
 from rocwright.provenance.layout import lay_out
-from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, Finding, StepRun, now
+from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, UNTESTED, Finding, StepRun, now
 from rocwright.records.opening import read_records
 from rocwright.records.read import Records
 from rocwright.store.model import Output, Record, Store
@@ -103,6 +103,7 @@ def verify(
         ok = all(finding.ok for finding in findings)
         how = (compiled_anew(project, plan), compiled_by_others(project, plan))
         evidence = [*findings, *(finding for finding in how if finding is not None), *owners(project, plan)]
+        evidence += [_untested(lock)] if lock.request.allow_untested else []
         under_way.ended("verified" if ok else "failed", findings=evidence)
     # what waited for these checks is signed now
     lay_out(project, plan, lock, say, anew=False)
@@ -269,6 +270,19 @@ def _owners(store: Store, record: Record) -> frozenset[str]:
     own = own_public_key()
     keyid = str(public_key(own).keyid) if own is not None else ""
     return frozenset(signer or keyid for signer in signers(store, record))
+
+
+def _untested(lock: Lock) -> Finding:
+    """That no source saw what was pinned on this ROCm: no channel takes it."""
+    return Finding(
+        component=lock.components[0].name,
+        check=UNTESTED,
+        name="on a ROCm that a source saw it on",
+        ok=True,
+        absent=True,
+        detail=", ".join(f"{name} {pin}" for name, pin in sorted(lock.request.versions.items())),
+        when=now(),
+    )
 
 
 def compiled_anew(project: Project, plan: Plan) -> Finding | None:

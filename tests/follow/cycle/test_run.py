@@ -17,6 +17,7 @@ from rocwright.follow.cycle.tell import tell
 from rocwright.follow.watch.bump import LockCandidate
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
+from rocwright.plan.resolve import aliases
 from rocwright.plan.resolve.difference import LockDifference
 from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.plan.resolve.model import Lock
@@ -132,6 +133,26 @@ def test_rows_that_differ_only_in_their_pins_stand_apart(world: World) -> None:
         assert {one.variant for one in records.runs()} == {"", "one=1"}
         # the second row came from the store whole, and has its artifacts on record all the same
         assert all(records.artifacts(run=one.run) for one in (plain, pinned))
+
+
+def test_what_no_source_saw_on_its_rocm_enters_no_channel(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is built and on record; nothing of this world needs ROCm, which would be refused."""
+    monkeypatch.setattr(aliases, "_untested", lambda request, components: [])
+    row = world.project.request.model_copy(update={"allow_untested": True})
+    (world.folder / "locks" / row.name).mkdir(parents=True)
+    lock = world.lock({}).model_copy(update={"request": row})
+    write_lock(world.folder / "locks" / row.name / "trying.lock", lock)
+    wheel = CycleConfig(
+        follow=lambda _, lock: candidate(lock),
+        channels=CHANNELS,
+        options=BuildOptions(jobs=2, engine=world.engine),
+        progress=PlainProgress(),
+    )
+    [told] = cycle(world.folder, [row], replace(world.project, catalog=world.catalog), wheel).rows
+    assert told.promoted == ()
+    assert told.waits["nightly"] == "no source saw it on this ROCm"
 
 
 def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mended(world: World) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from rocbase.errors import ConflictError, InputError
+from rocwheel_samples.tables import each
 from rocwright.catalog.base import BaseRelease, OtherPython, Provided
 from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.catalog.model import Check, Component, Release, Stack, StackRow
@@ -225,3 +227,32 @@ def test_the_base_s_own_python_stays_for_what_does_not_ask(two_pythons: Catalog)
     choice = chosen(two_pythons, stack="aside", base="debian:sid")
     assert (choice.release.python, choice.release.interpreter) == ("3.14", "")
     assert two_pythons.system_packages(choice.base, ["python"]) == ("python3",)
+
+
+UNTESTED = {"stack": "pytorch", "gpu": ("gfx906",), "base": "rocm-ubuntu-24.04:6.3.4"}
+
+
+def asked(**more: object) -> Request:
+    return Request.model_validate(UNTESTED | more)
+
+
+def test_a_pinned_version_may_stand_on_a_rocm_that_no_source_saw_it_on() -> None:
+    catalog, pins = builtin_catalog(), {"pytorch": "2.10.0"}
+    with pytest.raises(ConflictError, match="no version of rocm satisfies"):
+        choose(asked(versions=pins), catalog, lambda package: package.version)
+    request = asked(versions=pins, allow_untested=True)
+    choice = choose(request, catalog, lambda package: package.version)
+    assert (choice.versions["pytorch"], choice.versions["rocm"]) == ("2.10.0", "6.3.4")
+    # what is not pinned stays within what was seen
+    audio = catalog.component("torchaudio").released(choice.versions["torchaudio"])
+    assert SpecifierSet(audio.needs["pytorch"]).contains("2.10.0")
+    assert "--allow-untested" in request.words
+    assert request.variant.endswith("untested")
+    assert asked(versions=pins).digest != request.digest
+    assert "allow_untested" not in asked().model_dump_json()
+
+
+@each("pins", [{}, {"cmake": "3.31.10"}])
+def test_going_beyond_what_was_seen_without_a_pin_is_refused(pins: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="--allow-untested has no effect"):
+        choose(asked(versions=pins, allow_untested=True), builtin_catalog(), lambda package: package.version)

@@ -14,7 +14,16 @@ from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
 from rocwright.plan.resolve.files import PROJECT, read_project
 from rocwright.plan.resolve.settings import Channel, ChannelsFile
-from rocwright.records.model import ANEW, EMULATED, OWN_SHARDS, OWNER, SAID, Figure, Finding, Promotion
+from rocwright.records.model import (
+    ANEW,
+    EMULATED,
+    OWN_SHARDS,
+    OWNER,
+    SAID,
+    Figure,
+    Finding,
+    Promotion,
+)
 from rocwright.verify.bench.statistics import LEAST_RUNS, pairs, slower
 
 CHANNELS = "channels.toml"

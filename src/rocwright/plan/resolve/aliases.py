@@ -62,12 +62,36 @@ def catalog_for(request: Request, catalog: Catalog) -> Catalog:
             providers[key] = providers[key].model_copy(update={"versions": (*added, *versions)})
         if name in components or not having:
             components[name] = _with_release(catalog.component(name), version, original, bool(having))
+    if request.allow_untested:
+        components |= {name: _on_any_rocm(components[name]) for name in _untested(request, components)}
     for name, component in components.items():
         if any(release.on for release in component.release):
             releases = tuple(release.for_base(request.base) for release in component.release)
             components[name] = component.model_copy(update={"release": releases})
     general = catalog.general or catalog
     return replace(catalog, components=components, providers=providers, general=general)
+
+
+def _untested(request: Request, components: Mapping[str, Component]) -> list[str]:
+    """The components that are pinned and stand on ROCm. Raises InputError where there is none."""
+    pinned = [name for name in request.versions if name in components]
+    names = [name for name in pinned if any(ROCM in release.needs for release in components[name].release)]
+    if not names:
+        raise InputError(
+            "--allow-untested has no effect here",
+            cause="it is for versions that you pin, on a ROCm that no source saw them on: none is pinned",
+            next_step=f"rocwright lock {request.stack} --allow-untested --set NAME=VERSION",
+        )
+    return names
+
+
+def _on_any_rocm(component: Component) -> Component:
+    """The component with releases that need ROCm in any version."""
+    releases = tuple(
+        release.model_copy(update={"needs": release.needs | {ROCM: ""}}) if ROCM in release.needs else release
+        for release in component.release
+    )
+    return component.model_copy(update={"release": releases})
 
 
 def base_of(lock: Lock, catalog: Catalog) -> tuple[Base, BaseRelease]:

@@ -88,6 +88,8 @@ def write_request(path: Path, request: Request) -> None:
         document["extra"] = list(request.extra)
     if request.accept_missing:
         document["accept_missing"] = list(request.accept_missing)
+    if request.allow_untested:
+        document["allow_untested"] = True
     if request.versions:
         document["versions"] = dict(request.versions)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from packaging.utils import (
     InvalidSdistFilename,
@@ -15,6 +15,8 @@ from packaging.utils import (
 from pydantic import (
     AfterValidator,
     Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
@@ -77,7 +79,8 @@ class Request(Frozen):
 
     `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
     components: a version, or "@" and a commit. `accept_missing` are libraries of ROCm that may be left
-    without code for the GPUs. A project file or command line without `architecture` means this machine's.
+    without code for the GPUs; with `allow_untested` the versions pinned may stand on a ROCm that no source
+    saw them on. A project file or command line without `architecture` means this machine's.
     """
 
     stack: str
@@ -87,7 +90,14 @@ class Request(Frozen):
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     accept_missing: tuple[str, ...] = ()
+    allow_untested: bool = False
     architecture: Architecture = Architecture.X86_64
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # sums of locks that are out there are of requests without it
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "allow_untested" or value}
 
     @property
     def other_architecture(self) -> str:
@@ -111,7 +121,8 @@ class Request(Frozen):
         )
         extra = sorted({f"+{name}" for name in self.extra})
         missing = sorted({f"without-{name}" for name in self.accept_missing})
-        words = (self.provider, *extra, *pins, *missing, self.other_architecture)
+        untested = "untested" if self.allow_untested else ""
+        words = (self.provider, *extra, *pins, *missing, untested, self.other_architecture)
         return " ".join(word for word in words if word)
 
     @property
@@ -122,6 +133,7 @@ class Request(Frozen):
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]
         words += [word for name in self.accept_missing for word in ("--accept-missing", name)]
+        words += ["--allow-untested"] if self.allow_untested else []
         for name, pin in self.versions.items():
             words += ["--set", f"{name}{pin}" if pin.startswith("@") else f"{name}={pin}"]
         return words

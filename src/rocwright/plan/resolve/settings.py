@@ -60,6 +60,7 @@ class MatrixRows(Frozen):
     extra: tuple[str, ...] = ()
     versions: dict[str, str] = {}
     accept_missing: tuple[str, ...] = ()
+    allow_untested: bool = False
     architecture: Architecture | None = None
 
     def rows(self, architecture: Architecture) -> tuple[Request, ...]:
@@ -70,6 +71,7 @@ class MatrixRows(Frozen):
             "versions": self.versions,
         }
         common["accept_missing"] = self.accept_missing
+        common["allow_untested"] = self.allow_untested
         common["architecture"] = self.architecture or architecture
         return tuple(
             Request.model_validate({"stack": stack, "gpu": (gpu,), "base": base} | common)

@@ -56,6 +56,7 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
             row_request.versions,
         )
         matches = matches and set(request.accept_missing) == set(row_request.accept_missing)
+        matches = matches and not request.allow_untested
         folder = holder(name_of(row_request), catalog.folders)
         if matches and not request.extra and folder is not None:
             return read_lock(folder / name_of(row_request), row_request).model_copy(

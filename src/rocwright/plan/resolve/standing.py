@@ -65,6 +65,7 @@ def answers(lock: Lock, request: Request) -> bool:
         identity(lock.request) == identity(request)
         and set(lock.request.extra) == set(request.extra)
         and set(lock.request.accept_missing) == set(request.accept_missing)
+        and lock.request.allow_untested == request.allow_untested
         and request.provider in ("", provider)
         and {name: pin for name, pin in lock.request.versions.items() if pin.startswith("@")} == commits
         and all(
