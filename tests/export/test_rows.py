@@ -126,6 +126,18 @@ def test_keys_and_exports_of_every_row_are_those_written_down(
     assert digests == json.loads(DIGESTS.read_text()), json.dumps(digests, indent=1, sort_keys=True)
 
 
+def test_no_script_names_a_variable_that_the_shell_would_read_otherwise(exports: dict[str, Files]) -> None:
+    """`${WHEELS-X}` is the variable WHEELS, and X where it is not set."""
+    wrong = {
+        f"{row}: {name}: {found}"
+        for row, files in exports.items()
+        for name, file in files.items()
+        if name.endswith(".sh")
+        for found in re.findall(r"\$\{[A-Z0-9_]+-[A-Z0-9_-]*[A-Z]", file.text)
+    }
+    assert not wrong
+
+
 def test_each_row_is_exported_in_every_format_that_fits_it(
     locks: dict[str, Lock], exports: dict[str, Files]
 ) -> None:

@@ -10,7 +10,7 @@ from rocwright.catalog.address import ArchivePlace, filename_of
 from rocwright.catalog.place import DebianPlace, GitPlace, IndexPlace
 from rocwright.export.arguments import TARBALLS, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM, edits_file, program
-from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug
+from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.packages import package_files, package_lines, sdists
 from rocwright.export.quote import comment, shell
 from rocwright.export.requirements import requirement_files
@@ -165,7 +165,7 @@ def _python_lines(subject: ExportSubject) -> Iterator[str]:
         if not (part.files or part.pending):
             continue
         if part.pending:
-            name = f"{folder.upper()}_REQUIREMENTS_SHA256"
+            name = variable(folder, "requirements", "sha256")
             yield f'[ -n "${{{name}:-}}" ] || pending {name} {shell(part.pending)}'
             yield f"mkdir -p {folder}"
             yield f"printf '%s  %s\\n' \"${name}\" {folder}/requirements.lock | sha256sum --check --quiet"
