@@ -28,6 +28,9 @@ def test_each_component_that_is_run_is_a_service(row: str) -> None:
         assert [word.replace("$$", "$") for word in service.get("command", [])] == [*one.serve.command]
         assert [word.replace("$$", "$") for word in service.get("entrypoint", [])] == [*one.serve.entrypoint]
         assert service.get("devices", []) == [f"{device}:{device}" for device in one.serve.devices]
+        numbers = zip(one.serve.groups, service.get("group_add", []), strict=True)
+        groups = [f"getent group {name} " in number for name, number in numbers]
+        assert all(groups), "a name would be looked for in the image"
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), "nobody else"
         assert len(service.get("ports", [])) == len(one.serve.ports)
         env = {var.name: var.value.replace("$", "$$") for var in served_env(subject, one.component)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from rocwright.export.model import ExportFile, ExportSubject, Files, slug, variable
@@ -42,7 +43,7 @@ def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
     if serve.devices:
         service["devices"] = [f"{device}:{device}" for device in serve.devices]
     if serve.groups:
-        service["group_add"] = list(serve.groups)
+        service["group_add"] = group_numbers(serve.groups)
     if serve.folders:
         service["volumes"] = [f"{name}-{slug(label)}:{place}" for place, label in serve.folders.items()]
     if serve.ports:
@@ -59,6 +60,11 @@ def _service(served: Served, subject: ExportSubject) -> dict[str, Any]:
 def _required_image(served: Served) -> str:
     """An image that is not known yet: compose stops where the variable is not set, and says why."""
     return f"${{{variable(served.component.name, 'image')}:?NAME@sha256 of the image}}"
+
+
+def group_numbers(names: Iterable[str]) -> list[str]:
+    """The numbers of this machine's groups, by variables: a name would be looked for in the image."""
+    return [f"${{{variable(name, 'gid')}:?getent group {name} | cut -d: -f3}}" for name in names]
 
 
 def _literal(text: str) -> str:

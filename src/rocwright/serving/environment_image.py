@@ -11,6 +11,7 @@ from pathlib import Path
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.temporary import temporary_folder
 from rocwright.execution.image import gzip_layer, root_layer, write_image
+from rocwright.export.compose import group_numbers
 from rocwright.export.quote import one_line, unit_value
 from rocwright.home import Home
 from rocwright.model.architecture import Architecture
@@ -91,7 +92,7 @@ def compose(action: ImageAction) -> str:
         "working_dir": "/work",
         "volumes": [".:/work"],
         "devices": [f"{device}:{device}" for device in GPU_DEVICES],
-        "group_add": ["video", "render"],
+        "group_add": group_numbers(("video", "render")),
         "environment": dict(action.env),
     }
     return json.dumps({"services": {action.name: service}}, indent=2) + "\n"
