@@ -110,6 +110,11 @@ class Home:
         return self.path / "rehearsals"
 
     @property
+    def carried(self) -> Path:
+        """What verifications that were carried elsewhere were made of, until their results come back."""
+        return self.path / "carried"
+
+    @property
     def runs(self) -> Path:
         """One folder a run: the logs of its steps."""
         return self.path / "runs"

@@ -33,6 +33,7 @@ BOUNDED = {
     "rocwright/serving/environment_image.py": "written",
     "rocwright/sources/patching/foreign.py": "as many bytes as a patch may have",
     "rocwright/records/read.py": "as many bytes as a lock may have",
+    "rocwright/verify/carry.py": "written",
     "rocwright/verify/reproduce/from_lock.py": "directories alone, of wheels that were opened by archive.py",
     "rocwright/serving/container.py": "an image's archive of the store, which rocwright wrote",
     "rocwright/sources/archive.py": "zips, by the sizes of their directory; tars are written",

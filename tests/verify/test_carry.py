@@ -145,7 +145,7 @@ def test_a_result_that_is_not_what_the_pack_wrote_is_no_evidence(packed: Packed)
 
 def other_artifact_or_older(project: TinyProject, result: Path) -> None:
     """A result that was right, after the stack was built anew, and from before it was packed."""
-    [file] = (project.home.path / "carried").iterdir()
+    [file] = project.home.carried.iterdir()
     about = carry.CarriedPack.model_validate_json(file.read_text())
     for change, words in (
         ({"artifacts": {"alpha": "0" * 64}}, "it is of another artifact"),

@@ -281,7 +281,7 @@ def _compress(programs: Path, root: Path, request: Mapping[str, Any], target: Pa
 
 
 def _file_of(home: Home, name: str) -> Path:
-    return home.path / "carried" / f"{name}.json"
+    return home.carried / f"{name}.json"
 
 
 def _read(home: Home, file: Path) -> tuple[CarriedResult, CarriedPack]:
@@ -298,7 +298,7 @@ def _read(home: Home, file: Path) -> tuple[CarriedResult, CarriedPack]:
             cause=reason.splitlines()[0][:300] if reason else type(error).__name__,
             next_step="name the result.json that run.sh wrote",
         ) from error
-    packs = {path.stem: path for path in (home.path / "carried").glob("*.json")}
+    packs = {path.stem: path for path in home.carried.glob("*.json")}
     if result.pack not in packs:
         raise InputError(
             f"{file} is of a pack that was not made here",

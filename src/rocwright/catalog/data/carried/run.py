@@ -74,7 +74,7 @@ def main(carry: Path = Path("/carry")) -> int:
         "pack": pack["pack"],
         "started": started,
         "seconds": round(time.monotonic() - since, 3),
-        "machine": f"{platform.machine()}, kernel {platform.release()}",
+        "machine": f"kernel {platform.release()}",
         "driver": driver(),
         "checks": checks,
     }
