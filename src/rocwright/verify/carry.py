@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import json
 import lzma
 import secrets
@@ -267,16 +268,20 @@ def _words(subject: VerifySubject, check: Check, job: SandboxJob) -> dict[str, A
 
 
 def _compress(programs: Path, root: Path, request: Mapping[str, Any], target: Path) -> None:
-    """The root as collected, with the program that runs there and what it is to run."""
+    """The program that runs there and what it is to run, before the root as collected, which is not read."""
     (root.parent / "jobs.json").write_text(json.dumps(request))
-    with tarfile.open(root, "a") as tar:
+    head = io.BytesIO()
+    with tarfile.open(fileobj=head, mode="w") as tar:
         for name in ("carry", "tmp", "trial", "run"):
             member = tarfile.TarInfo(f"root/{name}")
             member.type, member.mode = tarfile.DIRTYPE, 0o777
             tar.addfile(member)
         for path in (root.parent / "jobs.json", programs / "run.py"):
             tar.add(path, arcname=f"root/carry/{path.name}")
+        end = tar.offset
     with root.open("rb") as plain, lzma.open(target, "wb", preset=PRESET) as packed:
+        # without the blocks that end a tar
+        packed.write(head.getvalue()[:end])
         shutil.copyfileobj(plain, packed, 1024**2)
 
 
