@@ -111,7 +111,7 @@ class Home:
 
     @property
     def carried(self) -> Path:
-        """What verifications that were carried elsewhere were made of, until their results come back."""
+        """What verifications that were carried elsewhere were made of, and the keys of their results."""
         return self.path / "carried"
 
     @property

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Command
 
+from rocwheel_samples.tables import each
+
 GOOD = {"name": "torch: products/mm fp32", "ok": True, "detail": "8 shapes", "device": "RX 580 (gfx803)"}
 BAD = {"name": "torch: products/bmm fp32", "ok": False, "detail": "wrong", "device": "RX 580 (gfx803)"}
 
@@ -127,3 +129,21 @@ def test_a_device_that_has_no_effect_is_refused(
     done = rocwright("verify", *words)
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@each(
+    "words, told",
+    [
+        (("--carry", "out", "--import", "FILE"), "--carry packs and --import takes back"),
+        (("--carry", "out", "--suite", "torch"), "--suite has no effect on --carry"),
+        (("--import", "FILE", "--device", "emulated"), "--device has no effect on --import"),
+    ],
+)
+def test_a_carried_verification_takes_no_option_in_vain(
+    rocwright: Command, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "result.json").write_text("{}")
+    named = [word.replace("FILE", str(tmp_path / "result.json")) for word in words]
+    done = rocwright("verify", "gfx-smoke", "--gpu", "gfx1151", "--base", "debian:sid", *named)
+    assert done.returncode == 2
+    assert told in done.stderr

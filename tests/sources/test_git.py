@@ -110,14 +110,22 @@ def test_a_users_own_git_settings_do_not_change_the_bytes(
     assert pack_commit(GitOrigin(url=repository.url, commit=commit), tmp_path / "set").sha256 == plain.sha256
 
 
+def add_submodule(
+    repository: Repository, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Repository:
+    """Link a new repository, by an address of the network, as a submodule; gives it."""
+    inner = make_repository(folder)
+    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://inner.test/={inner.url}")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "add", inner.url, name)
+    repository.git("config", "-f", ".gitmodules", f"submodule.{name}.url", "https://inner.test/")
+    repository.git("add", ".gitmodules")
+    return inner
+
+
 def test_the_submodules_of_a_commit_come_along(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = make_repository(tmp_path / "inner")
-    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://inner.test/={inner.url}")
-    repository.git("-c", "protocol.file.allow=always", "submodule", "add", inner.url, "third_party/inner")
-    repository.git("config", "-f", ".gitmodules", "submodule.third_party/inner.url", "https://inner.test/")
-    repository.git("add", ".gitmodules")
+    inner = add_submodule(repository, "third_party/inner", tmp_path / "inner", monkeypatch)
     repository.git("commit", "--quiet", "-m", "submodule")
     commit = repository.git("rev-parse", "HEAD")
     inner.commit("file", "later\n")
@@ -179,11 +187,7 @@ def test_a_folder_that_a_commit_does_not_have_is_named(repository: Repository, t
 def test_a_tree_that_asks_git_has_its_commit_and_links(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inner = make_repository(tmp_path / "inner")
-    monkeypatch.setenv("ROCWRIGHT_MIRRORS", f"https://inner.test/={inner.url}")
-    repository.git("-c", "protocol.file.allow=always", "submodule", "add", inner.url, "base/inner")
-    repository.git("config", "-f", ".gitmodules", "submodule.base/inner.url", "https://inner.test/")
-    repository.git("add", ".gitmodules")
+    inner = add_submodule(repository, "base/inner", tmp_path / "inner", monkeypatch)
     commit = repository.commit("large", "x" * 200_000)
     origin = GitOrigin(url=repository.url, commit=commit, repository=True)
     pins = [pack_commit(origin, tmp_path / name) for name in ("one", "other")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import subprocess
@@ -14,11 +15,12 @@ from samples.project import TinyProject, make_sources, open_project, put_roots
 from tests.verify.stored import put_alpha
 
 from rocbase.errors import CheckError, ExplainedError, InputError
+from rocbase.model import canonical_json
 from rocwheel_samples.fake_rocm import compile_library
 from rocwheel_samples.trees import write_tree
 from rocwright.home import Home
 from rocwright.records.opening import read_records
-from rocwright.verify import carry
+from rocwright.verify import carried, carry
 
 SCRIPT = """import json, os, sys
 from pathlib import Path
@@ -98,7 +100,7 @@ def test_what_a_pack_finds_elsewhere_is_evidence_with_its_own_word(packed: Packe
     icd = tmp_path / "there/card.json"
     icd.write_text(json.dumps({"ICD": {"library_path": str(tmp_path / "there/libcard.so")}}))
     result = ran(folder, VK_DRIVER_FILES=str(icd))
-    findings = carry.take_back(project, project.locked, result, print)
+    findings = carried.take_back(project, project.locked, result, print)
     assert [finding.name for finding in findings] == ["answers", "as-the-cpu"]
     assert {finding.device for finding in findings} == {"another maker's NVIDIA H200"}
     assert {finding.engine for finding in findings} == {"carried"}
@@ -109,6 +111,8 @@ def test_what_a_pack_finds_elsewhere_is_evidence_with_its_own_word(packed: Packe
     [figure] = runs["bench"].steps[0].measured
     assert figure.values == (100, 101, 102, 103, 104)
     assert (figure.name, figure.device) == ("speed", "another maker's NVIDIA H200")
+    with pytest.raises(CheckError, match="it was taken before"):
+        carried.take_back(project, project.locked, result, print)
 
 
 def edited(document: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +124,26 @@ def edited(document: dict[str, Any]) -> dict[str, Any]:
 
 def elsewhere(document: dict[str, Any]) -> dict[str, Any]:
     return document | {"pack": "0" * 32}
+
+
+def test_a_measurement_that_failed_there_is_told_and_on_record(
+    packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two cards, the second cannot be measured: the checks of both are evidence."""
+    project, folder = packed
+    result = ran(folder)
+    [file] = project.home.carried.iterdir()
+    about = carried.CarriedPack.model_validate_json(file.read_text())
+    document = json.loads(result.read_text())
+    document["checks"][1] |= {"code": 3, "lines": ["no such device"]}
+    document.pop("hmac")
+    seal = hmac.new(bytes.fromhex(about.key), canonical_json(document), "sha256").hexdigest()
+    result.write_text(json.dumps(document | {"hmac": seal}))
+    assert len(carried.take_back(project, project.locked, result, print)) == 2
+    assert "speed was not measured: it ended with 3: no such device" in capsys.readouterr().out
+    with read_records(project.home) as records:
+        [run] = [run for run in records.runs() if run.command == "bench"]
+    assert (run.steps[0].outcome, run.steps[0].measured) == ("failed", ())
 
 
 CHANGES: tuple[tuple[Callable[[dict[str, Any]], dict[str, Any]], type[ExplainedError], str], ...] = (
@@ -136,7 +160,7 @@ def test_a_result_that_is_not_what_the_pack_wrote_is_no_evidence(packed: Packed)
     for change, kind, words in CHANGES:
         result.write_text(json.dumps(change(json.loads(text))))
         with pytest.raises(kind, match=words):
-            carry.take_back(project, project.locked, result, print)
+            carried.take_back(project, project.locked, result, print)
     with read_records(project.home) as records:
         assert [run for run in records.runs() if run.command == "verify"] == []
     result.write_text(text)
@@ -146,14 +170,14 @@ def test_a_result_that_is_not_what_the_pack_wrote_is_no_evidence(packed: Packed)
 def other_artifact_or_older(project: TinyProject, result: Path) -> None:
     """A result that was right, after the stack was built anew, and from before it was packed."""
     [file] = project.home.carried.iterdir()
-    about = carry.CarriedPack.model_validate_json(file.read_text())
+    about = carried.CarriedPack.model_validate_json(file.read_text())
     for change, words in (
         ({"artifacts": {"alpha": "0" * 64}}, "it is of another artifact"),
         ({"packed": "2999-01-01T00:00:00Z"}, "it is older than the artifact"),
     ):
         file.write_text(about.model_copy(update=change).model_dump_json())
         with pytest.raises(CheckError, match=words):
-            carry.take_back(project, project.locked, result, print)
+            carried.take_back(project, project.locked, result, print)
 
 
 def test_what_is_too_large_to_be_carried_is_refused(

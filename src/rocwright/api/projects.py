@@ -263,15 +263,15 @@ def carry(
     return pack(project, lock(project, shipped=False, say=say), folder, engine, say, progress)
 
 
-def verify_carried(project: Project, result: Path, *, say: Say = silent) -> list[Finding]:
-    """Put what a carried verification found on record, and give it.
+def verify_carried(project: Project, result: Path, *, run_id: str = "", say: Say = silent) -> list[Finding]:
+    """Put what a carried verification found on record, under `run_id` where one is given, and give it.
 
-    Raises InputError for a file that is no such result, CheckError for one that was edited, of another
-    artifact, or older than what was packed.
+    Raises InputError for a file that is no such result, CheckError for one that was edited, taken before, of
+    another artifact, or older than what was packed.
     """
-    from rocwright.verify.carry import take_back
+    from rocwright.verify.carried import take_back
 
-    return take_back(project, lock(project, shipped=False, say=say), result, say)
+    return take_back(project, lock(project, shipped=False, say=say), result, say, run_id=run_id)
 
 
 def verify_environment(

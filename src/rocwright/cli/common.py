@@ -202,7 +202,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         click.option(
             "--allow-untested",
             is_flag=True,
-            help="Let what --set pins stand on a ROCm that no source saw it on.",
+            help="Allow versions pinned by --set on a ROCm that they were never seen on.",
         ),
         click.option(
             "--accept-missing",

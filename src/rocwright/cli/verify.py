@@ -57,14 +57,14 @@ RESULT = "result.json"
     "--carry",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Pack what is built and its checks there, to run on a machine with the card: sh run.sh.",
+    help="Pack what is built and its checks into FOLDER, to run on a machine with the card.",
 )
 @click.option(
     "--import",
     "result",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="RESULT",
-    help="Take back the result.json that run.sh wrote, as evidence.",
+    help="Take the result.json that run.sh wrote as evidence.",
 )
 @json_option
 @tells_changes
@@ -100,7 +100,7 @@ def command(
 
     run_id = new_run_id()
     if carry is not None or result is not None:
-        _carried(selection, engine, suites, carry, result, as_json)
+        _carried(selection, engine, carry, result, run_id, as_json)
         return
     if repeat is not None and DRIFT not in suites:
         raise click.UsageError(f"--repeat is for --suite {DRIFT}.")
@@ -137,20 +137,25 @@ def command(
 def _carried(
     selection: Selection,
     engine: str | None,
-    suites: tuple[str, ...],
     carry: Path | None,
     result: Path | None,
+    run_id: str,
     as_json: bool,
 ) -> None:
     from rocbase.cli.tell import print_json
     from rocwright import api
     from rocwright.execution.progress import choose_progress
 
-    if suites or (carry is not None and result is not None):
-        raise click.UsageError("--carry, --import and --suite are three ways: name one of them.")
+    if carry is not None and result is not None:
+        raise click.UsageError("--carry packs and --import takes back: name one of them.")
+    source = click.get_current_context().get_parameter_source
+    for name in ("suites", "python", "device", "every", "size", "only", "repeat"):
+        if source(name) is ParameterSource.COMMANDLINE:
+            way = "--import" if carry is None else "--carry"
+            raise click.UsageError(f"--{name.removesuffix('s')} has no effect on {way}: leave it out.")
     project = the_project(selection)
     if result is not None:
-        _report(api.verify_carried(project, result, say=say), "", as_json)
+        _report(api.verify_carried(project, result, run_id=run_id, say=say), run_id, as_json)
         return
     assert carry is not None, "one of them is named"
     script = api.carry(project, carry, engine=engine, progress=choose_progress(), say=say)
@@ -179,7 +184,7 @@ def _report(findings: list[Finding], run_id: str, as_json: bool) -> None:
         print_json([finding.model_dump(mode="json") for finding in findings])
     else:
         print_table(("component", "check", "outcome", "on", "detail"), table_rows(findings))
-        click.echo(f"\nevidence  rocwright history {run_id}".rstrip())
+        click.echo(f"\nevidence  rocwright history {run_id}")
     failed = [finding for finding in findings if not finding.ok]
     if failed:
         named = [f"{finding.component}: {finding.name}" for finding in failed[:12]]

@@ -1,45 +1,38 @@
-"""A verification packed to run on another machine, and what came of it there, taken back as evidence."""
+"""A verification packed to run on another machine: what is built, its checks, and a small root for them."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import io
 import json
 import lzma
 import secrets
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os.path import lexists
 from pathlib import Path
-from statistics import median
-from typing import Annotated, Any
-
-from pydantic import Field, ValidationError
+from typing import Any
 
 from rocbase.errors import CheckError, InputError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.temporary import temporary_folder
-from rocbase.model import Frozen, canonical_json
 from rocbase.units import size as size_text
 from rocwright import sandbox
 from rocwright.catalog.folders import DATA
 from rocwright.catalog.model import Check
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.execution.runs import UnderWay
-from rocwright.home import Home
-from rocwright.model.steps import Sha256
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs
-from rocwright.records.model import BENCH, Finding, StepRun, now
+from rocwright.records.model import now
 from rocwright.sandbox.model import Mount, SandboxJob
+from rocwright.sandbox.untrusted import Untrusted
 from rocwright.verify.bench.model import measurements
-from rocwright.verify.bench.run import OWN_MODEL, figures_of
-from rocwright.verify.lines import MARK, device_name, printable, read_line
+from rocwright.verify.carried import RUNS, CarriedPack, file_of
 from rocwright.verify.prepare import CHECK_ROOT, Prepared, made_steps
-from rocwright.verify.subject import MODELS, MOST_FINDINGS, VerifySubject
+from rocwright.verify.subject import MODELS, VerifySubject
 
 # The largest pack, in bytes: what may be sent to a machine without a network.
 MOST = 45 * 1000**2
@@ -50,51 +43,7 @@ PROGRAMS = DATA / "carried"
 # Of xz.
 PRESET = 6
 
-# How often each figure is measured.
-RUNS = 5
-
-# What evidence of another machine has as its engine, and its run as its origin.
-CARRIED = "carried"
-
-# A result of more is none that a pack writes.
-_LARGEST = 16 * 1024**2
 _COLLECT_SECONDS = 600.0
-
-
-class CarriedPack(Frozen):
-    """What a pack was made of, in the home until its result comes back; `key` authenticates that."""
-
-    pack: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-    key: Sha256
-    packed: str
-    stack: str
-    artifacts: dict[str, Sha256]
-
-
-class CarriedCheck(Frozen):
-    """One check or measurement there: how it ended, and what it printed."""
-
-    component: str
-    check: str
-    code: int
-    lines: tuple[str, ...] = Field(max_length=MOST_FINDINGS)
-
-    @property
-    def tail(self) -> str:
-        """Its last words."""
-        return " | ".join(line for line in self.lines if not line.startswith(MARK))[-400:]
-
-
-class CarriedResult(Frozen):
-    """What a pack writes: when it ran and for how many seconds, on which machine, with which driver."""
-
-    pack: str
-    started: str
-    seconds: float
-    machine: str
-    driver: str
-    checks: tuple[CarriedCheck, ...] = Field(max_length=100)
-    hmac: Sha256
 
 
 def pack(
@@ -138,59 +87,8 @@ def pack(
             )
         shutil.copyfile(packed, folder / packed.name)
     shutil.copyfile(PROGRAMS / "run.sh", folder / "run.sh")
-    write_atomic(_file_of(project.home, record.pack), record.model_dump_json() + "\n")
+    write_atomic(file_of(project.home, record.pack), record.model_dump_json() + "\n")
     return folder / "run.sh"
-
-
-def take_back(project: Project, lock: Lock, file: Path, say: Callable[[str], None]) -> list[Finding]:
-    """Put what a pack found on record here. Raises InputError for a result that cannot be read, and
-    CheckError for one that was edited, of another artifact, or older than what was packed."""
-    result, record = _read(project.home, file)
-    outputs = built_outputs(project, make_plan(lock, project.catalog))
-    current = {name: outputs[name].sha256 for name in record.artifacts if name in outputs}
-    if current != record.artifacts:
-        raise _refused(file, "it is of another artifact", "the stack was built anew since it was packed")
-    if result.started < record.packed:
-        raise _refused(
-            file,
-            "it is older than the artifact",
-            f"it says that it ran at {result.started}, and was packed at {record.packed}",
-        )
-    filenames = {name: output.filename for name, output in outputs.items()}
-    measured = {measurement.name: measurement for measurement in measurements()}
-    verified = [check for check in result.checks if check.check not in measured]
-    findings = [finding for check in verified for finding in _findings(check, result, record, filenames)]
-    with UnderWay("verify", project.request, project.home, say, lock=lock, origin=CARRIED) as under_way:
-        ok = all(finding.ok for finding in findings)
-        for check in verified:
-            under_way.note(_step(check, result, "check"))
-        under_way.ended("verified" if ok else "failed", findings=findings)
-    benches = [check for check in result.checks if check.check in measured and check.code == 0]
-    with UnderWay(BENCH, project.request, project.home, say, lock=lock) as under_way:
-        for check in benches:
-            figures = figures_of(measured[check.check], check.lines, RUNS, OWN_MODEL, _machine(result), say)
-            step = _step(check, result, BENCH)
-            under_way.note(step.model_copy(update={"measured": tuple(figures)}))
-            for figure in figures:
-                say(f"  bench {figure.name}: {median(figure.values):,.1f} {figure.unit} on {figure.device}")
-        under_way.ended("measured")
-    return findings
-
-
-def _step(check: CarriedCheck, result: CarriedResult, kind: str) -> StepRun:
-    return StepRun(
-        name=f"{'verify' if kind == 'check' else kind}/{check.component}/{check.check}",
-        key="",
-        outcome="failed" if check.code else "ok",
-        state="ended",
-        component=check.component,
-        kind=kind,
-        started=result.started,
-    )
-
-
-def _machine(result: CarriedResult) -> str:
-    return ", ".join(part for part in (result.machine, result.driver) if part)
 
 
 def _subject(
@@ -245,15 +143,14 @@ def _collect(
     collecting = replace(jobs[0], argv=argv, mounts=mounts, seconds=_COLLECT_SECONDS, devices=())
     lines: list[str] = []
     outcome = sandbox.run(sandbox.pick(engine, subject.project.home.probes), collecting, lines.append)
-    tar = out / target.name
-    if not outcome.ok or tar.is_symlink() or not tar.is_file():
+    if not outcome.ok or not lexists(out / target.name):
         raise CheckError(
             f"what {subject.component.name} needs to run cannot be collected",
             cause=(lines or ["no message"])[-1],
             detail="\n".join(lines[-20:]),
             next_step="rocwright verify shows whether its checks run here",
         )
-    tar.rename(target)
+    Untrusted(out, f"verify/{subject.component.name}").take(target.name, target)
 
 
 def _words(subject: VerifySubject, check: Check, job: SandboxJob) -> dict[str, Any]:
@@ -283,91 +180,3 @@ def _compress(programs: Path, root: Path, request: Mapping[str, Any], target: Pa
         # without the blocks that end a tar
         packed.write(head.getvalue()[:end])
         shutil.copyfileobj(plain, packed, 1024**2)
-
-
-def _file_of(home: Home, name: str) -> Path:
-    return home.carried / f"{name}.json"
-
-
-def _read(home: Home, file: Path) -> tuple[CarriedResult, CarriedPack]:
-    """A result, and the pack that it is of."""
-    try:
-        if file.stat().st_size > _LARGEST:
-            raise ValueError("it is larger than any result")
-        document = json.loads(file.read_bytes())
-        result = CarriedResult.model_validate(document)
-    except (OSError, ValueError, RecursionError) as error:
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise InputError(
-            f"{file} is no result of a carried verification",
-            cause=reason.splitlines()[0][:300] if reason else type(error).__name__,
-            next_step="name the result.json that run.sh wrote",
-        ) from error
-    packs = {path.stem: path for path in home.carried.glob("*.json")}
-    if result.pack not in packs:
-        raise InputError(
-            f"{file} is of a pack that was not made here",
-            cause="the home folder that packed it has its key, and this one has not",
-            next_step="take it back where rocwright verify --carry was called",
-        )
-    record = CarriedPack.model_validate_json(packs[result.pack].read_bytes())
-    content = canonical_json({name: value for name, value in document.items() if name != "hmac"})
-    seal = hmac.new(bytes.fromhex(record.key), content, hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(seal, result.hmac):
-        raise _refused(file, "it was edited", "its content is not what the pack wrote")
-    return result, record
-
-
-def _refused(file: Path, reason: str, cause: str) -> CheckError:
-    return CheckError(
-        f"{file} is not taken as evidence: {reason}",
-        cause=f"{cause}; evidence on record is as before",
-        next_step="rocwright verify STACK --carry FOLDER packs it anew",
-    )
-
-
-def _findings(
-    check: CarriedCheck,
-    result: CarriedResult,
-    record: CarriedPack,
-    filenames: Mapping[str, str],
-) -> Iterator[Finding]:
-    """The findings of a check; one that says nothing of its failure gets one."""
-    if check.component not in record.artifacts:
-        raise InputError(
-            f"the result names {check.component}, which was not packed",
-            cause="it was not written by the pack",
-            next_step="rocwright verify STACK --carry FOLDER packs it anew",
-        )
-    about = Finding(
-        component=check.component,
-        check=check.check,
-        name=check.check,
-        ok=check.code == 0,
-        detail=f"ended with {check.code}: {check.tail}" if check.code else "",
-        artifact=filenames[check.component],
-        sha256=record.artifacts[check.component],
-        when=result.started,
-        machine=_machine(result),
-        engine=CARRIED,
-    )
-    reported = []
-    for line in (line for line in check.lines if line.startswith(MARK)):
-        try:
-            report = read_line(line)
-        except ValueError:
-            report = None
-        if report is None:
-            fields = {"ok": False, "detail": f"cannot be read: {line.removeprefix(MARK)[:200]}"}
-        else:
-            fields = {
-                "name": report.name,
-                "ok": report.ok,
-                "detail": report.detail,
-                "device": device_name(report.device),
-                "absent": report.absent,
-            }
-        reported.append(printable(about.model_copy(update=fields)))
-    if not reported or (check.code and all(finding.ok for finding in reported)):
-        reported.append(printable(about))
-    yield from reported

@@ -152,7 +152,7 @@ def test_what_no_source_saw_on_its_rocm_enters_no_channel(
     )
     [told] = cycle(world.folder, [row], replace(world.project, catalog=world.catalog), wheel).rows
     assert told.promoted == ()
-    assert told.waits["nightly"] == "no source saw it on this ROCm"
+    assert told.waits["nightly"] == "it was never seen on this ROCm"
 
 
 def test_what_failed_is_in_no_output_and_is_tried_again_when_its_recipe_is_mended(world: World) -> None:

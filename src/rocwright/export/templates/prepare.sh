@@ -41,7 +41,7 @@ git_tree() {    # NAME URL COMMIT FOLDERS REPOSITORY [PATH=COMMIT ...]: a commit
     get() {
         git -C "$1" -c core.autocrlf=false fetch --quiet --depth 1 ${filter:+"$filter"} -- "$2" "$3"
         git -C "$1" -c core.autocrlf=false -c advice.detachedHead=false checkout --quiet FETCH_HEAD
-        git -C "$1" submodule --quiet update --init --recursive --depth 1
+        [ -n "$folders" ] || git -C "$1" submodule --quiet update --init --recursive --depth 1
         [ "$(git -C "$1" rev-parse HEAD)" = "$3" ] || { echo "prepare.sh: $2 gave another commit than $3" >&2; exit 4; }
     }
     get "sources/.work/$name" origin "$commit"

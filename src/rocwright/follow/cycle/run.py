@@ -301,7 +301,7 @@ class RowRun:
             best, evidence = shown(records, runs)
             promotions = promotions_of(records, stack=stack, gpu=gpus[0], base=base, variant=variant)
             failed = failed_here(self.row.project, lock)
-            untested = "no source saw it on this ROCm" if lock.request.allow_untested else ""
+            untested = "it was never seen on this ROCm" if lock.request.allow_untested else ""
             cell = Which(stack=stack, gpu=gpus[0], base=base, variant=variant)
             verdicts = earned(
                 self.wheel.channels,

@@ -79,7 +79,7 @@ def _untested(request: Request, components: Mapping[str, Component]) -> list[str
     if not names:
         raise InputError(
             "--allow-untested has no effect here",
-            cause="it is for versions that you pin, on a ROCm that no source saw them on: none is pinned",
+            cause="it applies to components that are pinned and need ROCm, and none is",
             next_step=f"rocwright lock {request.stack} --allow-untested --set NAME=VERSION",
         )
     return names

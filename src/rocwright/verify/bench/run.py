@@ -181,10 +181,11 @@ def _measured(
 
     outcome = subject.ran(measurement, engine, on_line)
     log.close()
-    if not outcome.ok:
+    device = _last(DEVICE, lines)
+    _refuse_emulator(emulator or (device if device.startswith(EMULATED) else ""))
+    if not outcome.ok and not _last(ABSENT, lines):
         how = "" if outcome.ended is Ended.EXITED else f"{outcome.ended.value}, "
         raise _failed(measurement, f"it ended with {how}{outcome.code}: {' | '.join(lines[-5:])[-400:]}")
-    _refuse_emulator(emulator)
     return figures_of(measurement, lines, subject.runs, model, described(), say)
 
 
@@ -199,10 +200,9 @@ def figures_of(
     """The figures in what a program printed that measured `runs` times; none where it says that there is
     nothing to measure.
 
-    Raises CheckError where some runs have no figure, InputError where the device is an emulated one.
+    Raises CheckError where some runs have no figure.
     """
     device = device_name(_last(DEVICE, lines))
-    _refuse_emulator(device if device.startswith(EMULATED) else "")
     if absent := _last(ABSENT, lines):
         say(f"    absent {absent}")
         return []

@@ -22,7 +22,9 @@ LIBRARIES = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libX11.so.6", "libX
 FILES = ("/etc/passwd", "/etc/group")
 
 # Of Python's own library: what no check imports, and what is made again.
-LEFT_OUT = {"test", "tests", "idlelib", "turtledemo", "ensurepip", "lib2to3", "pydoc_data", "__pycache__"}
+LEFT_OUT = frozenset(
+    {"test", "tests", "idlelib", "turtledemo", "ensurepip", "lib2to3", "pydoc_data", "__pycache__"}
+)
 LOADERS = ("/lib64", "/lib")
 MAGIC = b"\x7fELF"
 
@@ -32,7 +34,7 @@ def is_elf(path: Path) -> bool:
         return file.read(4) == MAGIC
 
 
-def below(folder: Path, left_out: set[str] = set()) -> Iterator[Path]:  # noqa: B006 - it is only read
+def below(folder: Path, left_out: frozenset[str] = frozenset()) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in left_out)
         yield from (Path(place, name) for name in sorted(names))
@@ -50,7 +52,8 @@ def paths(folders: list[Path]) -> Iterator[Path]:
     """Every file, links among them."""
     stdlib = Path(os.__file__).parent
     first = [Path(program) for program in PROGRAMS]
-    first += [path for name in LIBRARIES for path in Path("/usr/lib").glob(f"*/{name}")]
+    places = ("lib*", "lib*/*")  # Debian has a folder of the architecture, Fedora has lib64
+    first += [path for name in LIBRARIES for place in places for path in Path("/usr").glob(f"{place}/{name}")]
     first += [*below(stdlib, LEFT_OUT), *(path for folder in folders for path in below(folder))]
     for path in first:
         yield path

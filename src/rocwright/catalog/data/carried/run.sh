@@ -58,7 +58,7 @@ lay() {         # ROOT LIBRARY: with what it is linked to, and what it opens by 
     for file in "$2" $linked; do
         name=$(basename "$file")
         # the carried C library goes with its own parts
-        if [ -e "$1/driver/$name" ] || find "$1/usr/lib" -name "$name" | grep -q .; then continue; fi
+        if [ -e "$1/driver/$name" ] || find "$1"/usr/lib* -name "$name" | grep -q .; then continue; fi
         : > "$1/driver/$name"
         mount --bind "$file" "$1/driver/$name"
     done
