@@ -23,9 +23,9 @@ class GitPlace(Frozen):
     """A release in a git repository: a tag, a commit, or both; never a branch.
 
     `held` maps the path of a submodule to a commit other than the one that the repository links. `paths` are
-    the folders of a repository of many projects that are fetched, without submodules, and `subdir` is the one
-    that is built. With `repository` the folder `.git-repository` of the tree is a repository of the commit
-    and its trees, without the content of files: commands that ask git move it to `.git`.
+    the folders and files that are fetched, without submodules, and `subdir` is the folder that is built.
+    With `repository` the folder `.git-repository` of the tree is a repository of the commit and its trees,
+    without the content of files: commands that ask git move it to `.git`.
     """
 
     git: str

@@ -71,8 +71,8 @@ class GitOrigin(Frozen):
     """The tree of a commit, submodules included, packed the same way everywhere.
 
     `held` are submodules, by path, at another commit than the one that the repository links. `paths` are the
-    only folders that are taken, without submodules; with `repository` the tree holds what git says of the
-    commit.
+    only folders and files that are taken, without submodules; with `repository` the tree holds what git says
+    of the commit.
     """
 
     kind: Literal["git"] = "git"

@@ -274,8 +274,8 @@ class _Checkout:
     repositories: int = 0
 
     def bring(self, tree: Path, url: str, commit: str, place: str, paths: Sequence[str] = ()) -> None:
-        """Fetch a commit, or the folders `paths` of it, into the folder `tree`, which lies at `place` of the
-        first repository's."""
+        """Fetch a commit, or its folders and files `paths`, into the folder `tree`, which lies at `place` of
+        the first repository's."""
         self._git(tree, url, commit, "init", "--quiet")
         self._git(tree, url, commit, "config", "remote.origin.url", url)
         if paths:
@@ -288,30 +288,30 @@ class _Checkout:
             self._submodules(tree, url, commit, place)
 
     def _fetch_parts(self, tree: Path, url: str, commit: str, paths: Sequence[str]) -> None:
-        """Fetch the commit without the content of its files, then that of the files of these folders.
+        """Fetch the commit without the content of its files, then that of the files in `paths`.
 
-        Raises FetchError where it has no such folder.
+        Raises FetchError if it has no such path.
         """
         for name, value in _PARTIAL.items():
             self._git(tree, url, commit, "config", name, value)
         fetch = ("fetch", "--quiet", "--no-tags", "--depth", "1", "--filter=blob:none")
         self._git(tree, url, commit, *fetch, "--", "origin", commit)
         for path in paths:
-            if self._git(tree, url, commit, "ls-tree", "FETCH_HEAD", "--", path).split()[1:2] != ["tree"]:
+            kind = self._git(tree, url, commit, "ls-tree", "FETCH_HEAD", "--", path).split()[1:2]
+            if kind not in (["tree"], ["blob"]):
                 raise FetchError(
-                    f"{url} has no folder {path}",
-                    cause=f"the commit {commit[:12]} has no folder of that name",
+                    f"{url} has no {path}",
+                    cause=f"the commit {commit[:12]} has no folder or file of that name",
                     next_step="correct `paths` in the recipe's source",
                     subject=url,
                 )
-        folders = [f"FETCH_HEAD:{path}" for path in paths]
-        words = ("rev-list", "--objects", "--missing=print", *folders)
+        words = ("rev-list", "--objects", "--missing=print", "FETCH_HEAD", "--", *paths)
         missing = self._listed(tree, url, commit, GIT.members, _MISSING, words)
         if missing:
             batch = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--refmap=")
             whole = (*batch, "--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin")
             self._git(tree, url, commit, *whole, stdin=missing.encode())
-        write_atomic(tree / ".git/info/sparse-checkout", "".join(f"/{path}/\n" for path in paths))
+        write_atomic(tree / ".git/info/sparse-checkout", "".join(f"/{path}\n" for path in paths))
 
     def _submodules(self, tree: Path, url: str, commit: str, place: str) -> None:
         self._git(tree, url, commit, "submodule", "--quiet", "init")
@@ -340,7 +340,7 @@ class _Checkout:
         self.repositories += 1
         packs = (tree / ".git" / "objects" / "pack").glob("*.pack")
         self.received += sum(pack.stat().st_size for pack in packs)
-        words = ("ls-tree", "-r", "-l", "FETCH_HEAD", "--", *(f"{path}/" for path in paths))
+        words = ("ls-tree", "-r", "-l", "FETCH_HEAD", "--", *paths)
         counted = self._listed(tree, url, commit, GIT.members - self.files, _ADD, words)
         files, size = map(int, counted.split())
         self.files, self.size = self.files + files, self.size + size
