@@ -82,6 +82,12 @@ def test_a_version_that_the_recipe_has_not_is_refused(rocwright: Command) -> Non
     assert "9.9" in done.stderr
 
 
+def test_what_is_no_version_is_refused(rocwright: Command, tree: Path) -> None:
+    done = rocwright("patch", "check", "torchvision", "--source", str(tree), "--versions", "x")
+    assert done.returncode == 2
+    assert "'x' is not a version" in done.stderr
+
+
 def test_a_component_that_is_not_there_is_refused_with_the_nearest(rocwright: Command) -> None:
     done = rocwright("patch", "check", "torchvison")
     assert done.returncode == 2

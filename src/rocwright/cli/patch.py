@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from rocwright.catalog.model import Component
     from rocwright.model.edits import Edit
     from rocwright.sources.patching.check import Column
+
+
+def _read_versions(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+    from rocwright.model.versions import check_version
+
+    try:
+        return tuple(check_version(version) for version in value.split(",") if version)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.group("patch")
@@ -39,7 +49,12 @@ def command() -> None:
     type=click.Path(exists=True, path_type=Path),
     help="A source tree or archive to check, instead of the recipe's sources.",
 )
-@click.option("--versions", help="Such as 2.6.0,2.7.1; with --source, the version of that tree.")
+@click.option(
+    "--versions",
+    default="",
+    callback=_read_versions,
+    help="Such as 2.6.0,2.7.1; with --source, the version of that tree.",
+)
 @click.option(
     "--gpu",
     "gpus",
@@ -54,7 +69,7 @@ def check(
     lock_file: Path | None,
     strip: int | None,
     source: Path | None,
-    versions: str | None,
+    versions: tuple[str, ...],
     gpus: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -81,15 +96,14 @@ def check(
         from rocwright.cli.patch_offered import check_patches
 
         raise SystemExit(
-            check_patches(component, patches, targets, lock_file, source, versions or "", strip, as_json)
+            check_patches(component, patches, targets, lock_file, source, ",".join(versions), strip, as_json)
         )
     if lock_file is not None or strip is not None:
         raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
-    requested = [version for version in (versions or "").split(",") if version]
     columns = (
-        [_given_tree(source, recipe, targets, version) for version in requested or [""]]
+        [_given_tree(source, recipe, targets, version) for version in versions or ("",)]
         if source is not None
-        else _from_places(component, requested, targets)
+        else _from_places(component, versions, targets)
     )
     if as_json:
         print_json(_as_data(edits, columns))
@@ -112,7 +126,7 @@ def _given_tree(source: Path, recipe: Component, targets: tuple[str, ...], versi
         return replace(column, lacking=lacking_programs(recipe, version, tree))
 
 
-def _from_places(component: str, versions: list[str], targets: tuple[str, ...]) -> list[Column]:
+def _from_places(component: str, versions: Sequence[str], targets: tuple[str, ...]) -> list[Column]:
 
     from rocbase.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
