@@ -209,6 +209,12 @@ FAULTY = [
     ),
     (
         "components/mine.toml",
+        f'{RECIPE}[[release]]\nversion = "1"\nplaces = [{{ wheels = ["a==1", "b==1"] }}]\nsource = "s"\n',
+        "release 1.places",
+        "takes a single one",
+    ),
+    (
+        "components/mine.toml",
         f'{RECIPE}release = []\n[[check]]\nname = "c"\nkind = "script"\nscript = "checks/x.py"\n',
         "check c.script",
         "there is no file checks/x.py",

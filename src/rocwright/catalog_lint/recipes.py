@@ -121,7 +121,7 @@ def _without_source(model: Frozen, place: str = "") -> Findings:
 
 
 def _is_filled(value: object) -> bool:
-    return all(str(part).strip() for part in value) if isinstance(value, tuple) else bool(str(value).strip())
+    return all(str(part).strip() for part in (value if isinstance(value, tuple) else (value,)))
 
 
 def _parts(value: object) -> Iterator[tuple[str, Frozen]]:
@@ -138,9 +138,8 @@ def _check_target(target: Target, catalog: Catalog) -> Findings:
     yield from unknown("override.spoof", target.override.spoof if target.override else (), catalog.targets)
     rivals = [candidate for candidate in catalog.targets.values() if candidate.name != target.name]
     owners = {pci: rival.name for rival in rivals for pci in rival.pci_ids}
-    yield from (
-        ("pci_ids", f"{pci} also belongs to {owners[pci]}") for pci in target.pci_ids if pci in owners
-    )
+    for pci in filter(owners.get, target.pci_ids):
+        yield "pci_ids", f"{pci} also belongs to {owners[pci]}"
     twins = [rival.name for rival in rivals if rival.kfd_version == target.kfd_version]
     if twins:
         yield "kfd_version", f"{target.kfd_version} also belongs to {twins[0]}"
@@ -254,10 +253,11 @@ def _place(place: Place, component: Component, catalog: Catalog) -> Iterator[str
     """What is wrong with a place for that kind of component."""
     if component.kind == "file" and not isinstance(place, ArchivePlace):
         yield "a component of the kind file needs an address, `url`"
-    if (component.kind == "wheels") != isinstance(place, WheelsPlace):
-        yield "`wheels` are a place of components of the kind wheels, and of no other"
-    for text in place.wheels if isinstance(place, WheelsPlace) else ():
-        yield from (message for _, message in _fields("", text, {"target"}))
+    wheels = place.wheels if isinstance(place, WheelsPlace) else ()
+    most = {"wheels": len(wheels), "wheel": 1}.get(component.kind, 0)
+    if len(wheels) > most or (component.kind == "wheels" and not wheels):
+        yield "`wheels` are a place of the kind wheels; a component of the kind wheel takes a single one"
+    yield from (message for text in wheels for _, message in _fields("", text, {"target"}))
     if isinstance(place, BuiltinPlace) and holder(f"sources/{place.builtin}", catalog.folders) is None:
         yield f"there is no folder sources/{place.builtin}"
 
