@@ -28,11 +28,11 @@ def program(folder: Path, name: str, text: str = "true") -> Path:
 
 
 def configured(tmp_path: Path, recipe: str, **given: str) -> list[str]:
-    """The words that a recipe's first command calls CMake with, and what it says of ROCm's places."""
+    """The words that a recipe calls CMake with at first, and what it says of ROCm's places."""
     tools = tmp_path / "tools"
     program(tools, "cmake", f'printf \'%s\\n\' "$@" "ROCM_PATH=${{ROCM_PATH:-}}" > {tmp_path}/words')
     env = {"PATH": f"{tools}:/usr/bin:/bin", "ROCBLAS_TARGETS": "gfx1103", "JOBS": "1", **given}
-    command = CATALOG.component(recipe).run[0]
+    command = next(command for command in CATALOG.component(recipe).run if "cmake" in command)
     subprocess.run(["sh", "-euc", command], env=env, check=True, cwd=tmp_path, timeout=60)
     return (tmp_path / "words").read_text().splitlines()
 
