@@ -58,9 +58,10 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
 SHORT = ("stack", "gpu", "base", "seen")
 NOTHING = "nothing yet"
 
-# `locks`: a lock comes with rocwright (and leaves so many things to the first lock with a network); `plans`:
-# so many steps; `seen`: the most that evidence says; `rehearsed`: how much could be tried on a stand-in.
-HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "locks", "plans", "seen", "rehearsed")
+# `age`: how many newer releases of the first component are known; `locks`: a lock comes with rocwright (and
+# leaves so many things to the first lock with a network); `plans`: so many steps; `seen`: the most that
+# evidence says; `rehearsed`: how much could be tried on a stand-in.
+HEADER = ("stack", "gpu", "base", "ROCm from", "versions", "age", "locks", "plans", "seen", "rehearsed")
 
 
 def brief(rows: list[Standing]) -> list[tuple[str, ...]]:
@@ -102,6 +103,7 @@ def cells(standing: Standing) -> tuple[str, ...]:
         standing.base,
         standing.provider,
         versions,
+        f"{standing.newer} behind {standing.newest}" if standing.newer else "newest",
         open_ if standing.locks else "no",
         count(standing.steps, "step") if standing.steps else "no",
         _best_claim(standing),
@@ -124,9 +126,13 @@ def _rehearsed(standing: Standing) -> str:
 
 
 def _tell(standing: Standing) -> None:
+    from rocbase.units import count
+
     click.echo(f"\n{click.style(f'{standing.gpu} on {standing.base}', bold=True)} {standing.provider}")
     click.echo(f"  holds    {standing.holds}")
     click.echo(f"  from     {standing.wish}")
+    if standing.newer:
+        click.echo(f"  age      {count(standing.newer, 'newer release')} known, the newest {standing.newest}")
     if standing.problem:
         click.echo(f"  problem  {standing.problem}")
     for text in standing.pending:

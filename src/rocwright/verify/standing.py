@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cmp_to_key
 from typing import Annotated
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack, StackRow
 from rocwright.home import Home
 from rocwright.model.steps import Sha256
+from rocwright.model.versions import is_older
 from rocwright.plan.resolve.model import Lock
 from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.records.model import Cell, Said
@@ -82,13 +84,19 @@ class EvidenceFile(Frozen):
 
 
 class Standing(Frozen):
-    """A row of the table: what its lock leaves open, how many steps its plan has, and the evidence."""
+    """A row of the table: what its lock leaves open, how many steps its plan has, and the evidence.
+
+    `newest` is the newest release that the catalog knows of the stack's first component, `newer` the number
+    of releases after the row's own.
+    """
 
     stack: str
     gpu: str
     base: str
     provider: str
     versions: dict[str, str]
+    newest: str = ""
+    newer: int = 0
     locks: bool
     pending: tuple[str, ...] = ()
     steps: int = 0
@@ -120,12 +128,17 @@ def _standing(
         steps = len(make_plan(lock, catalog).steps) if lock else 0
     except ExplainedError as error:
         problem = f"{error.message}: {error.cause}"
+    versions = lock.versions if lock else {}
+    first = stack.components[0]
+    releases = newer_releases(catalog, first, {**row.versions, **versions}.get(first, ""))
     return Standing(
         stack=stack.name,
         gpu=row.gpu,
         base=row.base,
         provider=row.provider,
-        versions=lock.versions if lock else {},
+        versions=versions,
+        newest=releases[-1] if releases else "",
+        newer=len(releases),
         locks=lock is not None,
         pending=lock.pending if lock else (),
         steps=steps,
@@ -140,6 +153,19 @@ def _standing(
         wish=row.wish,
         holds=row.holds,
     )
+
+
+def newer_releases(catalog: Catalog, component: str, version: str) -> list[str]:
+    """Return the component's releases in the catalog that are newer than `version`, the newest last."""
+    if not version:
+        return []
+    releases = [release.version for release in catalog.component(component).release]
+    newer = [release for release in releases if is_older(version, release)]
+    return sorted(newer, key=cmp_to_key(_compare_versions))
+
+
+def _compare_versions(first: str, second: str) -> int:
+    return -1 if is_older(first, second) else 1
 
 
 def shipped_evidence(catalog: Catalog) -> list[Evidence]:
