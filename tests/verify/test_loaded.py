@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,13 +60,23 @@ def pack(build: Path, files: Mapping[str, bytes]) -> None:
     subprocess.run([sys.executable, *words], env=environment(build), check=True, capture_output=True)
 
 
+def pack_archive(build: Path, library: bytes) -> None:
+    """Lay an archive out as the recipes of llama.cpp do."""
+    lib = build / "tree/llama/lib"
+    lib.mkdir(parents=True)
+    (lib / "libggml-hip.so.0").write_bytes(library)
+    (build / "out").mkdir(exist_ok=True)
+    with tarfile.open(build / "out/llama.tar.gz", "w:gz") as archive:
+        archive.add(build / "tree/llama", "llama")
+
+
 def environment(build: Path) -> dict[str, str]:
     """With the package `wheel`, which setuptools brings along."""
     setuptools = importlib.util.find_spec("setuptools")
     assert setuptools is not None and setuptools.origin is not None
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     vendored = Path(setuptools.origin).parent / "_vendor"
-    return {"PATH": path, "PYTHONPATH": str(vendored), "OUT": str(build / "out")}
+    return {"PATH": path, "PYTHONPATH": str(vendored), "OUT": str(build / "out"), "SOURCE_DATE_EPOCH": "1"}
 
 
 def bundle(build: Path) -> subprocess.CompletedProcess[str]:
@@ -78,11 +89,12 @@ def bundle(build: Path) -> subprocess.CompletedProcess[str]:
 
 
 def findings(build: Path) -> list[dict[str, Any]]:
-    """What the check of the recipe says of the wheel, installed."""
-    site = build / "site"
+    """What the check of the recipe says of the wheel, installed, or of the archive, unpacked."""
+    site, out = build / "site", build / "out"
     words: list[str | Path] = ["--quiet", "--no-deps", "--no-index", "--upgrade", "--target", site]
-    subprocess.run([sys.executable, "-m", "pip", "install", *words, *(build / "out").iterdir()], check=True)
-    script: list[str | Path] = [sys.executable, DATA / "checks/rocm/loaded.py", site, "librocblas.so"]
+    for wheel in out.glob("*.whl"):
+        subprocess.run([sys.executable, "-m", "pip", "install", *words, wheel], check=True)
+    script: list[str | Path] = [sys.executable, DATA / "checks/rocm/loaded.py", site, "librocblas.so", out]
     done = subprocess.run(script, text=True, capture_output=True, check=False)
     lines = [json.loads(line.removeprefix("ROCWRIGHT-CHECK ")) for line in done.stdout.splitlines()]
     assert (done.returncode == 0) == all(line["ok"] for line in lines)
@@ -105,6 +117,20 @@ def test_the_rebuilt_library_is_the_one_that_is_loaded(build: Path) -> None:
     assert (build / "site/torch/lib/rocblas/library/Kernels.co").read_bytes() == b"code of the card"
     [licence] = (build / "site").glob("torch-*.dist-info/licenses/rocblas/LICENSE.md")
     assert licence.read_text() == "MIT\n"
+
+
+def test_an_archive_carries_it_too(build: Path) -> None:
+    library = (build / "tree/torch/lib/libtorch_hip.so").read_bytes()
+    shutil.rmtree(build / "out")
+    pack_archive(build, library)
+    for _ in range(2):
+        done = bundle(build)
+        assert done.returncode == 0, done.stderr
+    [finding] = findings(build)
+    lib = build / "site/llama.tar.gz/llama/lib"
+    assert (finding["ok"], finding["detail"]) == (True, f"loads {lib / NAME}")
+    assert (lib / "rocblas/library/Kernels.co").read_bytes() == b"code of the card"
+    assert (lib.parent / "licenses/rocblas/LICENSE.md").read_text() == "MIT\n"
 
 
 def test_a_wheel_that_does_not_take_it_in_ends_the_build(build: Path) -> None:

@@ -33,6 +33,11 @@ said = {"name": "imported", "ok": True, "detail": alpha.said, "device": "cpu"}
 print("ROCWRIGHT-CHECK " + json.dumps(said))
 """
 
+LISTED = """import json, os
+finding = {"name": "listed", "ok": True, "detail": " ".join(os.listdir("/wheels")), "device": "cpu"}
+print("ROCWRIGHT-CHECK " + json.dumps(finding))
+"""
+
 FOLDERS = (Path(ensurepip.__file__).parent / "_bundled", Path("/usr/share/python-wheels"))
 PIP = next(path for folder in FOLDERS for path in sorted(folder.glob("pip-*.whl")))
 """That of Python, or of Debian's: the root file system of the test has none."""
@@ -118,6 +123,21 @@ def test_a_lock_without_them_is_right_where_no_check_wants_wheels(home: Home, tm
     put_alpha(project, tmp_path)
     assert project.locked.python_run is None
     assert run.verify(project, project.locked, None, print) == []
+
+
+def test_archives_alone_are_beside_a_check_and_pip_is_not_called(
+    home: Home, tmp_path: Path, engine: str
+) -> None:
+    recipe = RECIPE["alpha"] | {"kind": "archive", "python_run": [], "check": [CHECK]}
+    make_sources(tmp_path, {"alpha": recipe | {"output": [{"name": "archive", "pattern": "*.gz"}]}})
+    write_tree(tmp_path / "catalog", {"checks/told.py": LISTED})
+    project = open_project(tmp_path, home.path)
+    make_tiny_root(tmp_path / "root.tar.zst", tmp_path, python=True, whole=True)
+    put_roots(project, tmp_path / "root.tar.zst")
+    put_alpha(project, tmp_path)
+    findings = run.verify(project, project.locked, engine, print)
+    listed = [finding for finding in findings if finding.check == "imports"]
+    assert [(finding.ok, finding.detail) for finding in listed] == [(True, "alpha-1.0.tar.gz")]
 
 
 def locked(base: str, version: str) -> Lock:

@@ -40,6 +40,11 @@ from rocwright.verify.suites import lacking, lacks_words, target_names, target_w
 _OWN_PYTHON = """{} -m venv --system-site-packages /trial/env
 export PATH=/trial/env/bin:$PATH"""
 
+_INSTALL = (
+    "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
+    "export PYTHONPATH=/trial/site",
+)
+
 # Where a sandbox has models: those that are made here, or a user's model of language.
 MODELS, GIVEN = "/model", "/model/given.gguf"
 
@@ -208,11 +213,9 @@ class VerifySubject:
         interpreter = base_of(self.lock, self.project.catalog)[1].interpreter
         commands = [_OWN_PYTHON.format(interpreter)] if interpreter else []
         if check.wheels:
-            commands += [
-                "python3 -m pip install --quiet --no-deps --no-index --target /trial/site /wheels/*.whl",
-                "export PYTHONPATH=/trial/site",
-            ]
-            for output in (*self.artifacts.values(), *self.wheels):
+            outputs = (*self.artifacts.values(), *self.wheels)
+            commands += _INSTALL if any(output.filename.endswith(".whl") for output in outputs) else ()
+            for output in outputs:
                 path = verified(self.project.store, output.sha256)
                 mounts.append(Mount(source=path, target=f"/wheels/{output.filename}"))
         elif self.component.kind == "archive":

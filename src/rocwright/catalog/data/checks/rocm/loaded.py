@@ -1,6 +1,9 @@
 """Asks the loader which file stands for a library to each installed library that names it.
 
-usage: loaded.py FOLDER LIBRARY      the folder of the installed wheels, and how the library's name begins
+usage: loaded.py FOLDER LIBRARY [ARCHIVES]
+
+FOLDER has the installed wheels, LIBRARY is how the library's name begins. The archives (.tar.gz) in ARCHIVES
+are unpacked into FOLDER.
 
 Prints one line for each, of which the file must lie in FOLDER:
 ROCWRIGHT-CHECK {"name": ..., "ok": ..., "detail": ...}. Needs the C library's `ldd`.
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 MARK = "ROCWRIGHT-CHECK "
@@ -28,7 +32,15 @@ def loaded(library: Path, name: str) -> list[str]:
     return [row[2] for row in rows if row[2:] and row[0].startswith(name)]
 
 
-def main(folder: Path, name: str) -> int:
+def unpack(archives: Path, folder: Path) -> None:
+    for path in sorted(archives.glob("*.tar.gz")):
+        with tarfile.open(path) as archive:
+            archive.extractall(folder / path.name, filter="data")
+
+
+def main(folder: Path, name: str, archives: Path | None = None) -> int:
+    if archives is not None:
+        unpack(archives, folder)
     libraries = [path for path in sorted(folder.rglob("*.so*")) if not path.name.startswith(name)]
     calling = [path for path in libraries if name.encode() in path.read_bytes()]
     answers = [(path, file) for path in calling for file in loaded(path, name)]
@@ -43,4 +55,4 @@ def main(folder: Path, name: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2]))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], *map(Path, sys.argv[3:])))
