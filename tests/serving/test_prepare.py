@@ -16,10 +16,11 @@ from rocwright.home import Home
 from rocwright.model.architecture import Architecture
 from rocwright.model.steps import FilePin, IndexOrigin
 from rocwright.plan.resolve.model import LockedPython
+from rocwright.plan.resolve.required import path_of
 from rocwright.sandbox import probe_all
 from rocwright.serving.asked import asked_for
 from rocwright.serving.environments import Environment, remember, remembered
-from rocwright.serving.prepare import locked_requirements, path_of, prepare
+from rocwright.serving.prepare import locked_requirements, prepare
 from rocwright.serving.wheels import check_makes_wheels
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.sources.index import Resolved

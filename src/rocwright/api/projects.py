@@ -359,8 +359,10 @@ def export(
     """
     from rocwright.export.write import export as files_of
     from rocwright.export.write import write
+    from rocwright.plan.resolve.required import newest
 
-    files = files_of(locked or lock(project, network=False, say=say), project.catalog, kind)
+    required = newest(project.lock_path)
+    files = files_of(locked or lock(project, network=False, say=say), project.catalog, kind, required)
     own = Path("export", kind)
     return write(files, Path(out), force=force) if out else write(files, own, top=Path(), force=force)
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rocwright.doctor.remedies.words import does
 from rocwright.execution.run import GUARDS
 from rocwright.execution.workspace import CCACHE
 from rocwright.export.arguments import arguments, component_arguments, root_arguments
 from rocwright.export.edits import PROGRAM
+from rocwright.export.environment import EnvironmentImage, environment_image, image_arguments
+from rocwright.export.environment_stage import image_files, image_lines, stage_lines
 from rocwright.export.model import Argument, ExportSubject, Files, lines_of, slug, variable
-from rocwright.export.prepare import file_path, prepare_files
+from rocwright.export.prepare import file_path, prepare_files, python_of, root_lines
 from rocwright.export.quote import comment, docker, shell
 from rocwright.export.roots import INSIDE, root_files
+from rocwright.export.run import served_env
 from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.model.step_environment import IN, OUT, SOURCE
 from rocwright.model.steps import FetchAction, ImageAction, Input, RunAction, Step, TreeAction
@@ -24,14 +27,32 @@ from rocwright.plan.resolve.model import LockedComponent, LockedRoot
 
 def containerfile(subject: ExportSubject) -> Files:
     """The Containerfile and all that its build context holds; `prepare.sh` brings what is fetched."""
+    image = environment_image(subject)
     files = {
         "Containerfile": lines_of(_lines(subject)),
         ".dockerignore": lines_of(["base/packages", "sources/.work", "out"]),
-        **root_files(subject),
-        **prepare_files(subject),
-        **step_files(subject),
+        **build_files(subject),
     }
+    if image is not None:
+        lines = list(_image_preparation(image, subject))
+        files |= {
+            **image_files(subject),
+            **root_files(subject, (*subject.roots, image.root)),
+            **prepare_files(subject, lines),
+        }
     return dict(sorted(files.items()))
+
+
+def build_files(subject: ExportSubject) -> Files:
+    """The files of a build of the artifacts, whatever runs it."""
+    return {**root_files(subject, subject.roots), **prepare_files(subject), **step_files(subject)}
+
+
+def _image_preparation(image: EnvironmentImage, subject: ExportSubject) -> Iterator[str]:
+    yield "# ./prepare.sh image: the root file system and the packages of the image that serves"
+    yield '[ "${1:-}" = image ] || exit 0'
+    yield from root_lines((image.root,))
+    yield from image_lines(subject, python_of(subject), subject.lock.request.architecture)
 
 
 def _lines(subject: ExportSubject) -> Iterator[str]:
@@ -45,37 +66,32 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
         "#   ./prepare.sh                 fetches sources and packages, checks each by its hash, edits "
         "the sources"
     )
-    yield (
-        f"#   buildah build {network(subject)}--output type=local,dest=out .      (or: podman build, "
-        "docker build)"
-    )
+    artifacts = list(_artifact_lines(subject))
+    words = "--target artifacts --output type=local,dest=out" if artifacts else f"--tag {subject.name}"
+    yield f"#   buildah build {network(subject.roots)}{words} .      (or: podman build, docker build)"
+    environment = environment_image(subject)
+    if environment is not None:
+        yield "#   ./prepare.sh image           fetches the packages of the image that serves, too"
+        yield f"#   buildah build {image_words(environment, subject)}"
     yield "#"
     yield (
         "# An argument that is pending has no value in the lock: give it with --build-arg, or export "
         "anew after an"
     )
     yield "# online `rocwright lock`."
-    for argument in arguments(subject):
+    for argument in (*arguments(subject), *image_arguments(subject)):
         if argument.pending:
             yield f"# PENDING {argument.name}: {comment(argument.pending)}"
     yield ""
     yield from _global_arguments(subject)
     for root in subject.roots:
         yield from _root_stage(root)
-    artifacts: list[str] = []
     for step in subject.plan.steps:
         match step.action:
             case RunAction():
                 yield from _component_stage(step, step.action, subject)
-                if step.name in subject.plan.artifacts:
-                    artifacts.append(f"COPY --from={_stage(step.name)} {OUT}/ /")
             case ImageAction():
                 yield from _image_stage(step, step.action, subject)
-            case FetchAction() if step.name.startswith("file/"):
-                path = file_path(_locked(subject, step.component), subject)
-                artifacts.append(f"COPY {path} /")
-            case FetchAction() if step.name.startswith("wheels/"):
-                artifacts.append(f"COPY {slug(step.name)}/ /")
             case FetchAction() if step.name.startswith("image/"):
                 locked = _locked(subject, step.component)
                 yield from _pulled_stage(step, locked, subject)
@@ -84,16 +100,40 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
         yield "FROM scratch AS artifacts"
         yield from artifacts
         yield from _labels(subject)
+    if environment is not None:
+        yield ""
+        yield from _root_stage(environment.root)
+        yield from stage_lines(environment, _stage(f"root/{environment.root.role}"), subject)
+        yield from _labels(subject, environment.locked)
 
 
-def network(subject: ExportSubject) -> str:
+def _artifact_lines(subject: ExportSubject) -> Iterator[str]:
+    """The instructions that gather the artifacts."""
+    for step in subject.plan.steps:
+        match step.action:
+            case RunAction() if step.name in subject.plan.artifacts:
+                yield f"COPY --from={_stage(step.name)} {OUT}/ /"
+            case FetchAction() if step.name.startswith("file/"):
+                yield f"COPY {file_path(_locked(subject, step.component), subject)} /"
+            case FetchAction() if step.name.startswith("wheels/"):
+                yield f"COPY {slug(step.name)}/ /"
+
+
+def network(roots: Iterable[LockedRoot]) -> str:
     """The flag that builds without a network: only packages put into an image need one."""
-    return "" if any(root.image for root in subject.roots) else "--network none "
+    return "" if any(root.image for root in roots) else "--network none "
+
+
+def image_words(image: EnvironmentImage, subject: ExportSubject) -> str:
+    """The arguments of a builder that makes the image that serves."""
+    flag = network((*subject.roots, image.root))
+    return f"{flag}--target {image.stage} --tag localhost/{image.reference} ."
 
 
 def _global_arguments(subject: ExportSubject) -> Iterator[str]:
     """Arguments before the first FROM: the images that stages start from."""
     arguments = [argument for root in subject.roots for argument in root_arguments(root)]
+    arguments += image_arguments(subject)
     arguments += [argument for locked in subject.lock.components for argument in component_arguments(locked)]
     for argument in arguments:
         if argument.name.endswith("_IMAGE") or argument.name.startswith("IMAGE_"):
@@ -255,8 +295,6 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: ExportSubject) -
         yield f"# WARNING: {comment(stack.warning)}"
     yield f"FROM ${{{variable(locked.name, 'image')}}} AS {_stage(step.name)}"
     if component.serve is not None:
-        from rocwright.export.run import served_env
-
         for entry in served_env(subject, component):
             yield f"# {comment(entry.why)}"
             yield f"ENV {entry.name}={docker(entry.value)}"
@@ -270,17 +308,20 @@ def _pulled_stage(step: Step, locked: LockedComponent, subject: ExportSubject) -
     yield ""
 
 
-def _labels(subject: ExportSubject) -> Iterator[str]:
-    for name, value in labels(subject).items():
+def _labels(subject: ExportSubject, own: LockedComponent | None = None) -> Iterator[str]:
+    for name, value in labels(subject, own).items():
         yield f"LABEL {name}={docker(value)}"
 
 
-def labels(subject: ExportSubject) -> dict[str, str]:
-    """Labels of the OCI image specification, and every version, commit and hash of the lock."""
+def labels(subject: ExportSubject, own: LockedComponent | None = None) -> dict[str, str]:
+    """Labels of the OCI image specification, and every version, commit and hash of the lock; the version is
+    that of `own`, by default the stack's first component."""
     lock = subject.lock
     stack = subject.catalog.stack(lock.request.stack)
     # a lock begins with what the stack's own component needs
-    own = next((entry for entry in lock.components if entry.name == stack.components[0]), lock.components[0])
+    own = own or next(
+        (entry for entry in lock.components if entry.name == stack.components[0]), lock.components[0]
+    )
     licenses = sorted({subject.catalog.component(component.name).license for component in lock.components})
     labels = {
         "org.opencontainers.image.title": f"{lock.request.stack} for {', '.join(lock.request.gpu)}",

@@ -57,13 +57,21 @@ class ExportSubject:
     plan: Plan
     sources: Mapping[str, bytes] = field(default_factory=dict)
     """The packed trees that rocwright carries, by the name of their builtin source."""
+    required: LockedPython | None = None
+    """The packages that the wheels require besides those of the lock, if they were locked."""
 
     @classmethod
-    def of(cls, lock: Lock, catalog: Catalog, sources: Mapping[str, bytes] | None = None) -> ExportSubject:
+    def of(
+        cls,
+        lock: Lock,
+        catalog: Catalog,
+        sources: Mapping[str, bytes] | None = None,
+        required: LockedPython | None = None,
+    ) -> ExportSubject:
         """What a lock that it stands on builds is built with the rest.
 
         Raises InputError where the lock does not match the recipes."""
-        return cls(lock, catalog, make_plan(lock, catalog, alone=True), sources or {})
+        return cls(lock, catalog, make_plan(lock, catalog, alone=True), sources or {}, required)
 
     @property
     def roots(self) -> tuple[LockedRoot, ...]:

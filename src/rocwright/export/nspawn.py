@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rocwright.catalog.load import lookup
 from rocwright.export.arguments import arguments
-from rocwright.export.containerfile import containerfile, pattern_of
+from rocwright.export.containerfile import build_files, pattern_of
 from rocwright.export.edits import PROGRAM
 from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.prepare import file_path
@@ -22,9 +22,7 @@ from rocwright.plan.resolve.model import LockedRoot
 
 def nspawn(subject: ExportSubject) -> Files:
     """`build-nspawn.sh` beside the files of the Containerfile, and a shell in the root with the GPU."""
-    files = containerfile(subject)
-    files.pop("Containerfile")
-    files.pop(".dockerignore")
+    files = dict(sorted(build_files(subject).items()))
     files["build-nspawn.sh"] = lines_of(_lines(subject), executable=True)
     files["shell-nspawn.sh"] = _shell(subject)
     return files

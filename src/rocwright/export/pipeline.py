@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from rocbase.errors import InputError
 from rocwright.export.arguments import TARGETS, arguments
-from rocwright.export.containerfile import containerfile, network
+from rocwright.export.containerfile import containerfile, image_words, network
+from rocwright.export.environment import environment_image, image_arguments
 from rocwright.export.model import Argument, ExportFile, ExportSubject, Files, lines_of
 from rocwright.export.quote import comment, shell
 from rocwright.export.templates import template
@@ -28,16 +29,28 @@ def pipeline(subject: ExportSubject) -> Files:
 def _script(subject: ExportSubject, built: str) -> ExportFile:
     stack = subject.catalog.stack(subject.lock.request.stack)
     if " AS artifacts" in built:
-        build = 'exec "$ENGINE" build @NETWORK@"$@" --output "type=local,dest=${OUT:-out}" .'
+        build = (
+            'exec "$ENGINE" build @NETWORK@"$@" --target artifacts --output "type=local,dest=${OUT:-out}" .'
+        )
+        image = environment_image(subject)
+        if image is not None:
+            words = image_words(image, subject)
+            build = f'[ -z "${{IMAGE:-}}" ] || exec "$ENGINE" build "$@" {words}\n{build}'
     else:
         build = f'exec "$ENGINE" build "$@" --tag {shell(f"localhost/{subject.name}")} .'
     text = template("build_pipeline.sh").replace("@BUILD@", build).replace("@TARGETS@", TARGETS)
-    text = text.replace("@NETWORK@", network(subject))
-    text = text.replace("@KNOWN@", " ".join(argument.name for argument in arguments(subject)))
+    text = text.replace("@NETWORK@", network(subject.roots))
+    usage = "#   IMAGE=1 ./build_pipeline.sh      builds the image that serves, instead of the artifacts\n"
+    text = text.replace("@IMAGE@", usage if environment_image(subject) is not None else "")
+    text = text.replace("@KNOWN@", " ".join(argument.name for argument in _arguments(subject)))
     text = text.replace("@WARNINGS@", f"# WARNING: {comment(stack.warning)}\n" if stack.warning else "")
     request = subject.lock.request
     description = comment(f"{request.stack} for {', '.join(request.gpu)} on {request.base}")
     return ExportFile(text.replace("@ABOUT@", description).encode(), executable=True)
+
+
+def _arguments(subject: ExportSubject) -> tuple[Argument, ...]:
+    return (*arguments(subject), *image_arguments(subject))
 
 
 def versions_lines(subject: ExportSubject) -> Iterator[str]:
@@ -48,7 +61,7 @@ def versions_lines(subject: ExportSubject) -> Iterator[str]:
         f"{comment(subject.lock.created)}."
     )
     yield "# Lines are NAME=VALUE. `rocwright import versions.env` puts the versions into rocwright.toml."
-    for argument in arguments(subject):
+    for argument in _arguments(subject):
         yield f"# {comment(argument.about)}"
         value = argument.value.replace(";", ",") if argument.name == TARGETS else argument.value
         if argument.pending:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rocbase.files.atomic import sha256_bytes
@@ -28,7 +28,7 @@ from rocwright.model.steps import (
 from rocwright.model.versions import version_in
 from rocwright.plan.make import DOWNLOADS
 from rocwright.plan.resolve.aliases import base_of
-from rocwright.plan.resolve.model import LockedComponent
+from rocwright.plan.resolve.model import LockedComponent, LockedRoot
 from rocwright.sources.places import describe, kind_of
 
 _SDIST = '''\
@@ -102,8 +102,9 @@ def edit_files(subject: ExportSubject) -> Files:
     return files
 
 
-def prepare_files(subject: ExportSubject) -> Files:
-    """The script, the hashes of the sources, what rocwright carries of them, and the edits."""
+def prepare_files(subject: ExportSubject, image_lines: Iterable[str] = ()) -> Files:
+    """The script, the hashes of the sources, what rocwright carries of them, and the edits; `image_lines`
+    are the commands that only an image needs."""
     files = edit_files(subject)
     for locked in _built(subject):
         folder = f"sources/{slug(locked.name)}"
@@ -122,7 +123,7 @@ def prepare_files(subject: ExportSubject) -> Files:
     files |= requirement_files(subject) | package_files(subject)
     if sdists(subject):
         files["sources/sdist.py"] = ExportFile(_SDIST.encode())
-    files["prepare.sh"] = _script(subject)
+    files["prepare.sh"] = _script(subject, image_lines)
     return files
 
 
@@ -143,24 +144,34 @@ def _carried(locked: LockedComponent, subject: ExportSubject) -> Iterator[tuple[
             yield f"{name}.tar.zst", data
 
 
-def _script(subject: ExportSubject) -> ExportFile:
+def _script(subject: ExportSubject, image_lines: Iterable[str]) -> ExportFile:
     lines = [template("prepare.sh").replace("@EPOCH@", str(EPOCH)).rstrip("\n"), ""]
     for locked in _built(subject):
         lines += (_file_lines if is_file(locked, subject) else _source_lines)(locked, subject)
-    for root in from_packages(subject):
-        name = next((argument.name for argument in root_arguments(root) if argument.pending), "")
-        if name:
-            lines += [f'[ -n "${{{name}:-}}" ] || pending {name} {shell(root.pending)}']
-        lines += [f"[ -e base/{root.role}.tar ] || base/make-root.sh {root.role}"]
+    lines += root_lines(subject.roots)
     lines += _python_lines(subject)
+    lines += image_lines
     return lines_of(lines, executable=True)
 
 
-def _python_lines(subject: ExportSubject) -> Iterator[str]:
+def root_lines(roots: Iterable[LockedRoot]) -> Iterator[str]:
+    """Make the root file systems that consist of packages alone."""
+    for root in from_packages(roots):
+        name = next((argument.name for argument in root_arguments(root) if argument.pending), "")
+        if name:
+            yield f'[ -n "${{{name}:-}}" ] || pending {name} {shell(root.pending)}'
+        yield f"[ -e base/{root.role}.tar ] || base/make-root.sh {root.role}"
+
+
+def python_of(subject: ExportSubject) -> str:
+    """The version of Python that wheels are fetched for."""
     lock = subject.lock
     python = lock.python.version if lock.python is not None else lock.provided.get("python", "")
-    _, release = base_of(lock, subject.catalog)
-    machine = lock.request.architecture
+    return python or base_of(lock, subject.catalog)[1].python
+
+
+def _python_lines(subject: ExportSubject) -> Iterator[str]:
+    python, machine = python_of(subject), subject.lock.request.architecture
     for folder, part in subject.packages:
         if not (part.files or part.pending):
             continue
@@ -169,9 +180,9 @@ def _python_lines(subject: ExportSubject) -> Iterator[str]:
             yield f'[ -n "${{{name}:-}}" ] || pending {name} {shell(part.pending)}'
             yield f"mkdir -p {folder}"
             yield f"printf '%s  %s\\n' \"${name}\" {folder}/requirements.lock | sha256sum --check --quiet"
-        yield f"wheels {folder} {shell(python or release.python)} {shell(machine)}"
+        yield f"wheels {folder} {shell(python)} {shell(machine)}"
     yield from _tarball_lines(subject)
-    yield from package_lines(subject, python or release.python, machine)
+    yield from package_lines(subject, python, machine)
 
 
 def is_file(locked: LockedComponent, subject: ExportSubject) -> bool:

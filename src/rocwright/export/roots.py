@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 
 from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import lookup
@@ -21,10 +22,10 @@ _REPOSITORY = "@REPOSITORY@"
 _NAMES = "@NAMES@"
 
 
-def root_files(subject: ExportSubject) -> Files:
-    """The package lists of every root, and the scripts that make the roots of them."""
+def root_files(subject: ExportSubject, roots: Sequence[LockedRoot]) -> Files:
+    """The package lists of these roots, and the scripts that make the roots of them."""
     files: Files = {}
-    for root in subject.roots:
+    for root in roots:
         packages = [pin for pin in root.packages if not isinstance(pin.origin, ImageOrigin)]
         if packages:
             files[f"base/{root.role}.sha256"] = lines_of(f"{pin.sha256}  {pin.filename}" for pin in packages)
@@ -35,14 +36,14 @@ def root_files(subject: ExportSubject) -> Files:
             if manager.settings:
                 settings = manager.settings.replace("{snapshot}", manager.snapshot_of(root.suite))
                 files[f"base/{root.role}.conf"] = ExportFile(settings.lstrip("\n").encode())
-    if from_packages(subject):
-        files["base/make-root.sh"] = _make_root(subject)
+    if from_packages(roots):
+        files["base/make-root.sh"] = _make_root(subject, from_packages(roots))
     return files
 
 
-def from_packages(subject: ExportSubject) -> list[LockedRoot]:
+def from_packages(roots: Iterable[LockedRoot]) -> list[LockedRoot]:
     """The roots that are made from packages alone, outside of the engine."""
-    return [root for root in subject.roots if not root.image]
+    return [root for root in roots if not root.image]
 
 
 def _package_spec(pin: FilePin) -> str:
@@ -61,8 +62,7 @@ def _action(subject: ExportSubject, role: str) -> BaseAction:
     return step.action
 
 
-def _make_root(subject: ExportSubject) -> ExportFile:
-    roots = from_packages(subject)
+def _make_root(subject: ExportSubject, roots: Sequence[LockedRoot]) -> ExportFile:
     cases = []
     for root in roots:
         name = variable("packages", root.role)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rocwright.catalog.model import Component, Serve
 from rocwright.export.arguments import component_arguments, image_of
+from rocwright.export.environment import MODEL, MODELS, environment_image
 from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, slug, variable
 from rocwright.export.quote import comment, shell
 from rocwright.model.steps import ImageAction
@@ -32,6 +33,7 @@ class Served:
     serve: Serve
     image: str
     built: bool
+    made_by_export: bool = False
 
     @property
     def program(self) -> str:
@@ -51,16 +53,22 @@ def served(subject: ExportSubject) -> Iterator[Served]:
         for step in subject.plan.steps
         if isinstance(step.action, ImageAction)
     }
+    environment = environment_image(subject)
+    serves = {}
+    if environment is not None:
+        images[environment.component.name] = environment.reference
+        serves[environment.component.name] = environment.serve
     for locked in subject.lock.components:
         component = subject.catalog.component(locked.name)
-        built = images.get(locked.name, "")
-        if component.serve is not None and (built or locked.kind == "image"):
+        built, serve = images.get(locked.name, ""), serves.get(locked.name, component.serve)
+        if serve is not None and (built or locked.kind == "image"):
             yield Served(
                 component=component,
                 locked=locked,
-                serve=component.serve,
+                serve=serve,
                 image=f"localhost/{built}" if built else image_of(locked),
                 built=bool(built),
+                made_by_export=locked.name in serves,
             )
 
 
@@ -126,6 +134,8 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
         f"#   ./run-{name}.sh [ARGUMENTS]     ENGINE=docker runs it with docker; DATA=FOLDER keeps its "
         "data there"
     )
+    if served.made_by_export and MODELS in serve.folders:
+        yield f"#   The first argument names the model, such as {MODELS}/NAME; without one it is {MODEL}."
     yield "set -eu"
     for warning in warnings(subject)[:1]:
         yield f"echo {shell(comment(warning))} >&2"
@@ -147,6 +157,8 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
         yield (
             "# the image is built here: rocwright build, or the exported Containerfile; then podman load "
             f"-i or --tag {served.image}"
+            if not served.made_by_export
+            else "# the exported pipeline builds the image: IMAGE=1 ./build_pipeline.sh"
         )
     yield f'set -- {" ".join(map(shell, served.words))} "$@"'.replace("--  ", "-- ")
     flags = [("--entrypoint", shell(served.program))] if served.program else []

@@ -24,7 +24,7 @@ from rocwright.export.timer import timer
 from rocwright.export.tutorial import tutorial
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BuiltinOrigin
-from rocwright.plan.resolve.model import Lock
+from rocwright.plan.resolve.model import Lock, LockedPython
 from rocwright.sources.archive import pack
 
 FORMATS: Mapping[str, Callable[[ExportSubject], Files]] = {
@@ -42,12 +42,13 @@ FORMATS: Mapping[str, Callable[[ExportSubject], Files]] = {
 }
 
 
-def export(lock: Lock, catalog: Catalog, format_: str) -> Files:
-    """The files of one format, or of all of them, each format in a folder of its own.
+def export(lock: Lock, catalog: Catalog, format_: str, required: LockedPython | None = None) -> Files:
+    """The files of one format, or of all of them, each format in a folder of its own; `required` are the
+    packages that the wheels require besides those of the lock.
 
     Raises InputError for a format that there is not, and for a stack that it says nothing of.
     """
-    subject = ExportSubject.of(lock, catalog, carried_sources(lock, catalog))
+    subject = ExportSubject.of(lock, catalog, carried_sources(lock, catalog), required)
     if format_ == "all":
         exports = {name: make(subject) for name, make in FORMATS.items()}
         return {f"{name}/{path}": file for name, files in exports.items() for path, file in files.items()}

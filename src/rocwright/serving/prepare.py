@@ -12,7 +12,6 @@ from pathlib import Path
 from filelock import FileLock
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from pydantic import TypeAdapter, ValidationError
 
 from rocbase.errors import ConflictError, InputError
 from rocbase.files.atomic import sha256_bytes, write_atomic
@@ -32,6 +31,8 @@ from rocwright.plan.make import make_plan
 from rocwright.plan.packages import RUN_WHEELS
 from rocwright.plan.resolve.aliases import ROCM, base_of
 from rocwright.plan.resolve.model import Lock, LockedPython
+from rocwright.plan.resolve.required import FILE, path_of
+from rocwright.plan.resolve.required import read as read_required
 from rocwright.plan.values import chosen_values, present
 from rocwright.project import Project, built_outputs, published_wheels
 from rocwright.serving.environments import ABOUT, ENGINE, HOME, INSIDE, Environment, Installed, read
@@ -279,14 +280,6 @@ def _bare(requirement: Requirement) -> str:
     )
 
 
-_FILE = TypeAdapter(tuple[LockedPython, ...])
-
-
-def path_of(lock: Path) -> Path:
-    """Where it lies."""
-    return lock.with_name(f"{lock.stem}.run.json")
-
-
 def locked_requirements(
     lock: Path,
     requirements: Sequence[str],
@@ -302,7 +295,7 @@ def locked_requirements(
     NetworkError.
     """
     path = path_of(lock)
-    entries = _read(path)
+    entries = read_required(path)
     ordered = tuple(sorted(requirements))
     locked = next((entry for entry in entries if (entry.version, entry.wanted) == (python, ordered)), None)
     if locked is not None:
@@ -319,20 +312,7 @@ def locked_requirements(
         )
     new_entry = LockedPython(version=python, wanted=ordered, files=resolved.wheels)
     updated = [*(entry for entry in entries if entry.wanted != ordered), new_entry]
-    text = json.dumps(_FILE.dump_python(tuple(updated), mode="json"), indent=2)
+    text = json.dumps(FILE.dump_python(tuple(updated), mode="json"), indent=2)
     write_atomic(path, text + "\n")
     say(f"lock: written to {path}")
     return new_entry
-
-
-def _read(path: Path) -> tuple[LockedPython, ...]:
-    if not path.exists():
-        return ()
-    try:
-        return _FILE.validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise InputError(
-            f"{path} cannot be read",
-            cause=f"{error.error_count()} faults, the first: {error.errors()[0]['msg']}",
-            next_step="remove it: it is made anew from the package index",
-        ) from error

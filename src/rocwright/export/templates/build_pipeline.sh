@@ -2,7 +2,7 @@
 # Builds @ABOUT@ with podman, buildah or docker.
 #   ./build_pipeline.sh [NAME=VALUE ...]      names are those of versions.env, whose values are the defaults
 #   ENGINE=buildah OUT=folder JOBS=4 ./build_pipeline.sh      without JOBS as many as processors and memory suffice for
-@WARNINGS@set -eu
+@IMAGE@@WARNINGS@set -eu
 cd "$(dirname "$0")"
 known='@KNOWN@'
 
@@ -26,7 +26,7 @@ export @TARGETS@
 case ${JOBS:-} in *[!0-9]* | 0*) echo "build_pipeline.sh: JOBS is '$JOBS': give a number, such as JOBS=4" >&2; exit 2 ;; esac
 
 ENGINE=${ENGINE:-$(command -v podman || command -v buildah || command -v docker)}
-./prepare.sh
+./prepare.sh ${IMAGE:+image}
 set --
 for name in $known; do
     if value=$(printenv "$name"); then set -- "$@" --build-arg "$name=$value"; fi

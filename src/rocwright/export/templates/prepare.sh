@@ -1,6 +1,6 @@
 #!/bin/sh
 # Brings what the Containerfile and the build script need: sources and packages, each checked, and edited trees.
-# What is here already and is as it should be is not fetched again.   usage: ./prepare.sh
+# What is here already and is as it should be is not fetched again.   usage: ./prepare.sh [image]
 set -eu
 cd "$(dirname "$0")"
 epoch=@EPOCH@
