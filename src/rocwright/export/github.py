@@ -16,10 +16,12 @@ UPLOAD = "actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f # v7.
 def github(subject: ExportSubject) -> Files:
     """`.github/workflows/NAME.yml`, and the pipeline that it runs in a folder of the stack's name."""
     files = {f"{subject.name}/{path}": file for path, file in pipeline(subject).items()}
-    return {f".github/workflows/{subject.name}.yml": lines_of(_lines(subject)), **files}
+    artifacts = " AS artifacts" in files[f"{subject.name}/Containerfile"].text
+    workflow = lines_of(_lines(subject, artifacts=artifacts))
+    return {f".github/workflows/{subject.name}.yml": workflow, **files}
 
 
-def _lines(subject: ExportSubject) -> Iterator[str]:
+def _lines(subject: ExportSubject, *, artifacts: bool) -> Iterator[str]:
     request = subject.lock.request
     needs = ["buildah", "mmdebstrap", "patch", "git", "zstd", "uidmap"]
     title = f"{request.stack} for {', '.join(request.gpu)} on {request.base}"
@@ -53,7 +55,9 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
     )
     yield "      - name: build"
     yield "        run: sudo ENGINE=buildah OUT=out ./build_pipeline.sh"
-    yield f"      - uses: {UPLOAD}"
-    yield "        with:"
-    yield f"          name: {yaml(subject.name)}"
-    yield f"          path: {yaml(f'{subject.name}/out')}"
+    # an image that is pulled leaves no files
+    if artifacts:
+        yield f"      - uses: {UPLOAD}"
+        yield "        with:"
+        yield f"          name: {yaml(subject.name)}"
+        yield f"          path: {yaml(f'{subject.name}/out')}"

@@ -12,7 +12,7 @@ from rocwright.export.model import ExportFile, ExportSubject, Files, lines_of, s
 from rocwright.export.prepare import file_path
 from rocwright.export.quote import comment, shell
 from rocwright.export.roots import INSIDE, bootstrap
-from rocwright.export.run import warnings
+from rocwright.export.run import engine_lines, warnings
 from rocwright.export.steps import cache_of, passed_on, script_path, step_files
 from rocwright.export.templates import template
 from rocwright.model.step_environment import BUILD, IN, OUT
@@ -127,10 +127,10 @@ def _from_image(root: LockedRoot, folder: str) -> Iterator[str]:
     image, packages = variable("image", root.role), variable("packages", root.role)
     failure = f'echo "build-nspawn.sh: give {image}=NAME@sha256:..." >&2'
     yield f'[ -n "${{{image}:-}}" ] || {{ {failure}; exit 2; }}'
-    yield "engine=$(command -v podman || command -v docker)"
-    yield f'made=$("$engine" create "${image}" true)'
-    yield f'"$engine" export "$made" | tar -C {folder} --numeric-owner -xpf -'
-    yield '"$engine" rm "$made" > /dev/null'
+    yield from engine_lines("build-nspawn.sh")
+    yield f'made=$("$ENGINE" create "${image}" true)'
+    yield f'"$ENGINE" export "$made" | tar -C {folder} --numeric-owner -xpf -'
+    yield '"$ENGINE" rm "$made" > /dev/null'
     yield f"mkdir -p {folder}{INSIDE}/base"
     yield f"cp base/{root.role}* {folder}{INSIDE}/base/"
     yield f"systemd-nspawn --quiet --register=no --keep-unit --as-pid2 --directory={folder} \\"

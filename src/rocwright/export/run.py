@@ -106,6 +106,13 @@ def warnings(subject: ExportSubject) -> list[str]:
     return [*lines, *([f"Better, if it is available: the stack {stack.prefer}"] if stack.prefer else [])]
 
 
+def engine_lines(script: str) -> Iterator[str]:
+    """Set ENGINE to the engine of the machine, unless it is given; end with a message if there is none."""
+    yield "ENGINE=${ENGINE:-$(command -v podman || command -v docker || true)}"
+    failure = f"{script}: install podman or docker, or give ENGINE=..."
+    yield f'[ -n "$ENGINE" ] || {{ echo "{failure}" >&2; exit 2; }}'
+
+
 def not_run(subject: ExportSubject) -> str:
     """Why a stack has nothing to run, in words."""
     return f"{subject.lock.request.stack} has no component with a recipe for running in a container"
@@ -151,7 +158,7 @@ def _lines(served: Served, subject: ExportSubject) -> Iterator[str]:
         )
         yield "    exit 2"
         yield "fi"
-    yield "ENGINE=${ENGINE:-$(command -v podman || command -v docker)}"
+    yield from engine_lines(f"run-{name}.sh")
     yield f"DATA=${{DATA:-${{XDG_DATA_HOME:-$HOME/.local/share}}/{name}}}"
     if served.built:
         yield (

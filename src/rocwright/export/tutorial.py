@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rocwright.export.arguments import arguments
 from rocwright.export.model import ExportSubject, Files, lines_of, slug, variable
+from rocwright.export.prepare import edit_files
 from rocwright.export.quote import comment
 from rocwright.export.run import warnings
 
@@ -61,6 +62,7 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
     yield ""
     yield "`lock` refuses versions that do not fit together and says why; the new files have every hash."
     yield ""
+    edited = edit_files(subject)
     yield "## By hand"
     yield ""
     for locked in lock.components:
@@ -78,17 +80,25 @@ def _lines(subject: ExportSubject) -> Iterator[str]:
                 yield "1. Find the digest: `skopeo inspect --format '{{.Digest}}' docker://NAME:TAG`."
                 assignment = f"{variable(name, 'image')}=NAME@sha256:..."
                 yield f"2. Give it: {_code(assignment)}. A tag alone may move."
+            case "wheels":
+                listed = f"wheels-{slug(name)}/requirements.lock"
+                yield f"1. Put the new versions into {_code(listed)}, with the sha256 of each wheel."
+                yield "2. Name the index in the same file, unless pip is set up for it."
             case "builtin":
                 yield "It comes with rocwright; another version of it comes with another rocwright."
             case _:
                 hashes, assignment = f"sources/{slug(name)}/sha256", f"{variable(name, 'version')}=..."
                 yield f"1. Put the new sha256 and name into {_code(hashes)}, as upstream announced it."
                 yield f"2. Give {_code(assignment)}, and the version in prepare.sh where it fetches the file."
-        yield (
-            "3. Run `./prepare.sh`. An edit that no longer fits ends it with the file and the number of "
-            "matches: look at"
-        )
-        yield f"   the file, then correct {_code(f'edits/tree-{slug(name)}.json')}."
+        edits = f"edits/tree-{slug(name)}.json"
+        if edits in edited:
+            yield (
+                "3. Run `./prepare.sh`. An edit that no longer fits ends it with the file and the number of "
+                "matches: look at"
+            )
+            yield f"   the file, then correct {_code(edits)}."
+        else:
+            yield "3. Run `./prepare.sh`."
         yield ""
     yield "## The base"
     yield ""

@@ -25,7 +25,8 @@ export @TARGETS@
 
 case ${JOBS:-} in *[!0-9]* | 0*) echo "build_pipeline.sh: JOBS is '$JOBS': give a number, such as JOBS=4" >&2; exit 2 ;; esac
 
-ENGINE=${ENGINE:-$(command -v podman || command -v buildah || command -v docker)}
+ENGINE=${ENGINE:-$(command -v podman || command -v buildah || command -v docker || true)}
+[ -n "$ENGINE" ] || { echo "build_pipeline.sh: install podman, buildah or docker, or give ENGINE=..." >&2; exit 2; }
 ./prepare.sh ${IMAGE:+image}
 set --
 for name in $known; do
