@@ -111,23 +111,31 @@ class OutsideOffline(OfflineUpstream):
 
 
 FIRST = {
-    (stack.name, row.gpu, row.base, row.accept_missing): row
+    (stack.name, row.gpu, row.base, row.extra, row.accept_missing): row
     for stack, row in reversed([*rows(the_catalog())])
 }
 
 
-@pytest.mark.parametrize(("stack", "gpu", "base", "without"), FIRST)
+@pytest.mark.parametrize(("stack", "gpu", "base", "extra", "without"), FIRST)
 def test_a_lock_without_versions_has_those_that_the_plan_of_its_row_shows(
     stack: str,
     gpu: str,
     base: str,
+    extra: tuple[str, ...],
     without: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rocwright.plan.resolve.network.NetworkUpstream", OutsideOffline)
     project = api.project(
-        stack, gpu, base, accept_missing=without, architecture="x86_64", folder=tmp_path, home=tmp_path
+        stack,
+        gpu,
+        base,
+        extra=extra,
+        accept_missing=without,
+        architecture="x86_64",
+        folder=tmp_path,
+        home=tmp_path,
     )
     planned = api.lock(project)
     assert not project.lock_path.exists()

@@ -251,7 +251,10 @@ def test_what_is_optional_can_be_asked_for(stack: Stack) -> None:
         assert used or recipe.kind in ("wheel", "file", "archive"), name
 
 
-@walks("stacks/*.toml", *(f"row.{one}" for one in ("gpu", "base", "provider", "versions", "accept_missing")))
+@walks(
+    "stacks/*.toml",
+    *(f"row.{one}" for one in ("gpu", "base", "provider", "versions", "extra", "accept_missing")),
+)
 @each(("stack", "row"), ROWS, ids=NAMED)
 def test_a_row_that_is_taken_out_has_no_lock_any_more(stack: Stack, row: StackRow) -> None:
     request = request_of(stack, row)

@@ -25,6 +25,7 @@ ELSEWHERE = {
     },
     "components/*.toml": {
         "bundle": "tests/verify/test_loaded.py",
+        "opens": "tests/plan/resolve/test_opens.py",
         "over": "tests/catalog/test_overlay.py",
         "like.*": "tests/catalog/test_recipes.py",
         "scheme": "tests/follow/watch/test_look.py",

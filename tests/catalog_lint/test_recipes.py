@@ -153,6 +153,12 @@ FAULTY = [
     ),
     (
         "stacks/mine.toml",
+        f'name = "mine"\n{STACK}{ROW}gpu = "gfx803"\nbase = "debian:sid"\nextra = ["rocr"]\n',
+        "row.0.extra",
+        "rocr is not known",
+    ),
+    (
+        "stacks/mine.toml",
         f'name = "mine"\n{STACK}{ROW}gpu = "gfx1"\nbase = "x"\nprovider = "y"\n',
         "row.0.provider",
         "y is not known",
@@ -183,6 +189,7 @@ FAULTY = [
         "serves.0.versions",
         "'6.x' is not a range",
     ),
+    ("components/mine.toml", f'{RECIPE}release = []\nopens = ["gfx1"]\n', "opens", "gfx1 is not known"),
     (
         "components/mine.toml",
         f'{RECIPE}release = []\n[system]\nbuild = ["nonesuch"]\n',

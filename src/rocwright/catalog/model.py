@@ -248,7 +248,8 @@ class Component(Frozen):
     ninja compiles most of it, which shards can do on several machines; 0 where none can. `python_run` are
     the Python packages that a wheel requires where it is imported: checks install them beside it. `emulated`
     are checks that run on an emulated GPU, where one is asked for; `windows` is how it is built on Windows,
-    by a script that is exported; `server` is how it is run as a server on this machine.
+    by a script that is exported; `server` is how it is run as a server on this machine. `opens` are
+    the targets that the runtime of a ROCm refuses, and that are served if this is built.
     """
 
     name: str
@@ -266,6 +267,7 @@ class Component(Frozen):
     env: Env = {}
     guard: tuple[str, ...] = ()
     architectures: tuple[Architecture, ...] = ()
+    opens: tuple[str, ...] = ()
     uses: dict[str, str] = {}
     setup: tuple[str, ...] = ()
     bundle: tuple[str, ...] = ()
@@ -334,7 +336,8 @@ class Component(Frozen):
 class StackRow(Frozen):
     """One choice of a stack that comes with a lock: GPU, base, provider of ROCm and versions.
 
-    `accept_missing` are libraries of ROCm that it goes without; `wish` is the document that asked for it,
+    `extra` are optional components of the stack that it has, `accept_missing` libraries of ROCm that it goes
+    without; `wish` is the document that asked for it,
     `holds` what it must hold.
     """
 
@@ -342,6 +345,7 @@ class StackRow(Frozen):
     base: str
     provider: str = ""
     versions: dict[str, str] = {}
+    extra: tuple[str, ...] = ()
     accept_missing: tuple[str, ...] = ()
     wish: str
     holds: str

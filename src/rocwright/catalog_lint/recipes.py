@@ -203,6 +203,7 @@ def _provider(provider: Provider, catalog: Catalog) -> Findings:
 
 def _component(component: Component, catalog: Catalog) -> Findings:
     yield from _twice("release", [release.version for release in component.release])
+    yield from unknown("opens", component.opens, catalog.targets)
     for release in component.release:
         place = f"release {release.version}"
         yield from unknown(f"{place}.needs", release.needs, {*catalog.components, *_brought(catalog)})
@@ -219,9 +220,8 @@ def _component(component: Component, catalog: Catalog) -> Findings:
         for source in release.every_place:
             yield from ((f"{place}.places", message) for message in _place(source, component, catalog))
     for uses in (component.uses, *(release.uses for release in component.release)):
-        archives = [
-            name for name, recipe in catalog.components.items() if recipe.kind == "archive" and recipe.setup
-        ]
+        others = catalog.components.values()
+        archives = [other.name for other in others if other.kind == "archive" and other.setup]
         for used, spec in uses.items():
             yield from _range(f"uses.{used}", spec)
             if used not in archives:
@@ -293,6 +293,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Findings:
 def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Findings:
     yield from unknown(f"{place}.gpu", [row.gpu], catalog.targets)
     yield from unknown(f"{place}.base", [row.base], stack.bases)
+    yield from unknown(f"{place}.extra", row.extra, stack.optional)
     provider = catalog.providers.get(row.provider)
     if provider is None:
         yield from unknown(f"{place}.provider", filter(None, [row.provider]), catalog.providers)

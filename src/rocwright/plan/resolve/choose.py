@@ -11,6 +11,7 @@ from rocwright.catalog.base import Base, BaseRelease, Provided, with_python
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.provider import EVERYWHERE, KINDS, Provider
+from rocwright.catalog.target import Refusal
 from rocwright.plan.resolve.aliases import PYTHON as PYTHON
 from rocwright.plan.resolve.aliases import ROCM as ROCM
 from rocwright.plan.resolve.aliases import catalog_for, version_pins
@@ -176,6 +177,8 @@ def choose_provider(
             instead = f"--arch {EVERYWHERE[0]}, or a stack that needs no ROCm"
         if refusals:
             nobody = "; ".join(refusals)
+            opening = _opening(request, catalog)
+            instead = f"{' '.join(opening)}, or {ANOTHER_BASE}" if opening else instead
         elif not alternatives and len(request.gpu) > 1:
             nobody = "; ".join(_alone(gpu, request, catalog, packaged, version_of) for gpu in request.gpu)
         raise ConflictError(
@@ -223,9 +226,25 @@ def _refusals(
         for version in _released(provider, packaged, version_of)
         for gpu in request.gpu
         if provider.evidence(gpu, version, request.base, request.architecture)
-        and (refusal := catalog.target(gpu).refusal(version))
+        and (refusal := _refusal(gpu, version, request, catalog))
     }
     return [*lines.values()]
+
+
+def _refusal(gpu: str, version: str, request: Request, catalog: Catalog) -> Refusal | None:
+    """Return why the runtime of a ROCm does not open a GPU; None if it or a runtime built here does."""
+    built = (*catalog.stack(request.stack).components, *request.extra)
+    opened = any(gpu in catalog.components[name].opens for name in built if name in catalog.components)
+    return None if opened else catalog.target(gpu).refusal(version)
+
+
+def _opening(request: Request, catalog: Catalog) -> list[str]:
+    """Return the options that add the stack's runtimes which open a GPU of a request."""
+    return [
+        f"--with {name}"
+        for name in catalog.stack(request.stack).optional
+        if set(catalog.component(name).opens) & set(request.gpu)
+    ]
 
 
 def _serving(
@@ -263,7 +282,7 @@ def _check_is_there(component: Component, request: Request) -> None:
 
 
 def _serves(provider: Provider, version: str, request: Request, catalog: Catalog) -> bool:
-    if any(catalog.target(gpu).refusal(version) for gpu in request.gpu):
+    if any(_refusal(gpu, version, request, catalog) for gpu in request.gpu):
         return False
     if not provider.serves:
         return request.architecture in EVERYWHERE

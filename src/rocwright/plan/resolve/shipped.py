@@ -29,6 +29,7 @@ def request_of(stack: Stack, row: StackRow) -> Request:
         base=row.base,
         provider=row.provider,
         versions=row.versions,
+        extra=row.extra,
         accept_missing=row.accept_missing,
     )
 
@@ -37,7 +38,8 @@ def name_of(request: Request) -> str:
     """Where the lock of such a request lies in a folder of a catalog."""
     words = [*request.gpu, request.base.replace(":", "-"), *([request.provider] if request.provider else [])]
     versions = [f"{name}-{version}" for name, version in sorted(request.versions.items())]
-    return f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions])}.lock"
+    extra = [f"with-{name}" for name in sorted(request.extra)]
+    return f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions, *extra])}.lock"
 
 
 def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
@@ -56,9 +58,9 @@ def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
             row_request.versions,
         )
         matches = matches and set(request.accept_missing) == set(row_request.accept_missing)
-        matches = matches and not request.allow_untested
+        matches = matches and set(request.extra) == set(row_request.extra) and not request.allow_untested
         folder = holder(name_of(row_request), catalog.folders)
-        if matches and not request.extra and folder is not None:
+        if matches and folder is not None:
             return read_lock(folder / name_of(row_request), row_request).model_copy(
                 update={"request": request}
             )
