@@ -12,6 +12,7 @@ from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.elsewhere import check_resolves, resolves
 from rocwright.plan.resolve.lock import make_lock
 from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.shipped import request_of, rows, shipped_lock
 from rocwright.plan.resolve.upstream import OfflineUpstream
 
 CATALOG = builtin_catalog()
@@ -49,3 +50,11 @@ def test_what_a_component_opens_decides() -> None:
     closed = CATALOG.component("rocr").model_copy(update={"opens": ("gfx900",)})
     assert resolves(OPENED, CATALOG)
     assert not resolves(OPENED, replace(CATALOG, components={**CATALOG.components, "rocr": closed}))
+
+
+def test_a_lock_of_a_row_with_it_is_given_only_to_who_asks_for_it() -> None:
+    [row] = [row for stack, row in rows(CATALOG) if stack.name == "pytorch" and row.extra]
+    request = request_of(CATALOG.stack("pytorch"), row)
+    assert request.extra == ("rocr",)
+    assert shipped_lock(CATALOG, request) is not None
+    assert shipped_lock(CATALOG, request.model_copy(update={"extra": ()})) is None
