@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rocbase.errors import ConflictError, InputError
-from rocwright.catalog.load import builtin_catalog
+from rocwright.catalog.load import Catalog, builtin_catalog
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.lock import make_lock
 from rocwright.plan.resolve.model import Lock, Request
@@ -20,10 +20,13 @@ from rocwright.plan.resolve.without_code import to_build
 CATALOG = builtin_catalog()
 POLARIS = Request(stack="pytorch", gpu=("gfx803",), base="arch:2025-10-15", versions={"pytorch": "2.6.0"})
 PHOENIX = Request(stack="llama-hip", gpu=("gfx1103",), base="debian:sid")
+LLAMA = CATALOG.stack("llama-hip")
+# Where nothing builds rocBLAS.
+WITHOUT = replace(CATALOG, stacks={**CATALOG.stacks, LLAMA.name: LLAMA.model_copy(update={"optional": ()})})
 
 
-def locked(request: Request, told: list[str] | None = None) -> Lock:
-    return make_lock(request, CATALOG, OfflineUpstream(), (told if told is not None else []).append)
+def locked(request: Request, told: list[str] | None = None, catalog: Catalog = CATALOG) -> Lock:
+    return make_lock(request, catalog, OfflineUpstream(), (told if told is not None else []).append)
 
 
 def names(lock: Lock) -> list[str]:
@@ -52,7 +55,7 @@ def test_a_library_that_nothing_here_builds_is_a_refusal_with_the_reason_and_whe
     with pytest.raises(
         ConflictError, match="rocblas of ROCm on debian:sid has no code for gfx1103"
     ) as caught:
-        locked(PHOENIX)
+        locked(PHOENIX, catalog=WITHOUT)
     assert "librocblas 6.4.4" in caught.value.cause
     assert "--accept-missing rocblas" in caught.value.next_step
     assert "--base fedora:43 --provider distribution" in caught.value.next_step
@@ -75,7 +78,11 @@ def test_to_accept_what_is_not_missing_is_refused(accepted: Sequence[str]) -> No
 
 def test_two_gpus_of_which_one_lacks_code_are_refused_by_the_name_of_that_one() -> None:
     with pytest.raises(ConflictError, match="no code for gfx1103"):
-        locked(PHOENIX.model_copy(update={"gpu": ("gfx1100", "gfx1103")}))
+        locked(PHOENIX.model_copy(update={"gpu": ("gfx1100", "gfx1103")}), catalog=WITHOUT)
+
+
+def test_rocblas_is_built_along_for_what_llama_leaves_to_it() -> None:
+    assert names(locked(PHOENIX)) == ["tensile", "rocblas", "llama.cpp-hip"]
 
 
 def test_all_that_is_missing_is_said_at_once() -> None:
