@@ -12,6 +12,7 @@
 #include <rocblas/rocblas.h>
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -146,6 +147,35 @@ int gemm(rocblas_handle handle, Call call, rocblas_operation left, rocblas_opera
     return report(back(out, c.size()), product<T>(a, b, c, kAlpha, kBeta));
 }
 
+// The same for complex numbers, which are two of Real behind one another: each part is a sum of twice as many terms.
+template <typename Real, typename Library, typename Call>
+int complex_gemm(rocblas_handle handle, Call call) {
+    using Complex = std::complex<double>;
+    const std::vector<Real> a = numbers<Real>(2 * kRows * kDepth, 20), b = numbers<Real>(2 * kDepth * kColumns, 21);
+    const std::vector<Real> c = numbers<Real>(2 * kRows * kColumns, 22);
+    const auto at = [](const std::vector<Real>& parts, int i) { return Complex(parts[2 * i], parts[2 * i + 1]); };
+    const Real factors[4] = {Real(kAlpha), Real(0.5), Real(kBeta), Real(0.25)};
+    const Complex alpha(factors[0], factors[1]), beta(factors[2], factors[3]);
+    Real* out = on_device(c);
+    const auto as = [](const Real* parts) { return reinterpret_cast<const Library*>(parts); };
+    CALL(call(handle, kNone, kNone, kRows, kColumns, kDepth, as(factors), as(on_device(a)), kRows, as(on_device(b)),
+              kDepth, as(factors + 2), reinterpret_cast<Library*>(out), kRows));
+    std::vector<Value> expected;
+    for (int i = 0; i < kRows * kColumns; ++i) {
+        Complex sum = 0;
+        double size = 0;
+        for (int k = 0; k < kDepth; ++k) {
+            const Complex left = at(a, i % kRows + k * kRows), right = at(b, k + i / kRows * kDepth);
+            sum += left * right, size += 2 * std::abs(left) * std::abs(right);
+        }
+        const Complex is = alpha * sum + beta * at(c, i);
+        const double sizes = 2 * (std::abs(alpha) * size + std::abs(beta * at(c, i)));
+        const double off = (2 * kDepth + 8) * kRounding<Real> * sizes;
+        expected.push_back({is.real(), off}), expected.push_back({is.imag(), off});
+    }
+    return report(back(out, c.size()), expected);
+}
+
 template <typename In, typename Out, typename Sum>
 int gemm_ex(rocblas_handle handle, rocblas_datatype in, rocblas_datatype out, rocblas_datatype sum) {
     const Matrix<In> a(kRows, kDepth, kNone, 4), b(kDepth, kColumns, kNone, 5);
@@ -235,6 +265,8 @@ int main(int count, char** words) {
     if (name == "sgemm-tn") return sgemm(kTransposed, kNone);
     if (name == "sgemm-tt") return sgemm(kTransposed, kTransposed);
     if (name == "dgemm") return gemm<double, double>(handle, rocblas_dgemm, kNone, kNone);
+    if (name == "cgemm") return complex_gemm<float, rocblas_float_complex>(handle, rocblas_cgemm);
+    if (name == "zgemm") return complex_gemm<double, rocblas_double_complex>(handle, rocblas_zgemm);
     if (name == "hgemm") return gemm<Half, rocblas_half>(handle, rocblas_hgemm, kNone, kNone);
     constexpr rocblas_datatype kSingle = rocblas_datatype_f32_r, kWhole = rocblas_datatype_i32_r;
     if (name == "gemm_ex-f16")
