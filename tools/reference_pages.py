@@ -90,7 +90,7 @@ def _stacks() -> Iterator[str]:
     for name, stack in sorted(builtin_catalog().stacks.items()):
         rows = [row for row in found if row.stack == name]
         yield f"## {name} {{#{name}}}\n\n{_text(stack.summary)}."
-        yield _table(("GPU", "base", "versions", "lock", "best evidence"), map(_row, rows))
+        yield _table(("GPU", "base", "versions", "age", "lock", "best evidence"), map(_row, rows))
         wishes = (map(_text, (row.gpu, row.base, row.wish, row.holds)) for row in rows)
         yield _table(("GPU", "base", "asked for", "what it contains"), wishes)
         facts = dict.fromkeys(_fact(fact) for row in rows for fact in row.evidence)
@@ -98,9 +98,10 @@ def _stacks() -> Iterator[str]:
 
 
 def _row(row: Standing) -> tuple[str, ...]:
-    _, gpu, base, provider, versions, locks, plans, seen, rehearsed = map(_text, cells(row))
+    _, gpu, base, provider, versions, age, locks, plans, seen, rehearsed = map(_text, cells(row))
     seen += f" ({rehearsed} rehearsed)" if rehearsed else ""
-    return gpu, base, f"{versions} ({provider})" if provider else versions, f"{locks}; {plans}", seen
+    built_on = f"{versions} ({provider})" if provider else versions
+    return gpu, base, built_on, age, f"{locks}; {plans}", seen
 
 
 def _fact(fact: Evidence) -> tuple[str, ...]:
