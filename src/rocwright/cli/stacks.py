@@ -77,7 +77,7 @@ def brief(rows: list[Standing]) -> list[tuple[str, ...]]:
     return [
         (
             stack,
-            _several([standing.gpu for standing in shared[stack, best]], 2, "GPUs"),
+            _several([standing.gpu for standing in shared[stack, best]], 1, "GPUs"),
             _several([standing.base for standing in shared[stack, best]], 1, "bases"),
             best or NOTHING,
         )
