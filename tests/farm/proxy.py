@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -12,14 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-Mood = Literal["well", "cut", "slow", "failing"]
+Mood = Literal["well", "cut", "slow", "failing", "lost"]
 ERROR = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 @dataclass
 class Proxy:
     """Hands on what comes: as it is; not at all (`cut`: connections end, and none is taken); each part half a
-    second later (`slow`); or it answers each request with the error 500 (`failing`)."""
+    second later (`slow`); it answers each request with the error 500 (`failing`); or it resets the connection
+    in the place of the first answer, and hands on all that comes later (`lost`)."""
 
     upstream: int
     mood: Mood = "well"
@@ -53,6 +55,10 @@ class Proxy:
                             return
                         if self.mood == "failing" and one is client:
                             client.sendall(ERROR)
+                            return
+                        if self.mood == "lost" and one is server:
+                            self.mood = "well"
+                            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                             return
                         if self.mood == "slow":
                             time.sleep(0.5)

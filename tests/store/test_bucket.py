@@ -49,6 +49,19 @@ def test_a_large_file_goes_in_parts_and_comes_from_any_byte_on(bucket: Bucket, t
     assert b"".join(bucket.chunks("large", len(data) - 10)) == data[-10:]
 
 
+@pytest.mark.parametrize("other", [b"", b"other"])
+def test_a_put_whose_answer_was_lost_is_repeated(monkeypatch: pytest.MonkeyPatch, other: bytes) -> None:
+    """It was done, unless another's object was there before."""
+    with s3() as url, proxied(int(url.rpartition(":")[2])) as proxy:
+        reach(monkeypatch, proxy.url)
+        bucket = Bucket("s3://lab/lost")
+        assert not other or bucket.add("a", other)
+        proxy.mood = "lost"
+        assert bucket.add("a", b"one") is not bool(other)
+        assert str(proxy.mood) == "well"
+        assert bucket.get("a", 5) == (other or b"one")
+
+
 def test_what_comes_slowly_comes_whole_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(range(256)) * 2400
     monkeypatch.setattr(bucket_module, "CHUNK", 64 * 1024)

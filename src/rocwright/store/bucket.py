@@ -223,22 +223,41 @@ class Bucket:
     def add(self, name: str, data: bytes | Path) -> bool:
         """Put an object where there is none of that name; whether it was put. A file is read in parts."""
         import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        try:
-            with self._explained(f"write {name}"), self._bucket_exists():
-                if self._shared is not None:
-                    return self._shared.put(name, data, replace=False)
-                # a conditional put is one request: only what is large, and named by its hash, goes in parts
-                if isinstance(data, Path) and data.stat().st_size > PART:
-                    if self.size(name) == data.stat().st_size:
-                        return False
-                    obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
-                    return True
+        with self._explained(f"write {name}"), self._bucket_exists():
+            if self._shared is not None:
+                return self._shared.put(name, data, replace=False)
+            # a conditional put is one request: only what is large, and named by its hash, goes in parts
+            if isinstance(data, Path) and data.stat().st_size > PART:
+                if self.size(name) == data.stat().st_size:
+                    return False
+                obstore.put(self._objects(make=True), name, data, chunk_size=PART, max_concurrency=4)
+                return True
+            return self._create(name, data)
+
+    def _create(self, name: str, data: bytes | Path) -> bool:
+        """Put a small object where there is none of that name; whether it was put.
+
+        obstore repeats no conditional put. If the connection broke, the object may be there: the same content
+        then counts as put.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+
+        for tries in range(self._tries, -1, -1):
+            try:
                 obstore.put(self._objects(make=True), name, data, mode="create")
-        except (AlreadyExistsError, PreconditionError):
-            return False
-        return True
+                return True
+            except (AlreadyExistsError, PreconditionError):
+                return tries < self._tries and self._holds(name, data)
+            except GenericError as error:
+                if not tries or "kind: Interrupted" not in str(error):
+                    raise
+        return False
+
+    def _holds(self, name: str, data: bytes | Path) -> bool:
+        content = data if isinstance(data, bytes) else data.read_bytes()
+        return self.size(name) == len(content) and self.get(name, len(content)) == content
 
     def replace(self, name: str, data: bytes | Path | Iterator[bytes]) -> None:
         """Put an object over what is there: one made of others, or a file of which that is no copy."""
