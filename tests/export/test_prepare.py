@@ -9,11 +9,15 @@ from hashlib import sha256, sha512
 from pathlib import Path
 
 import pytest
-from tests.sources.conftest import Index, index
+from tests.sources.conftest import Index, index, make_repository
 from tests.sources.test_sdist import files, sdist
 
+from rocwheel_samples.trees import write_tree
 from rocwright.export.prepare import _SDIST
 from rocwright.export.templates import template
+from rocwright.model.steps import GitOrigin
+from rocwright.sources.archive import unpack
+from rocwright.sources.git import pack_commit
 
 __all__ = ["index"]
 
@@ -92,3 +96,24 @@ def test_a_source_distribution_of_another_index_becomes_a_tree(index: Index, tmp
         check=True,
     )
     assert {"./PKG-INFO", "./setup.py"} <= set(listed.stdout.split())
+
+
+def test_folders_and_files_of_a_commit_are_those_that_a_build_has(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "upstream")
+    repository.git("config", "uploadpack.allowFilter", "true")
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    write_tree(
+        repository.path, {"project/a.c": "a", "project/inner/b.c": "b", "other/c.c": "c", "LICENSE": "MIT"}
+    )
+    repository.git("add", ".")
+    commit, url = repository.commit("setup.py", "pass\n"), f"file://{repository.path}"
+    pin = pack_commit(GitOrigin(url=url, commit=commit, paths=("project", "LICENSE")), tmp_path / "pack")
+    unpack(tmp_path / "pack" / pin.filename, tmp_path / "built", wrapped=False)
+    done = prepare(tmp_path / "export", f"git_tree project {url} {commit} 'project LICENSE' ''")
+    assert done.returncode == 0, done.stderr
+    unpack(tmp_path / "export/sources/project/tree.tar", tmp_path / "exported", wrapped=False)
+    trees = [
+        {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "built", tmp_path / "exported")
+    ]
+    assert trees[0] == trees[1] == {"project/a.c": "a", "project/inner/b.c": "b", "LICENSE": "MIT"}

@@ -258,8 +258,8 @@ def _fetch_lines(locked: LockedComponent, subject: ExportSubject) -> Iterator[st
     match locked.kind:
         case "git":
             submodules = " ".join(shell(f"{path}={commit}") for path, commit in sorted(place.held.items()))
-            folders, repository = shell(" ".join(place.paths)), "1" if place.repository else "''"
-            words = f'{name} {shell(place.url)} "${arguments[0]}" {folders} {repository} {submodules}'
+            paths, repository = shell(" ".join(place.paths)), "1" if place.repository else "''"
+            words = f'{name} {shell(place.url)} "${arguments[0]}" {paths} {repository} {submodules}'
             yield f"git_tree {words}".rstrip()
         case "sdist":
             version_word = (

@@ -21,8 +21,8 @@ given() {       # FOLDER HASHES: every file has one of the hashes that were give
     done
     printf '%s' "$2" > "$1/given"
 }
-git_tree() {    # NAME URL COMMIT FOLDERS REPOSITORY [PATH=COMMIT ...]: a commit, or folders of it, with its submodules
-    name=$1 url=$2 commit=$3 folders=$4 repository=$5
+git_tree() {    # NAME URL COMMIT PATHS REPOSITORY [PATH=COMMIT ...]: a commit with its submodules, or paths of it
+    name=$1 url=$2 commit=$3 paths=$4 repository=$5
     shift 5
     if [ -e "sources/$name/commit" ] && [ "$(cat "sources/$name/commit")" = "$commit" ]; then return; fi
     rm -rf "sources/$name" "sources/.work/$name"
@@ -30,18 +30,18 @@ git_tree() {    # NAME URL COMMIT FOLDERS REPOSITORY [PATH=COMMIT ...]: a commit
     git -C "sources/.work/$name" init --quiet
     git -C "sources/.work/$name" config remote.origin.url "$url"
     filter=
-    if [ -n "$folders" ]; then
+    if [ -n "$paths" ]; then
         filter=--filter=blob:none
         git -C "sources/.work/$name" config extensions.partialClone origin
         git -C "sources/.work/$name" config remote.origin.promisor true
         git -C "sources/.work/$name" config core.sparseCheckout true
         # shellcheck disable=SC2086
-        printf '/%s/\n' $folders > "sources/.work/$name/.git/info/sparse-checkout"
+        printf '/%s\n' $paths > "sources/.work/$name/.git/info/sparse-checkout"
     fi
     get() {
         git -C "$1" -c core.autocrlf=false fetch --quiet --depth 1 ${filter:+"$filter"} -- "$2" "$3"
         git -C "$1" -c core.autocrlf=false -c advice.detachedHead=false checkout --quiet FETCH_HEAD
-        [ -n "$folders" ] || git -C "$1" submodule --quiet update --init --recursive --depth 1
+        [ -n "$paths" ] || git -C "$1" submodule --quiet update --init --recursive --depth 1
         [ "$(git -C "$1" rev-parse HEAD)" = "$3" ] || { echo "prepare.sh: $2 gave another commit than $3" >&2; exit 4; }
     }
     get "sources/.work/$name" origin "$commit"
