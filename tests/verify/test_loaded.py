@@ -20,6 +20,7 @@ import rocwright
 from rocwheel_samples.wheel import make_wheel
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import RunAction
+from rocwright.plan.bundle import bundled
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import read_lock
 
@@ -81,7 +82,8 @@ def environment(build: Path) -> dict[str, str]:
 
 def bundle(build: Path) -> subprocess.CompletedProcess[str]:
     """Run the recipe's commands, with the folders of this test in the place of a sandbox's."""
-    script = "\n".join(builtin_catalog().component("rocblas").bundle).replace("/build/", f"{build}/build/")
+    commands = bundled((), [builtin_catalog().component("rocblas")])
+    script = "\n".join(commands).replace("/build/", f"{build}/build/")
     words = ["sh", "-eu", "-c", script]
     return subprocess.run(
         words, env=environment(build), cwd=build, text=True, capture_output=True, check=False

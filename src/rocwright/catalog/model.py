@@ -240,8 +240,8 @@ class Component(Frozen):
     filled in). `scheme` says how versions follow each other: in series of releases, or as numbers of builds.
     `uses` maps components to ranges: an archive that is built
     in the same lock, because somebody asked for it, is an input then; its own `setup` are the shell commands
-    that make it be found, before those of who takes it in, and `bundle` those that put it into what that one
-    has made, after them; those of a wheel come before what compiles with
+    that make it be found, before those of who takes it in, and `bundle` those that put it into the unpacked
+    artifact of that one, after them; those of a wheel come before what compiles with
     ROCm's libraries on it. `architectures` are those that it is there for, all where none is named. `resume`
     is the number of the first of the `run` commands that gives the same when it is run again in a tree where
     it was cut short, as all behind it do; 0 where none does. `split` is the number of the `run` command whose

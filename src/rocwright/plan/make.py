@@ -22,6 +22,7 @@ from rocwright.model.steps import (
     TreeAction,
 )
 from rocwright.plan.below import shared_steps
+from rocwright.plan.bundle import bundled
 from rocwright.plan.domain import digests, domain_of
 from rocwright.plan.edits import edits_as_written, edits_for
 from rocwright.plan.image import image_step
@@ -290,8 +291,8 @@ class _Maker:
         run = (*component.prepare_of(locked.version), PACK_TREE)
         if not prepare:
             uses = component.uses | component.released(locked.version).uses
-            bundles = (self.catalog.component(name).bundle for name, _ in self._among(self.archives, uses))
-            run = (*component.run, *(command for bundle in bundles for command in bundle))
+            archives = (self.catalog.component(name) for name, _ in self._among(self.archives, uses))
+            run = bundled(component.run, archives)
         actions = actions_for(self.lock, component.name)
         commands = remedied_commands((*setup, *run), actions)
 
