@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,23 @@ def test_edited_python_is_imported_with_stand_ins_and_without(
     )
     assert said in done.stdout + done.stderr
     assert (done.returncode == 0) == ("Error" not in said)
+
+
+def test_files_of_rocm_move_by_the_longest_beginning() -> None:
+    program = runpy.run_path(str(DATA / "guards/move_rocm.py"))
+    library = "/usr/lib/x86_64-linux-gnu/"
+    moves = {"/usr/": "/opt/rocm/", library: "/opt/rocm/lib/", "/usr/lib/llvm-": ""}
+    paths = ("/usr/bin/hipcc", f"{library}libhsa.so", "/usr/lib/llvm-21/bin/clang", "/etc/rocm")
+    assert [str(program["moved"](Path(path), moves)) for path in paths] == [
+        "/opt/rocm/bin/hipcc",
+        "/opt/rocm/lib/libhsa.so",
+        "/usr/lib/llvm-21/bin/clang",
+        "/etc/rocm",
+    ]
+
+
+def test_cmake_files_go_as_far_up_as_their_new_place_demands() -> None:
+    program = runpy.run_path(str(DATA / "guards/move_rocm.py"))
+    up = 'get_filename_component(PREFIX "${PREFIX}" PATH)\n'
+    text = f'{up * 4}set(LIB "${{DIR}}/../../../../lib/x86_64-linux-gnu")\n'
+    assert program["corrected"](text, "lib64") == f'{up * 3}set(LIB "${{DIR}}/../../../lib64")\n'

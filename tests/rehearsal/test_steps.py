@@ -120,6 +120,10 @@ def test_what_a_stand_in_changes_in_the_root_makes_another_root_of_the_same_pack
     assert (made.name, made.inputs) == ("root/build/opt", root.inputs)
     assert made.key != root.key
     assert customized(root, one.model_copy(update={"customize": ()})) == root
+    moving = customized(root, one.model_copy(update={"moves": {"/usr/lib/": "/usr/lib64/"}})).action
+    assert isinstance(moving, BaseAction)
+    assert moving.customize[0].startswith("python3 - /usr/lib/=/usr/lib64/ <<")
+    assert moving.customize[1:] == ("ldconfig",)
 
 
 def test_the_root_of_an_image_cannot_be_customized() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self
@@ -11,6 +12,7 @@ from pydantic import Field, model_validator
 from rocbase.errors import InputError
 from rocbase.model import Frozen
 from rocbase.toml.read import parse, read_table
+from rocwright.catalog.folders import DATA
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.place import FolderName, Place
 from rocwright.model.versions import version_in
@@ -30,19 +32,30 @@ class StandIn(Frozen):
     """A base that can be had, in the place of others.
 
     Its root has the `system` packages, by the catalog's names; or it is `like` a request of a stack, whose
-    lock says the root, and whose plan the Python environment and trees of its components. The commands of
-    `customize` change that root when its packages are in it. `rocm` is where it has ROCm, "" where it has
-    none; variables of `env` take the place of the recipe's.
+    lock says the root, and whose plan the Python environment and trees of its components. That root's files
+    of ROCm move from the beginnings of paths in `moves` to their values ("" leaves a file where it is), then
+    the commands of `customize` run. `rocm` is where it has ROCm, "" where it has none; variables of `env`
+    replace the recipe's.
     """
 
     name: FolderName
     base: str
     system: tuple[str, ...] = ()
     like: Request | None = None
+    moves: dict[str, str] = {}
     customize: tuple[str, ...] = ()
     rocm: str = ""
     env: dict[str, str] = {}
     source: str
+
+    @property
+    def customized(self) -> tuple[str, ...]:
+        """The commands that change the root."""
+        if not self.moves:
+            return self.customize
+        words = shlex.join(f"{beginning}={target}" for beginning, target in self.moves.items())
+        script = (DATA / "guards/move_rocm.py").read_text()
+        return (f"python3 - {words} <<'END'\n{script}END", *self.customize)
 
     @model_validator(mode="after")
     def _has_a_root(self) -> Self:
@@ -50,8 +63,8 @@ class StandIn(Frozen):
             raise ValueError("a stand-in needs either `system` packages, or a request that it is `like`")
         if self.like is not None and self.like.base != self.base:
             raise ValueError(f"it is like a request on {self.like.base}, and not on {self.base}")
-        if self.customize and self.like is None:
-            raise ValueError("`customize` changes the root of the request that it is `like`")
+        if self.customized and self.like is None:
+            raise ValueError("`moves` and `customize` change the root of the request that it is `like`")
         return self
 
 

@@ -156,16 +156,16 @@ def customized(root: Step, stand_in: StandIn) -> Step:
 
     Raises InputError where the root is made of an image.
     """
-    if not stand_in.customize:
+    if not stand_in.customized:
         return root
     assert isinstance(root.action, BaseAction)
     if root.action.family == "image":
         raise InputError(
             f"the stand-in {stand_in.name} cannot be customized",
             cause=f"{stand_in.base} is made of an image, and not of packages alone",
-            next_step="take a base of packages for it, or none of `customize`",
+            next_step="take a base of packages for it, or none of `moves` and `customize`",
         )
-    action = root.action.model_copy(update={"customize": stand_in.customize})
+    action = root.action.model_copy(update={"customize": stand_in.customized})
     return root.model_copy(update={"name": f"{root.name}/{stand_in.name}", "action": action})
 
 
