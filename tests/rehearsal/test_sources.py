@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from rocwright.catalog.place import GitPlace, IndexPlace, Place
 from rocwright.plan.resolve.model import LockedComponent
 from rocwright.rehearsal.book import Book, Nearest, Rehearsal, RocmPlace, StandIn
 from rocwright.rehearsal.jobs import ExactSource, source_of
-from rocwright.rehearsal.stand_ins import kept
 from rocwright.sources.places import describe, kind_of
 
 GIT = GitPlace(git="https://git.example/engine", tag="v2")
@@ -94,19 +92,3 @@ def test_a_stand_in_that_nobody_knows_is_an_error_that_names_them() -> None:
     with pytest.raises(InputError) as told:
         BOOK.stands_in(("usrr",), "/usr")
     assert all(name in told.value.cause for name in ("usr", "opt", "plain"))
-
-
-def test_an_answer_is_kept_until_it_is_asked_anew(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def find() -> Nearest:
-        asked.append("")
-        return Nearest(version=str(len(asked)), place=OLDER, why="")
-
-    assert kept(tmp_path, Nearest, ["engine"], find).version == "1"
-    assert kept(tmp_path, Nearest, ["engine"], find).version == "1"
-    assert kept(tmp_path, Nearest, ["other"], find).version == "2"
-    assert kept(tmp_path, Nearest, ["engine"], find, anew=True).version == "3"
-    for path in tmp_path.iterdir():
-        path.write_text("{")
-    assert kept(tmp_path, Nearest, ["engine"], find).version == "4"

@@ -130,6 +130,7 @@ def test_a_set_of_packages_is_resolved_to_exact_files(trixie: DebianArchive) -> 
     assert hello.filename == f"hello_{hello.origin.version}_amd64.deb"
     assert len(hello.sha256) == 64
     assert hello.size > 10_000
+    assert (trixie.folder / "var/cache/apt/pkgcache.bin").exists()
     names = {one.filename.split("_")[0] for one in pins}
     assert {"libc6", "dash", "apt", "base-files"} <= names
     assert list(pins) == sorted(pins, key=lambda one: one.filename)

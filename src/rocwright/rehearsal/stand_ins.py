@@ -6,13 +6,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
 
 from rocbase.errors import InputError
-from rocbase.files.atomic import sha256_bytes, write_atomic
-from rocbase.model import Frozen, canonical_json
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component
 from rocwright.catalog.place import Place
@@ -28,6 +23,7 @@ from rocwright.plan.resolve.network import NetworkUpstream
 from rocwright.plan.roots import root_steps
 from rocwright.project import Project, project_of
 from rocwright.rehearsal.book import StandIn
+from rocwright.sources.answers import remembered
 from rocwright.store.model import Store
 
 
@@ -98,7 +94,7 @@ class StandIns:
             with self._upstream(base) as upstream:
                 return upstream.component(component, version, places)
 
-        return kept(self.home.rehearsals, LockedComponent, question, find, anew=self.anew)
+        return remembered(self.home.rehearsals, LockedComponent, question, find, again=self.anew)
 
     def _upstream(self, base: str) -> NetworkUpstream:
         definition, release = self.catalog.base(base)
@@ -115,7 +111,7 @@ class StandIns:
                 return upstream.root("build", base, release, packages)
 
         question = [stand_in.base, packages, host_architecture().value]
-        root = kept(self.home.rehearsals, LockedRoot, question, find, anew=self.anew)
+        root = remembered(self.home.rehearsals, LockedRoot, question, find, again=self.anew)
         return Ready(
             stand_in=stand_in,
             steps=root_steps(root, self.catalog),
@@ -179,22 +175,3 @@ def _locked(project: Project) -> tuple[Lock, Plan] | None:
 
 def _planned(project: Project, lock: Lock) -> tuple[Lock, Plan]:
     return lock, make_plan(lock, project.catalog)
-
-
-Kept = TypeVar("Kept", bound=Frozen)
-
-
-def kept(
-    folder: Path, model: type[Kept], question: Any, find: Callable[[], Kept], *, anew: bool = False
-) -> Kept:
-    """The answer of before to a question (JSON), or what `find` gives, which is kept; `anew` asks again."""
-    path = folder / f"{model.__name__.lower()}-{sha256_bytes(canonical_json(question))[:16]}.json"
-    if not anew:
-        try:
-            return model.model_validate_json(path.read_bytes())
-        except (OSError, ValidationError):
-            pass  # nobody asked before, or another version of rocwright did
-    answer = find()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, answer.model_dump_json(by_alias=True))
-    return answer

@@ -28,8 +28,11 @@ from rocwright.sources.patience import asked, current, within
 # in vain: that one's folder is made from this one's.
 LONE = "sid"
 
-# A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same.
+# A frozen snapshot's Release file is past its date; its packages are pinned by hash all the same. Images of
+# Debian turn the package cache off: each call of apt would take 1.1 s of CPU time instead of 0.1.
 OPTIONS = """\
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "srcpkgcache.bin";
 Acquire::Check-Valid-Until "false";
 Acquire::Retries "3";
 Acquire::Languages "none";

@@ -29,6 +29,7 @@ from rocwright.plan.resolve.model import (
 )
 from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.sources import index, web
+from rocwright.sources.answers import answers_about, remembered
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, describe, locate
 from rocwright.store.model import Store
@@ -152,14 +153,21 @@ class NetworkUpstream:
             return self.images.root(
                 role, base.architecture[self.architecture], packages, self._packages_kept(role)
             )
-        return LockedRoot(
+        archive, kept = self.archive(), self._packages_kept(role)
+        root = LockedRoot(
             role=role,
             base=base.name,
             manager=base.manager,
             suite=release.name,
             architecture=base.architecture[self.architecture],
             wanted=packages,
-            packages=self.archive().resolve(packages, self._packages_kept(role)),
+            packages=kept,
+        )
+        return remembered(
+            answers_about(archive.folder),
+            LockedRoot,
+            root.model_dump(mode="json"),
+            lambda: root.model_copy(update={"packages": archive.resolve(packages, kept)}),
         )
 
     def _packages_kept(self, role: Role) -> tuple[FilePin, ...]:
