@@ -16,7 +16,8 @@ from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.resolve.aliases import catalog_for
-from rocwright.plan.resolve.files import LOCK, PROJECT, read_request
+from rocwright.plan.resolve.files import LOCK, read_project, read_request
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.model import Request
 from rocwright.store.model import Output, Store, finished
 
@@ -88,6 +89,14 @@ def project_of(request: Request, folder: Path, home: Home | None = None) -> Proj
         home=home,
         catalog=catalog_for(request, the_catalog()),
     )
+
+
+def own_project(folder: Path, row: Request, home: Home | None = None) -> Project:
+    """The project of a row of the project file in `folder`: only the file's request has its lock there."""
+    file = read_project(folder / PROJECT)
+    if file.rows == (row,) or (file.stack and file.request == row):
+        return project_in(folder, home)
+    return project_of(row, folder, home)
 
 
 def last_plan(project: Project) -> Plan | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rocwright.api.gpus import chosen_targets, named_gpus, silent
+from rocwright.api.gpus import AUTO, chosen_targets, named_gpus, silent
 
 if TYPE_CHECKING:
     from rocwright.execution.options import BuildOptions
@@ -92,31 +92,37 @@ def project(
 ) -> Project:
     """A project: what is asked for, and where its lock and its artifacts lie.
 
-    Without a stack it is what `folder`/rocwright.toml asks for, with the lock beside that file; with one it
-    is that `request`, and its lock lies in `home`. Artifacts are laid out in `folder`/rocwright-out. `home`
-    is the folder of this machine's state, by default the one that the command line uses. Raises InputError
-    for what is not known, and where there is no project file.
+    Without a stack it is what `folder`/rocwright.toml asks for, with the lock beside that file. So it is with
+    a stack that a project file in `folder` or above has a row for; other arguments must not contradict that
+    row. With any other stack it is that `request`, and its lock lies in `home`. Artifacts are laid out in
+    `folder`/rocwright-out. `home` is the folder of this machine's state, by default the one that the command
+    line uses. Raises InputError for what is not known, a contradiction, and a missing project file.
     """
     from rocwright.home import Home
-    from rocwright.project import project_in, project_of
+    from rocwright.plan.resolve.folder import PROJECT
+    from rocwright.plan.resolve.own import own_request
+    from rocwright.project import own_project, project_in, project_of
 
     place, state = Path(folder).absolute(), Home(Path(home).absolute()) if home is not None else None
     if state is not None:
         state.make_private()
     if not stack:
         return project_in(place, state)
-    requested = request(
-        stack,
-        gpu,
-        base,
-        provider=provider,
-        extra=extra,
-        versions=versions,
-        accept_missing=accept_missing,
-        allow_untested=allow_untested,
-        architecture=architecture,
-        say=say,
-    )
+    changes: dict[str, Any] = {
+        "provider": provider,
+        "extra": tuple(extra),
+        "versions": dict(versions or {}),
+        "accept_missing": tuple(accept_missing),
+        "allow_untested": allow_untested,
+        "architecture": architecture,
+    }
+    named = named_gpus(gpu)
+    targets = chosen_targets(named) if named and named != (AUTO,) else ()
+    given = {name: value for name, value in {"gpu": targets, "base": base, **changes}.items() if value}
+    if (own := own_request(place, stack, given)) is not None:
+        say(f"{own[0] / PROJECT} asks for {' '.join(own[1].words)}")
+        return own_project(*own, state)
+    requested = request(stack, gpu, base, **changes, say=say)
     return project_of(requested, place, state)
 
 

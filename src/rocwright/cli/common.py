@@ -299,7 +299,7 @@ def engine_option(function: F) -> F:
 def here(*, quiet: bool = False) -> Path:
     """The folder of the project: this one, or the nearest above it that has a project file, which is told
     unless `quiet`."""
-    from rocwright.plan.resolve.files import PROJECT, project_folder
+    from rocwright.plan.resolve.folder import PROJECT, project_folder
 
     folder = project_folder(Path.cwd())
     if folder != Path.cwd() and not quiet:
@@ -311,7 +311,7 @@ def the_project(selection: Selection) -> Project:
     """The project of this folder or one above it, or the one that the options name. Raises InputError."""
     from rocbase.errors import InputError
     from rocwright import api
-    from rocwright.plan.resolve.files import PROJECT
+    from rocwright.plan.resolve.folder import PROJECT
 
     if not selection.names_a_stack:
         project = api.project(folder=here())

@@ -21,7 +21,8 @@ def command(file: Path, as_json: bool) -> None:
     from rocbase.cli.tell import print_json
     from rocwright.catalog.load import the_catalog
     from rocwright.export.read_back import read_versions, with_versions
-    from rocwright.plan.resolve.files import PROJECT, change_request, read_request
+    from rocwright.plan.resolve.files import change_request, read_request
+    from rocwright.plan.resolve.folder import PROJECT
     from rocwright.plan.resolve.validate import check_request
 
     path = here() / PROJECT

@@ -46,7 +46,8 @@ def command(selection: Selection, force: bool) -> None:
     from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.plan.resolve.elsewhere import check_resolves
-    from rocwright.plan.resolve.files import PROJECT, write_request
+    from rocwright.plan.resolve.files import write_request
+    from rocwright.plan.resolve.folder import PROJECT
     from rocwright.verify.verdict import lines, verdict
 
     if not selection.stack:

@@ -33,7 +33,8 @@ def command(selection: Selection, forget: bool, accept: bool, as_json: bool) -> 
     from rocwright import api
     from rocwright.flow import accept_lock
     from rocwright.plan.resolve.choose import ROCM
-    from rocwright.plan.resolve.files import PROJECT, change_request
+    from rocwright.plan.resolve.files import change_request
+    from rocwright.plan.resolve.folder import PROJECT
 
     if selection.changes and not selection.names_a_stack:
         folder = here()

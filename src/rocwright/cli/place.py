@@ -53,7 +53,7 @@ def in_place(text: str) -> str:
 
 def _missing_words() -> str:
     """Return what a verb needs behind it in this folder: what the user named, or a place for it."""
-    from rocwright.plan.resolve.files import PROJECT, project_folder
+    from rocwright.plan.resolve.folder import PROJECT, project_folder
 
     if _asked:
         return f" {shlex.join(_asked)}"

@@ -136,18 +136,21 @@ def _run_chosen(
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
+    from rocwright.plan.resolve.own import own_request
     from rocwright.serving import check, choose, container, in_environment, known, laid, start, state
     from rocwright.serving.model_file import may_last, model_of
     from rocwright.serving.own_fit import own_need
 
     catalog = the_catalog()
     local_gpus = gpus_here(catalog)
+    own = own_request(Path.cwd(), stack, {}) if stack and gpu == AUTO else None
+    gpu = own[1].gpu[0] if own is not None else gpu
     (target,) = (local_gpus[0],) if gpu == AUTO and local_gpus else chosen_targets(gpu, silent, catalog)
     lasts = bool(stack) and all(may_last(address) for address in (request.model, *companions.values()))
     stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, request.model)
     project = project_for(
         stack,
-        target,
+        "" if own is not None else target,
         base,
         home=home.path,
         extra=optional,

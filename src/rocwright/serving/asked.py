@@ -12,16 +12,22 @@ from rocbase.processes.outlive import boot_id
 from rocwheel.version import __version__
 from rocwheel.wheels.detect import SYSFS, find_gpus
 from rocwright.catalog.folders import catalog_folders
+from rocwright.plan.resolve.folder import PROJECT, project_folder
 from rocwright.sandbox.model import GPU_DEVICES
 
 
 def asked_for(words: Sequence[object], sysfs: Path = SYSFS) -> str:
-    """A name for what was asked for, as this rocwright and its catalog understand it on a machine with these
-    GPUs and device nodes until it is started again; of the catalog only the times of its files are read."""
+    """Return a name for what was asked for, as this rocwright and its catalog understand it in this folder.
+
+    It holds on a machine with these GPUs and device nodes until it is started again; of the catalog only the
+    times of its files are read.
+    """
     stamps = [stamp for folder in catalog_folders() for stamp in _stamps(folder)]
+    project = project_folder(Path.cwd()) / PROJECT
+    own = [str(project), project.read_text()] if project.is_file() else []
     gpus = [(gpu.target, gpu.pci_id) for gpu in find_gpus({}, sysfs)]
     nodes = [name for name in GPU_DEVICES if Path(name).exists()]
-    return sha256_bytes(canonical_json([*words, boot_id(), __version__, gpus, nodes, stamps]))
+    return sha256_bytes(canonical_json([*words, boot_id(), __version__, gpus, nodes, stamps, own]))
 
 
 def _stamps(folder: Path) -> list[tuple[str, int, int]]:

@@ -196,13 +196,7 @@ def _words(
     extra: Sequence[str],
 ) -> tuple[object, ...]:
     named = (sorted(names) for names in (optional, accept_missing, extra))
-    words = (stack, gpu, base, sorted(versions.items()), *named)
-    if stack:
-        return words
-    from rocwright.plan.resolve.files import PROJECT
-
-    path = Path(PROJECT).absolute()
-    return (*words, str(path), path.read_text() if path.is_file() else "")
+    return stack, gpu, base, sorted(versions.items()), *named
 
 
 def _home(home: str | Path | None) -> Home:

@@ -18,7 +18,8 @@ from rocbase.errors import InputError
 from rocwright.diagnosis.masking import secrets_of_environment
 from rocwright.follow.cycle.channels import channels, channels_in
 from rocwright.home import Home
-from rocwright.plan.resolve.files import PROJECT, read_project
+from rocwright.plan.resolve.files import read_project
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.settings import Channel, ProjectFile
 from rocwright.records.read import Records
 from rocwright.web.access import Access, Scope, SignIn

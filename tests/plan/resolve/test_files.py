@@ -29,13 +29,13 @@ from rocwright.model.steps import (
 )
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import (
-    project_folder,
     read_lock,
     read_project,
     read_request,
     write_lock,
     write_request,
 )
+from rocwright.plan.resolve.folder import project_folder
 from rocwright.plan.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.plan.resolve.validate import check_request
 

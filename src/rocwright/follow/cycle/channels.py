@@ -12,7 +12,8 @@ import re2
 from rocbase.model import Frozen
 from rocbase.toml.read import Reader, parse
 from rocwright.catalog.folders import catalog_folders
-from rocwright.plan.resolve.files import PROJECT, read_project
+from rocwright.plan.resolve.files import read_project
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.settings import Channel, ChannelsFile
 from rocwright.records.model import (
     ANEW,

@@ -16,7 +16,8 @@ from rocbase.model import Frozen
 from rocwright.follow.cycle.channels import Bring, missing
 from rocwright.follow.cycle.shown import promotions_of as held_by
 from rocwright.follow.cycle.shown import shown
-from rocwright.plan.resolve.files import PROJECT, read_project
+from rocwright.plan.resolve.files import read_project
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.model import Lock, Request, row_name
 from rocwright.plan.resolve.settings import Channel
 from rocwright.records.model import Promotion, Which

@@ -48,7 +48,8 @@ def command(
     from rocwright.follow.notify.tell import tell_now
     from rocwright.follow.watch.projects import newest, watch_settings
     from rocwright.follow.watch.upstream import Shared
-    from rocwright.plan.resolve.files import PROJECT, read_project
+    from rocwright.plan.resolve.files import read_project
+    from rocwright.plan.resolve.folder import PROJECT
     from rocwright.project import project_in
     from rocwright.sources.patience import with_patience
 

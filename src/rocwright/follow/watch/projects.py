@@ -16,7 +16,8 @@ from rocwright.follow.watch.question import Question
 from rocwright.follow.watch.upstream import Answer
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
-from rocwright.plan.resolve.files import PROJECT, change_request, read_lock, read_project, write_lock
+from rocwright.plan.resolve.files import change_request, read_lock, read_project, write_lock
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.gpus import target_named
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.network import NetworkUpstream

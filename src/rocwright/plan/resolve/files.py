@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,11 +14,11 @@ from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
 from rocwright.model.architecture import host, host_architecture
 from rocwright.model.steps import FilePin
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.gpus import with_gpus
 from rocwright.plan.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.plan.resolve.settings import ProjectFile
 
-PROJECT = "rocwright.toml"
 LOCK = "rocwright.lock"
 
 # The fields of a lock's parts that hold files: said always, said where there are any, and parts of parts.
@@ -28,22 +27,6 @@ PINS, MORE_PINS, SDISTS = ("files", "packages"), ("downloads", "requires"), "sdi
 HEADER = (
     "Written by `rocwright lock`. Every commit, package and hash of this stack; commit it, do not edit it."
 )
-
-
-def project_folder(start: Path) -> Path:
-    """The nearest folder, `start` or one above it, that has a project file; `start` where none has.
-
-    Above `start` a file that another user wrote is passed over: it is no word of whoever calls.
-    """
-    return next((folder for folder in (start, *start.parents) if _has_project(folder, start)), start)
-
-
-def _has_project(folder: Path, start: Path) -> bool:
-    path = folder / PROJECT
-    try:
-        return path.is_file() and (folder == start or path.stat().st_uid in (os.getuid(), 0))
-    except OSError:
-        return False
 
 
 def read_request(path: Path) -> Request:
