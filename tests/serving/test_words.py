@@ -25,7 +25,7 @@ from rocwright.serving import choose
 from rocwright.serving.model_file import model_of
 from rocwright.serving.models.tiny import GENERATED
 from rocwright.serving.verbs.servers import curl
-from rocwright.serving.words import compute_named, environment_for, words_of
+from rocwright.serving.words import check_own, compute_named, environment_for, words_of
 from rocwright.verify.small_models import MAKERS
 from tests.serving.conftest import STATE
 
@@ -299,3 +299,31 @@ def test_a_server_of_our_own_has_a_plain_environment_and_its_devices_variables()
     optional = {one.variable for one in quirks if one.need == "optional"}
     assert optional
     assert not optional & {*environment_for(the_catalog().component("llama.cpp"), the_catalog(), lock, gpu)}
+
+
+OWN = SERVER.model_copy(
+    update={"reserved": ("-m", "SERVE_KEY"), "key_variable": "", "env": {"HOST": "{host}"}}
+)
+
+
+@pytest.mark.parametrize("option", ["--port", "--port=8", "--por", "--key", "-m"])
+def test_options_that_rocwright_sets_are_refused_by_name(option: str) -> None:
+    with pytest.raises(InputError, match=f"^{option.partition('=')[0]} cannot be set"):
+        check_own(OWN, ["--threads", "4", option, "80"], ())
+
+
+@pytest.mark.parametrize("variable", ["HOST", "SERVE_KEY"])
+def test_variables_that_rocwright_sets_are_refused_by_name(variable: str) -> None:
+    with pytest.raises(InputError, match=f"^{variable} cannot be set"):
+        check_own(OWN, (), [variable])
+
+
+def test_other_options_and_variables_are_the_users() -> None:
+    check_own(OWN, ["--threads", "4", "-c", "4096", "--", "m"], ["THREADS"])
+
+
+def test_an_underscore_stands_for_a_dash() -> None:
+    vllm = the_catalog().component("vllm").server
+    assert vllm is not None
+    with pytest.raises(InputError, match="--api-key cannot be set"):
+        check_own(vllm, ["--api_key", "secret"], ())

@@ -143,7 +143,8 @@ class Server(Frozen):
     the catalog whose files the server shows or reads, in {page}. `keeps` are folders in {data}, which is its
     users' and is never removed: pictures, or models that it fetches itself. `compute` is what it can compute
     on beside the GPU that it finds, the first of which is taken where there is no GPU. `warnings` are said
-    before each start.
+    before each start. `reserved` are options and variables that users may not set, beside those that are in
+    these words: other names for the same, as `-m` for `--model`.
     """
 
     command: Annotated[Words, Field(min_length=1)]
@@ -166,6 +167,7 @@ class Server(Frozen):
     flags: tuple[Flags, ...] = ()
     compute: tuple[Compute, ...] = ()
     warnings: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

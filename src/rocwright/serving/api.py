@@ -55,6 +55,8 @@ def run_server(
     place: Place = "host",
     on: str = "",
     key: bool = True,
+    options: Sequence[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
     detach: bool = True,
     dry: bool = False,
     engine: str | None = None,
@@ -72,8 +74,8 @@ def run_server(
     the recipe has for them; pickled weights are refused unless `trust_model`. `place` is host (bubblewrap,
     with the base from the store), podman or docker; `on` says what it computes on: gpu, cpu, or what else
     its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless `key` is False.
-    Without `detach` it ends with this process. With `dry` nothing is built or started: the answer has the
-    command.
+    `options` and `variables` go to the server's program. Without `detach` it ends with this process. With
+    `dry` nothing is built or started: the answer has the command.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
@@ -85,7 +87,17 @@ def run_server(
     home_of = _home(home)
     if name:
         state.check_name(name)
-    request = RunRequest(model=model, name=name, host=host, port=port, place=place, on=on, key=key)
+    request = RunRequest(
+        model=model,
+        name=name,
+        host=host,
+        port=port,
+        place=place,
+        on=on,
+        key=key,
+        options=tuple(options),
+        variables=tuple(variables.items()),
+    )
     paths = [str(Path(path).expanduser().absolute()) for path in (model, *beside.values())]
     of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
     digest = asked_for([*of_stack, trust_model, paths, *beside.items(), *astuple(request)])
@@ -140,6 +152,7 @@ def _run_chosen(
     from rocwright.serving import check, choose, container, in_environment, known, laid, start, state
     from rocwright.serving.model_file import may_last, model_of
     from rocwright.serving.own_fit import own_need
+    from rocwright.serving.words import check_own
 
     catalog = the_catalog()
     local_gpus = gpus_here(catalog)
@@ -161,6 +174,7 @@ def _run_chosen(
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)
+    check_own(component.server, request.options, dict(request.variables))
     request = replace(request, name=request.name or (f"{stack}.dry-run" if dry else stack))
     compute = choose.compute_for(component, target if target in local_gpus else "", request.on, dry=dry)
     messages = [

@@ -68,6 +68,8 @@ def launch_of(
         server=server,
         on=compute,
         model=model,
+        options=request.options,
+        env=dict(request.variables),
     )
     shown = [*service.shown_of_catalog(project.catalog), *service.kept(project.home)]
     if component.kind == APPLICATION:

@@ -67,7 +67,10 @@ def address(host: str, port: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a user may say of a run beside the stack and the GPU; `port` 0 is the product's own."""
+    """What a user may say of a run beside the stack and the GPU; `port` 0 is the product's own.
+
+    `options` and `variables` are the user's own, for the server's program.
+    """
 
     model: str = ""
     name: str = ""
@@ -76,3 +79,5 @@ class RunRequest:
     place: Place = "host"
     on: str = ""
     key: bool = True
+    options: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocbase.errors import InputError
@@ -33,7 +33,7 @@ KEY, PAGE, DATA = "/run/key", "/page", "/data"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What is started: which version of which component of which stack, for which GPUs, on which base, what
-    it computes on and what it serves."""
+    it computes on and what it serves; `options` and `env` are the user's own."""
 
     stack: str
     component: str
@@ -43,6 +43,8 @@ class Service:
     server: Server
     on: Compute
     model: Model | None = None
+    options: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def beside(self) -> dict[str, str]:
@@ -104,12 +106,14 @@ class Service:
         return (Mount(source=folder, target=DATA, writable=True),)
 
     def variables(self, places: dict[str, str]) -> dict[str, str]:
-        """What its recipe sets for every run, and what it computes on wants."""
-        return {name: template.format_map(places) for name, template in self.server.env.items()} | self.on.env
+        """What its recipe sets for every run, what it computes on wants, and what the user sets."""
+        own = {name: template.format_map(places) for name, template in self.server.env.items()}
+        return own | self.on.env | dict(self.env)
 
     def words(self, places: dict[str, str], *, keyed: bool) -> tuple[str, ...]:
         """Its whole command line."""
-        return words_of(self.server, places, self.gpu, self.on, keyed=keyed, companion_paths=self.beside)
+        own = words_of(self.server, places, self.gpu, self.on, keyed=keyed, companion_paths=self.beside)
+        return (*own, *self.options)
 
     def state(
         self, home: Home, request: RunRequest, port: int, *, keyed: bool, mark: str, command: tuple[str, ...]

@@ -85,6 +85,8 @@ def _launch(
         server=server,
         on=compute,
         model=model,
+        options=run_request.options,
+        env=dict(run_request.variables),
     )
     port = run_request.port or server.port
     mark = new_mark(run_request.name)

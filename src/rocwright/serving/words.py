@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from rocbase.errors import InputError
@@ -46,6 +46,28 @@ def compute_named(server: Server, name: str) -> Compute:
             next_step="name one of them with --on",
         )
     return choices[name]
+
+
+def check_own(server: Server, options: Sequence[str], variables: Iterable[str]) -> None:
+    """Raise InputError if the user's options or variables set what rocwright sets itself.
+
+    Programs take an option's beginning for the whole, and some an underscore for a dash.
+    """
+    own = {word for word in (*server.command, *server.alone, *server.parted, *server.key) if word[0] == "-"}
+    own |= {*server.reserved, *server.env, *filter(None, [server.key_variable])}
+    names = [word.partition("=")[0].replace("_", "-") for word in options if word.startswith("-")]
+    taken = [name for name in names if name in own or (len(name) > len("--") and _begins(name, own))]
+    taken += [name for name in variables if name in own]
+    if taken:
+        raise InputError(
+            f"{taken[0]} cannot be set here",
+            cause="rocwright sets it: the model, the address and the key of a server are its own options",
+            next_step="leave it out: rocwright run --help has --model, --host, --port and --no-auth",
+        )
+
+
+def _begins(name: str, options: Iterable[str]) -> bool:
+    return name.startswith("--") and any(option.startswith(name) for option in options)
 
 
 def words_of(

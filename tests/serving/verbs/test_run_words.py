@@ -24,7 +24,7 @@ from rocwright.cli import cli
         ),
         (["pytorch", "--jupyter", "--on", "cpu"], "--on has no effect on --jupyter"),
         (["pytorch", "--image", "out", "--env", "A=1"], "--env has no effect on --image"),
-        (["llama-vulkan", "--model", "tiny", "--env", "A=1"], "--env has no effect on a server"),
+        (["pytorch", "--jupyter", "--env", "A=1"], "--env has no effect on --jupyter"),
         (["llama-vulkan", "--require", "pandas"], "--require has no effect on a server"),
         (
             ["pytorch", "--with", "vae=a.safetensors", "--", "python"],

@@ -143,13 +143,16 @@ def command(
     It listens on this machine alone, and ends with Ctrl-C; --detach leaves it running (rocwright ps, stop).
 
     \b
+    rocwright run STACK -- --ctx-size 4096 options of the server's own program
     rocwright run STACK -- python x.py     a program in the environment of a stack of wheels
     rocwright run STACK --shell            a shell there
     rocwright run STACK --jupyter          a Jupyter server there
 
     A program sees the current folder, which it may change, and a home of its own, not yours.
     """
-    program = shell or bool(context.meta[PROGRAM])
+    words = context.meta[PROGRAM]
+    options = words if words and words[0].startswith("-") and not (shell or jupyter or image) else ()
+    program = shell or bool(words and not options)
     check_words(
         context, "--image" if image else "a program" if program else "--jupyter" if jupyter else "a server"
     )
@@ -202,6 +205,8 @@ def command(
             place=place,  # type: ignore[arg-type]  # click has checked it
             on=on,
             key=key,
+            options=options,
+            variables=env,
             detach=detach,
             dry=dry,
             engine=engine,

@@ -67,6 +67,7 @@ _TAKES = {
     "a server": {
         "model",
         "trust_model",
+        "env",
         "name",
         "host",
         "port",
