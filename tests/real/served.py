@@ -34,6 +34,11 @@ class Served:
             found: dict[str, Any] = json.load(reply)
         return found
 
+    def get(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.state['url']}{path}", timeout=60) as reply:
+            answer: dict[str, Any] = json.load(reply)
+        return answer
+
     def headers(self, origin: str) -> dict[str, str]:
         """What a page of that origin is told."""
         request = urllib.request.Request(f"{self.state['url']}/v1/models", headers={"Origin": origin})

@@ -180,3 +180,11 @@ def test_after_a_killed_rocwright_ps_and_stop_are_right(home: Home, serving: Pat
 
 def _text(reply: dict[str, Any]) -> str:
     return str(reply["choices"][0]["message"]["content"])
+
+
+def test_options_and_variables_of_the_user_reach_the_program(home: Home, serving: Path) -> None:
+    words = ("--env", "LLAMA_ARG_ALIAS=friend", "--", "--ctx-size", "512")
+    with served(home, serving, *words) as server:
+        props = server.get("/props")
+    assert props["default_generation_settings"]["n_ctx"] == 512
+    assert props["model_alias"] == "friend"
