@@ -112,7 +112,7 @@ def test_of_one_stack_only_its_own_proofs_are_told(monkeypatch: pytest.MonkeyPat
 
 def test_rows_of_which_nothing_was_seen_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     saw(monkeypatch, evidence("built"))
-    told = dict(lines(verdict(TARGET, CATALOG), limit=100))
+    told = dict(lines(verdict(TARGET, CATALOG), limit=1))
     rows = {
         f"{name} on {row.base}"
         for name, one in CATALOG.stacks.items()

@@ -138,7 +138,8 @@ def lines(verdict: Verdict, limit: int = 4) -> Iterator[tuple[str, str]]:
         yield "unknown", f"{which} {has} row for this GPU, and nothing is on record"
     yield from _sightings(some, limit)
     if untried:
-        yield "untried", _named(untried, limit)
+        # all names: a stack that is not named is not tried
+        yield "untried", _named(untried, len(untried))
     for need in verdict.needs:
         yield "needs", need
     for proof in verdict.instead:
