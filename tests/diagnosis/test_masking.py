@@ -24,6 +24,39 @@ def test_what_a_line_itself_calls_a_secret_is_masked(line: str) -> None:
     assert "***" in masked(line, ())
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slot update_slots: id  0 | task 0 | prompt done, n_tokens = 11, batch.n_tokens = 11",
+        "print_info: EOS token        = 2 '</s>'",
+        "load: control token: 128009 '<|eot_id|>' is not marked as EOG",
+        "SamplingParams(stop_token_ids=[], max_tokens=16, min_tokens=0, skip_special_tokens=True)",
+        "tokenizer='facebook/opt-125m', tokenizer_revision=None, max_num_batched_tokens=2048,",
+        "tokens_per_second: 1,204.5",
+    ],
+)
+def test_a_count_of_tokens_is_no_secret(line: str) -> None:
+    assert masked(line, ()) == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"HF_TOKENS={SECRET},",
+        f"tokenizer_token={SECRET}",
+        "HF_TOKEN=1234567890123",
+        "password: 1234",
+        "token_secret=[12]",
+        f"max_tokens=5,HF_TOKEN={SECRET}",
+        f"TOKEN={SECRET}",
+    ],
+)
+def test_a_secret_named_like_a_count_is_masked(line: str) -> None:
+    assert masked(line, ()) == line[: min(line.index(mark) for mark in "=:" if mark in line) + 1] + (
+        " ***" if ": " in line else "***"
+    )
+
+
 def test_a_line_that_only_speaks_of_authorization_stays() -> None:
     line = "error: authorization: the bearer of this was refused"
     assert masked(line, ()) == line

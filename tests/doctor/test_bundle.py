@@ -120,6 +120,7 @@ def test_another_ending_is_refused(tmp_path: Path) -> None:
         ("'authorization': 'abcd'", "'authorization': '[secret]'"),
         ("get http://h/x?token=abc&y=1", "get http://h/x?token=[secret]&y=1"),
         ("--api-key=abc HF_TOKEN='abc'", "--api-key=[secret] HF_TOKEN='[secret]'"),
+        ("EOS token        = 2 '</s>'", "EOS token        = 2 '</s>'"),
         ("tokenizers 0.21, a token of the job server", "tokenizers 0.21, a token of the job server"),
         ("std::string a::Foo 12:30 0000:c5:00.0", "std::string a::Foo 12:30 0000:c5:00.0"),
     ],

@@ -8,13 +8,14 @@ import json
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from rocbase.errors import InputError, InternalError
 from rocbase.files.atomic import write_atomic
 from rocwright.diagnosis.machine.tree import Tree
+from rocwright.diagnosis.masking import tells_of_tokens
 
 # Letters of a name from which on it is taken out wherever it stands; shorter ones are common words.
 SHORTEST = 3
@@ -32,12 +33,12 @@ _FILES = {
     ),
 }
 
-_PATTERNS = (
+_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(?<=://)[^/\s:@]+(?::[^/\s@]*)?@"), "[login]@"),
     (re.compile(r"(?i)\b(authorization[\"']?\s*[:=]\s*[\"']?)(?:[a-z]+ +)?[^\s\"',;]+"), r"\1[secret]"),
     (
-        re.compile(r"(?i)((?:password|passwd|secret|token|api[_-]?key)[\"']?\s*=\s*[\"']?)[^\s\"'&,;]+"),
-        r"\1[secret]",
+        re.compile(r"(?i)((?:password|passwd|secret|token|api[_-]?key)[\"']?\s*=\s*[\"']?)([^\s\"'&,;]+)"),
+        lambda match: match[0] if tells_of_tokens(match[1], match[2]) else f"{match[1]}[secret]",
     ),
     (re.compile(r"\b(?:[0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}\b"), "[mac]"),
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "[uuid]"),
@@ -93,8 +94,8 @@ def clean(text: str, redactions: dict[str, str]) -> str:
     """A text without the secrets of a machine, and without what looks like one."""
     for secret, word in redactions.items():
         text = _whole_word(secret).sub(word, text)
-    for pattern, word in _PATTERNS:
-        text = pattern.sub(word, text)
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
     return _MAYBE_ADDRESS.sub(_address, text)
 
 
