@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from click.testing import CliRunner, Result
 
 from rocwheel.cli.lint import PROFILES, command
 from rocwheel.wheels.lint import rules
+from rocwheel.wheels.lint.model import Grade, LintFinding
+from rocwheel.wheels.lint.rules import Linted
 from rocwheel.wheels.write import WheelFile, write_wheel
 from rocwheel_samples.wheel_making import FILES, NAME
 
@@ -58,3 +61,23 @@ def test_without_a_path_the_usage_is_told() -> None:
     done = run()
     assert done.exit_code == 2
     assert "PATHS" in done.output
+
+
+def test_a_finding_takes_one_line_and_details_need_v(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    what = f"libraries are looked for in {', '.join(f'/opt/{number}' for number in range(5000))}, anywhere"
+    long = LintFinding(grade=Grade.ERROR, kind="search path", path="a/b.so", what=what, next_step="relink it")
+    note = LintFinding(grade=Grade.NOTE, kind="platform tag", path="", what="no policy is known")
+    linted = Linted(path=tmp_path, findings=(long, note))
+    monkeypatch.setattr(rules, "lint", lambda *_: linted)
+    lines = run(tmp_path).output.splitlines()
+    assert lines[0].startswith("error   search path: b.so: libraries are looked for in /opt/0, ")
+    assert lines[0].endswith(" ...")
+    assert len(lines[0]) == 160
+    assert lines[1:] == [
+        "note    platform tag: no policy is known",
+        "1 error, 1 note; lint -v shows them whole, with what to do",
+    ]
+    whole = run(tmp_path, "-v").output
+    assert what in whole
+    assert whole.endswith("next  relink it\nnote    platform tag: no policy is known\n1 error, 1 note\n")

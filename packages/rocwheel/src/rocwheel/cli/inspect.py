@@ -74,10 +74,11 @@ def command(
         for sbom in sboms().sboms(path):
             click.echo(sboms().line(sbom))
         if judge:
-            from rocwheel.cli.findings import print_findings
+            from rocwheel.cli.findings import print_findings, print_total
 
             click.echo()
             print_findings(findings)
+            print_total(findings)
     if any(finding.grade == "error" for finding in findings):
         from rocbase.errors import CheckError
 

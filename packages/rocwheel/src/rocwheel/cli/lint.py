@@ -35,6 +35,7 @@ PROFILES = ("index", "distribution", "vendor")
 @click.option(
     "--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write the findings as JUnit's XML."
 )
+@click.option("--verbose", "-v", is_flag=True, help="Print each finding whole, and what to do.")
 @json_option
 @click.pass_context
 def command(
@@ -45,6 +46,7 @@ def command(
     rules: bool,
     sarif: Path | None,
     junit: Path | None,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Judge PATHS (wheels, or folders of libraries) before they are published.
@@ -66,7 +68,7 @@ def command(
     if as_json:
         _print_json(linted, chosen, strict)
     else:
-        _tell(linted)
+        _tell(linted, verbose)
     if any(file.failing(strict) for file in linted):
         context.exit(CheckError.failure.exit_code)
 
@@ -85,13 +87,14 @@ def _write(
         write_atomic(junit, as_junit(linted, rules_of(profile), strict=strict))
 
 
-def _tell(linted: list[Linted]) -> None:
-    from rocwheel.cli.findings import print_findings
+def _tell(linted: list[Linted], details: bool) -> None:
+    from rocwheel.cli.findings import print_findings, print_total
 
-    for number, file in enumerate(linted):
-        if len(linted) > 1:
-            click.echo(click.style(f"{'' if number == 0 else chr(10)}{file.path}", bold=True))
-        print_findings(file.findings)
+    for file in linted:
+        if len(linted) > 1 and file.findings:
+            click.echo(click.style(str(file.path), bold=True))
+        print_findings(file.findings, details=details)
+    print_total([finding for file in linted for finding in file.findings], details=details)
 
 
 def _print_json(linted: list[Linted], profile: str, strict: bool) -> None:
