@@ -15,6 +15,9 @@ from rocwright.cli.common import complete, size_option
 if TYPE_CHECKING:
     from rocwright.execution.cleanup.model import DiskSpace, Piece, Reclaimable
 
+# Columns of a terminal below which a part of the table is left out.
+NARROW = 140
+
 _DAYS = {"": 1.0, "d": 1.0, "h": 1 / 24, "w": 7.0}
 
 
@@ -43,7 +46,7 @@ def _names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
 @click.option(
     "--stack",
     default="",
-    help="What rocwright run made of this stack, however new.",
+    help="What rocwright run made of this stack, and what interrupted builds of it left, however new.",
     shell_complete=complete("stack"),
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -67,7 +70,7 @@ def command(
     from rocbase.units import size
     from rocwright.config import store_of
     from rocwright.execution.cleanup.model import chosen, the_kinds
-    from rocwright.execution.cleanup.room import RUNTIMES, clear, kinds_asked, look
+    from rocwright.execution.cleanup.room import OF_STACK, clear, kinds_asked, look
     from rocwright.home import Home
     from rocwright.project import kept_keys
 
@@ -76,7 +79,7 @@ def command(
     only_look = not (kinds or dry_run or yes or stack or keep is not None or at_most is not None)
     selected = the_kinds().names if only_look else kinds_asked(kinds)
     if stack:
-        selected = tuple(kind for kind in RUNTIMES if not kinds or kind in kinds)
+        selected = tuple(kind for kind in OF_STACK if not kinds or kind in kinds)
     days = 30.0 if keep is None else keep
     room = look(home, store, kept_keys(home), days, selected, stack)
     if only_look:
@@ -118,26 +121,29 @@ def command(
 
 def _show(room: DiskSpace, folder: str) -> None:
     from rocbase.cli.tell import print_table
+    from rocbase.terminal import columns
     from rocbase.units import size
     from rocwright.execution.cleanup.model import staying
 
-    print_table(
-        ("kind", "size", "things", "last use", "removable", "what it is", "once removed", "command"),
-        [
-            (
-                entry.kind,
-                "?" if entry.why and not entry.count else size(entry.size),
-                str(entry.count),
-                _when(entry.used),
-                size(sum(piece.size for piece in entry.pieces)),
-                entry.holds,
-                _again(entry),
-                entry.command,
-            )
-            for entry in room.found
-        ],
-        right=(1, 2, 4),
-    )
+    # at 80 columns, 8 columns of a table are words cut into pieces
+    narrow = 0 < columns() < NARROW
+    header = ("kind", "size", "removable", "last use", "what it is", "things", "once removed", "command")
+    rows = [
+        (
+            entry.kind,
+            "?" if entry.why and not entry.count else size(entry.size),
+            size(sum(piece.size for piece in entry.pieces)),
+            _when(entry.used),
+            entry.holds,
+            str(entry.count),
+            _again(entry),
+            entry.command,
+        )
+        for entry in room.found
+    ]
+    print_table(header[:5] if narrow else header, [row[:5] if narrow else row for row in rows], right=(1, 2))
+    if narrow:
+        click.echo("\nrocwright clean KIND --dry-run lists what goes; --json prints all columns")
     for entry in room.found:
         if entry.why:
             click.echo(f"{entry.kind}: {entry.why}")

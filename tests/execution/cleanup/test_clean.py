@@ -22,7 +22,10 @@ from rocwright.execution.cleanup.inside import what_can_go
 from rocwright.execution.cleanup.model import the_kinds
 from rocwright.execution.cleanup.room import clear, look
 from rocwright.execution.compiler_cache import lend
+from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
+from rocwright.records.model import Run, StepRun, now
+from rocwright.records.opening import open_records
 from rocwright.store.gc import DAY, check_whole
 from rocwright.store.local import LocalStore
 
@@ -103,6 +106,53 @@ def test_the_oldest_use_goes_first_until_no_more_than_the_limit_is_left(
     run("--max", str(total - 1), "--yes")
     assert [name for name, each in old.items() if not store.has(each)] == [next(iter(old))]
     assert run("--max", "1TiB", "--yes")[1].startswith("nothing of these kinds can be removed")
+
+
+def test_a_terminal_of_80_columns_gets_the_columns_that_fit(
+    home: Home, store: LocalStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run()[1]
+    assert "things" not in said.splitlines()[0]
+    assert "packed and" in said and "--json prints all columns" in said
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "rocwright clean artifacts" in run()[1]
+
+
+def test_what_an_interrupted_build_of_a_stack_left_goes_however_new(
+    home: Home, store: LocalStore, tmp_path: Path
+) -> None:
+    first, *_, other = small_plan().steps
+    with open_records(home) as records:
+        for stack, step in (("mine", first), ("theirs", other)):
+            put_output(store, step, "out", step.name.encode() * 100, tmp_path)
+            for folder in (Workspace.of(home, step.key).path, home.work / (step.key[::-1][:16])):
+                (folder / "build").mkdir(parents=True)
+                (folder / "build" / "object").write_bytes(b"x" * 1000)
+            records.put(
+                Run(
+                    id=stack,
+                    command="build",
+                    started=now(),
+                    seconds=1,
+                    stack=stack,
+                    gpu=("gfx1151",),
+                    base="debian:sid",
+                    outcome="killed",
+                    steps=(StepRun(name=step.name, key=step.key, outcome="killed", kind="run"),),
+                )
+            )
+    assert json.loads(run("--stack", "else", "--dry-run", "--json")[1])["going"] == []
+    assert run("--stack", "mine", "--yes")[0] == 0
+    assert store.record(first.key) is None and store.record(other.key) is not None
+    assert not Workspace.of(home, first.key).path.exists()
+    assert Workspace.of(home, other.key).path.exists() and len(list(home.work.iterdir())) == 3
+    home.plans.mkdir(parents=True)
+    (home.plans / "x.json").write_text(small_plan().model_dump_json(by_alias=True))
+    assert run("--stack", "theirs", "--yes")[0] == 0
+    assert store.record(other.key) is not None, "the last plan needs it"
+    assert not Workspace.of(home, other.key).path.exists()
 
 
 def test_what_is_younger_than_keep_stays(store: LocalStore, old: dict[str, str]) -> None:

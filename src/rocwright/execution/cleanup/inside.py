@@ -38,6 +38,25 @@ def what_can_go(home: Home, store: Store, keep: set[str], days: float) -> Rubbis
     return rubbish(store, needed, days, [*roots, *stale], busy=bool(busy), names=names)
 
 
+def left_by(home: Home, store: Store, keep: set[str], keys: set[str]) -> Rubbish:
+    """Return what these steps left that no plan needs, however new: an interrupted build has no plan."""
+    records = [entry.record for entry in store.local.records() if entry.record is not None]
+    alike = keys | {record.content_key for record in records if record.key in keys}
+    others = {record.key for record in records if record.key not in alike}
+    found = what_can_go(home, store, keep | others, 0)
+    files = {output.sha256 for record in records if record.key in found.records for output in record.outputs}
+    blobs = tuple(blob for blob in found.blobs if blob in files)
+    folders = [Path(folder) for folder in found.folders]
+    folders = [path for path in folders if path.name in files or path.name in {key[:16] for key in keys}]
+    sizes = [file.size for file in store.local.files() if file.name in blobs]
+    return Rubbish(
+        records=found.records,
+        blobs=blobs,
+        folders=tuple(str(path) for path in folders),
+        size=sum(sizes) + sum(folder_size(path) for path in folders),
+    )
+
+
 def _needs(store: Store, keys: set[str]) -> set[str]:
     """These steps and all that they are made from."""
     reached: set[str] = set()

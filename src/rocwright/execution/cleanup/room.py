@@ -29,6 +29,9 @@ from rocwright.execution.cleanup.model import (
     the_kinds,
 )
 from rocwright.home import Home
+from rocwright.records.model import Which
+from rocwright.records.opening import read_records
+from rocwright.records.place import there
 from rocwright.sources.bases.roots import remove_tree
 from rocwright.store.gc import Rubbish, file_stats, folder_size, remove, under_way
 from rocwright.store.model import Output, Store
@@ -36,16 +39,26 @@ from rocwright.store.model import Output, Store
 # The kinds of what `rocwright run` made.
 RUNTIMES = ("programs", "environments")
 
+# The kinds of what a stack can leave.
+OF_STACK = ("artifacts", "sources", "roots", "work", *RUNTIMES)
+
+# Steps of a stack that are looked at, the newest first: some thousand builds.
+MOST_STEPS = 100_000
+
 
 def look(
     home: Home, store: Store, keep: set[str], days: float, kinds: Iterable[str], stack: str = ""
 ) -> DiskSpace:
     """What there is of these kinds, and what of it may go: not needed by `keep`, and older than `days`.
 
-    Of what was made to run a `stack`, where one is named, all that nothing uses now.
+    For a `stack`, all that was made to run it and that nothing uses now, and what its builds left that are
+    in no plan, however new.
     """
     catalogued, names = the_kinds(), set(kinds)
-    removable = inside.what_can_go(home, store, keep, days)
+    if stack:
+        removable = inside.left_by(home, store, keep, _keys_of(home, stack))
+    else:
+        removable = inside.what_can_go(home, store, keep, days)
     reclaimables = [
         _reclaimable(kind, home, store, removable, days, stack)
         for kind in catalogued.kind
@@ -54,6 +67,14 @@ def look(
     reclaimables += [find_tool(tool, days) for tool in catalogued.tool if tool.name in names]
     reclaimables += [find_images(engine, days) for engine in catalogued.engine if engine.name in names]
     return DiskSpace(found=tuple(reclaimables), rubbish=removable, days=days)
+
+
+def _keys_of(home: Home, stack: str) -> set[str]:
+    """Return the keys of all steps that builds of the stack had."""
+    if not there(home):
+        return set()
+    with read_records(home) as records:
+        return {entry.step.key for entry in records.steps(Which(stack=stack), limit=MOST_STEPS)}
 
 
 def _reclaimable(
