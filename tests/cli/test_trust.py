@@ -118,10 +118,14 @@ def test_all_that_was_built_here_can_be_pushed_without_a_project(
     output = Output(name="out", filename="made", sha256=sha256, size=size)
     # by the key over its inputs' digests, as of a step that has inputs
     store.put_record(record_of(step, output).model_copy(update={"content_key": "c" * 64}))
-    assert rocwright("attest", "key").returncode == 0
+    key = rocwright("attest", "key").stdout
     url = (tmp_path / "shared").as_uri()
     told = rocwright("store", "push", "--all", "--to", url, "--json")
     assert json.loads(told.stdout)["records"] == 1, told.stderr
+    shown = json.loads(told.stdout)["fingerprint"]
+    asked = rocwright("trust", "add", url, before=["sh", "-c", 'echo n | "$@"', "sh"]).stderr
+    again = rocwright("store", "push", "--all", "--to", url).stdout
+    assert all(f" {shown}" in text for text in (key, asked, again)), "one form wherever it is compared"
     assert Bucket(url).get(blob_name(sha256), 100) == b"what was built"
 
 

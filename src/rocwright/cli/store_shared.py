@@ -54,6 +54,7 @@ def push(selection: Selection, url: str, name: str, every: bool, as_json: bool) 
         f"{plain_url(url)}: {count(pushed.records, 'record')} signed, {pushed.there} there already, "
         f"{count(pushed.files, 'file')} sent, {size(pushed.size)}{', and the lock' if pushed.locks else ''}"
     )
+    click.echo(f"  signed with  {pushed.fingerprint}")
     for omitted in pushed.left_out:
         click.echo(f"  left out  {omitted}")
 

@@ -21,7 +21,7 @@ from rocwright.store.model import Output, Record, Store, finished, is_key, verif
 from rocwright.store.seal import DamagedRecordError, UnknownRecordError, seal, unseal
 from rocwright.store.shared import FORMAT, KEYS, SCHEMA, SharedStore, defines, word_name
 from rocwright.store.signed import LARGEST, RefusedError, Word, envelope_of, word_of
-from rocwright.store.signing.keys import key_of, pem_of
+from rocwright.store.signing.keys import fingerprint, key_of, pem_of
 from rocwright.store.trust import TrustedKey
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ MOST_KEYS = 256 * 1024
 @dataclass(slots=True, kw_only=True)
 class Sent:
     """What a push or a copy did: records and locks that are there now and were not, records that were there
-    already, files and bytes that were sent, and what was left out with the reason."""
+    already, files and bytes that were sent, what was left out with the reason, and the key's fingerprint."""
 
     records: int = 0
     locks: int = 0
@@ -42,6 +42,7 @@ class Sent:
     files: int = 0
     size: int = 0
     left_out: list[str] = field(default_factory=list)
+    fingerprint: str = ""
 
 
 class LeftOutError(ValueError):
@@ -113,7 +114,7 @@ class Pusher:
 
         Raises InputError where somebody cleans up there.
         """
-        sent = Sent()
+        sent = Sent(fingerprint=fingerprint(pem_of(self.signer)))
         with turn(self.bucket, "push") as lease:
             sending = _Sending(
                 bucket=self.bucket,

@@ -23,7 +23,7 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
     set, else in ~/.config/rocwright.
     """
     from rocbase.cli.tell import print_json
-    from rocwright.store.signing.keys import PASSPHRASE, make_key
+    from rocwright.store.signing.keys import PASSPHRASE, fingerprint, make_key
 
     passphrase = ""
     if ask:
@@ -31,9 +31,12 @@ def command(path: Path | None, ask: bool, as_json: bool) -> None:
             "passphrase", hide_input=True, confirmation_prompt=True, err=True
         )
     key = make_key(path, passphrase)
+    shown = fingerprint(key.public.read_bytes())
     if as_json:
-        print_json({"keyid": key.keyid, "private": str(key.private), "public": str(key.public)})
+        files = {"private": str(key.private), "public": str(key.public)}
+        print_json({"keyid": key.keyid, "fingerprint": shown} | files)
         return
-    click.echo(f"key      {key.keyid}")
-    click.echo(f"private  {key.private}   (keep it secret; there is no other copy)")
-    click.echo(f"public   {key.public}   (give it to those who verify your builds)")
+    click.echo(f"key          {key.keyid}")
+    click.echo(f"fingerprint  {shown}   (tell it to others in another way: trust add asks them to compare)")
+    click.echo(f"private      {key.private}   (keep it secret; there is no other copy)")
+    click.echo(f"public       {key.public}   (give it to those who verify your builds)")
