@@ -10,7 +10,7 @@ from tests.sources.conftest import Repository, repository  # noqa: F401 - a fixt
 from rocbase.errors import ExplainedError, FetchError, InputError, NetworkError
 from rocwheel_samples.trees import write_tree
 from rocwright.catalog.model import Component
-from rocwright.catalog_lint.trees import PlacedRelease, Shelf, wanted_trees, why_not
+from rocwright.catalog_lint.trees import PlacedRelease, Shelf, shelf_here, wanted_trees, why_not
 from rocwright.home import Home
 
 
@@ -34,6 +34,14 @@ def test_every_place_of_every_release_is_wanted_and_every_suite_of_a_source_pack
         for kind, suite in (("git", ""), ("debian", "sid"), ("debian", "trixie"))
     ]
     assert [one.version for one in wanted_trees(component(*places), ["1.0"], ["sid"])] == ["1.0", "1.0"]
+
+
+def test_a_base_has_its_own_suite_and_a_base_of_an_image_has_none(home: Home) -> None:
+    assert shelf_here(print, "debian:sid")[1] == ["sid"]
+    assert shelf_here(print, "fedora:43")[1] == []
+    assert {"sid", "trixie"} <= {*shelf_here(print)[1]}
+    with pytest.raises(InputError, match="unknown base"):
+        shelf_here(print, "debian:sd")
 
 
 def test_a_version_that_the_recipe_has_not_is_refused() -> None:

@@ -118,6 +118,12 @@ def test_options_for_patches_without_one_are_refused(rocwright: Command) -> None
     assert "name a patch or a series" in done.stderr
 
 
+def test_a_base_chooses_among_the_sources_of_the_recipe(rocwright: Command, tree: Path) -> None:
+    done = rocwright("patch", "check", "torchvision", "--base", "debian:sid", "--source", str(tree))
+    assert done.returncode == 2 and "--base chooses" in done.stderr
+    assert "unknown base" in rocwright("patch", "check", "torchvision", "--base", "debian:sd").stderr
+
+
 def test_a_program_that_no_package_brings_is_named(rocwright: Command, tree: Path) -> None:
     """Of programs that commands of CMake begin with; the compiler's own package brings the second."""
     calls = """ExternalProject_Add(elfutils

@@ -84,16 +84,20 @@ def lacking_programs(component: Component, version: str, tree: Path) -> dict[str
     return dict(sorted(called.items()))
 
 
-def shelf_here(say: Callable[[str], None]) -> tuple[Shelf, list[str]]:
-    """A shelf of this machine, and the suites that source packages are looked for in."""
+def shelf_here(say: Callable[[str], None], base: str = "") -> tuple[Shelf, list[str]]:
+    """Return a shelf of this machine, and the suites in which a lock for the base looks for source packages;
+    without a base those of all. Raises InputError for an unknown base."""
     catalog = the_catalog()
-    bases = [base for base in catalog.bases.values() if base.made == "packages"]
+    bases = [each for each in catalog.bases.values() if each.made == "packages"]
     machine = host_architecture()
     architecture = next(
-        (base.architecture[machine] for base in bases if machine in base.architecture), str(machine)
+        (each.architecture[machine] for each in bases if machine in each.architecture), str(machine)
     )
     shelf = Shelf(Home.default(), catalog.source, architecture, say)
-    return shelf, [release.name for base in bases for release in base.release]
+    if base:
+        chosen, release = catalog.base(base)
+        return shelf, [release.name] if chosen.made == "packages" else []
+    return shelf, [release.name for each in bases for release in each.release]
 
 
 class Shelf:

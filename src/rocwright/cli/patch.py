@@ -62,6 +62,12 @@ def command() -> None:
     shell_complete=complete_gpu,
     help="GPUs for edits that name targets. [default: all]",
 )
+@click.option(
+    "--base",
+    default="",
+    shell_complete=complete("base"),
+    help="The base whose source packages are taken, such as debian:sid. [default: all]",
+)
 @json_option
 def check(
     component: str,
@@ -71,6 +77,7 @@ def check(
     source: Path | None,
     versions: tuple[str, ...],
     gpus: tuple[str, ...],
+    base: str,
     as_json: bool,
 ) -> None:
     """A table of a component's edits against versions, or PATCHES of yours against its locked source.
@@ -88,6 +95,8 @@ def check(
     from rocwright.api.gpus import chosen_targets
     from rocwright.catalog.load import the_catalog
 
+    if base and (source is not None or lock_file is not None):
+        raise click.UsageError("--base chooses among the recipe's sources; --source and --lock name one.")
     catalog = the_catalog()
     recipe = catalog.component(component)
     edits = recipe.edit
@@ -96,14 +105,16 @@ def check(
         from rocwright.cli.patch_offered import check_patches
 
         raise SystemExit(
-            check_patches(component, patches, targets, lock_file, source, ",".join(versions), strip, as_json)
+            check_patches(
+                component, patches, targets, lock_file, source, ",".join(versions), base, strip, as_json
+            )
         )
     if lock_file is not None or strip is not None:
         raise click.UsageError("--lock and --strip are for patches: name a patch or a series.")
     columns = (
         [_given_tree(source, recipe, targets, version) for version in versions or ("",)]
         if source is not None
-        else _from_places(component, versions, targets)
+        else _from_places(component, versions, targets, base)
     )
     if as_json:
         print_json(_as_data(edits, columns))
@@ -126,7 +137,9 @@ def _given_tree(source: Path, recipe: Component, targets: tuple[str, ...], versi
         return replace(column, lacking=lacking_programs(recipe, version, tree))
 
 
-def _from_places(component: str, versions: Sequence[str], targets: tuple[str, ...]) -> list[Column]:
+def _from_places(
+    component: str, versions: Sequence[str], targets: tuple[str, ...], base: str
+) -> list[Column]:
 
     from rocbase.errors import FetchError, NetworkError, PatchError
     from rocwright.catalog.load import the_catalog
@@ -134,7 +147,7 @@ def _from_places(component: str, versions: Sequence[str], targets: tuple[str, ..
     from rocwright.sources.patching.check import Column, check_tree
 
     recipe = the_catalog().component(component)
-    shelf, suites = shelf_here(say)
+    shelf, suites = shelf_here(say, base)
     columns = []
     for origin in wanted_trees(recipe, versions, suites):
         try:

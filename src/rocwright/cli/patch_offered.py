@@ -36,6 +36,7 @@ def check_patches(
     lock_file: Path | None,
     source: Path | None,
     version: str,
+    base: str,
     strip: int | None,
     as_json: bool,
 ) -> int:
@@ -48,7 +49,7 @@ def check_patches(
 
     edits = the_catalog().component(component).edit
     patches = read_patches(paths, strip)
-    with _tree(component, lock_file, source, version) as tree:
+    with _tree(component, lock_file, source, version, base) as tree:
         offered = check_offered(tree.path, patches, edits, targets, version=tree.version, kind=tree.kind)
     if as_json:
         print_json(_as_data(component, tree, offered))
@@ -58,8 +59,10 @@ def check_patches(
 
 
 @contextmanager
-def _tree(component: str, lock_file: Path | None, source: Path | None, version: str) -> Iterator[_Tree]:
-    """The source that is meant: the one given, the locked one, or the recipe's."""
+def _tree(
+    component: str, lock_file: Path | None, source: Path | None, version: str, base: str
+) -> Iterator[_Tree]:
+    """The source that is meant: the one given, the locked one, or the recipe's (for a base)."""
     from rocbase.folders.temporary import temporary_folder
     from rocwright.catalog.load import the_catalog
     from rocwright.catalog_lint.trees import shelf_here, wanted_trees
@@ -73,8 +76,8 @@ def _tree(component: str, lock_file: Path | None, source: Path | None, version: 
             unpack(source, Path(folder) / "tree")
             yield _Tree(path=Path(folder) / "tree", place=str(source), version=version)
         return
-    shelf, suites = shelf_here(say)
-    locked = None if version else _locked(component, lock_file)
+    shelf, suites = shelf_here(say, base)
+    locked = None if version or base else _locked(component, lock_file)
     if locked is not None:
         with shelf.locked(locked) as path:
             yield _Tree(path=path, place=locked.place, version=locked.version, kind=locked.kind)
