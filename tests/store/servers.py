@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -81,6 +82,8 @@ def s3() -> Iterator[str]:
     """The URL of an S3 server with a bucket `lab`."""
     from moto.server import ThreadedMotoServer
 
+    # `verbose` is for its banner alone: each request was a line between those of `make farm`
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:

@@ -176,3 +176,9 @@ def test_a_bucket_that_is_not_there_and_one_that_cannot_be_opened_are_told(
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InputError, match="az://lab cannot be opened"):
         Bucket("az://lab")
+
+
+def test_the_server_of_make_farm_prints_no_line_for_a_request(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"), s3():
+        pass
+    assert caplog.text == ""
