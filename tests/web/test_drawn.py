@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from rocwright.web.charts import HEIGHT, WIDTH, chart
 from rocwright.web.graph import GAP_X, graph
 from rocwright.web.graph import WIDTH as BOX
 from rocwright.web.pages import charts
-from rocwright.web.render import ago, day, render
+from rocwright.web.render import ago, day, render, short_device
 from rocwright.web.speeds import by_lock, speeds
 from rocwright.web.trends import figures, side_by_side
 from tests.web.serving import a_run, a_step
@@ -42,6 +43,11 @@ def test_a_chart_goes_from_its_first_time_to_its_last_and_up_to_its_most() -> No
     assert chart("Memory", {"one": [(1, 1)]}, ("a", "b"), str) is None
 
 
+def test_a_device_keeps_its_whole_name() -> None:
+    assert short_device("AMD Radeon RX 7900 XTX (RADV NAVI31)") == "AMD Radeon RX 7900 XTX"
+    assert short_device("llvmpipe (LLVM 19.1.7, 256 bits)") == "llvmpipe"
+
+
 NAMES = st.sampled_from("abcdefgh")
 
 
@@ -63,6 +69,14 @@ def test_a_step_stands_right_of_all_that_it_waits_for() -> None:
     column = {box.name: box.x // (BOX + GAP_X) for box in drawn.boxes}
     assert column == {"one": 0, "alone": 0, "two": 1, "last": 2}
     assert len(drawn.arrows) == 3
+
+
+def test_six_columns_fit_a_window_of_1280_pixels_and_more_are_drawn_smaller() -> None:
+    names = "abcdef"
+    drawn = graph([a_step(name=name, needs=tuple(names[max(0, n - 1) : n])) for n, name in enumerate(names)])
+    assert drawn.width + 8 <= 1280 - 48
+    css = files("rocwright.web").joinpath("static", "site.css").read_text(encoding="utf-8")
+    assert ".graph { max-width: 100%; height: auto; }" in css
 
 
 def test_many_steps_are_placed_whatever_their_order() -> None:

@@ -47,6 +47,13 @@ def test_a_server_that_runs_is_shown_with_all_that_is_needed_to_use_it(
     assert "/models/" not in text, "where a model lies is for who started it"
 
 
+def test_the_matrix_does_not_say_that_nothing_runs(served: Served, running: ServerState, home: Home) -> None:
+    a_server(home, "gone", boot="another")
+    text = served.client().get("/").text
+    assert "Nothing runs" not in text and "No build runs." in text
+    assert '<a href="/servers#chat">chat</a>' in text and "#gone" not in text
+
+
 def test_a_server_that_ended_says_how_it_is_started_again(served: Served, home: Home) -> None:
     a_server(home, "chat", boot="another")
     text = page(served)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +12,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from rocbase.errors import ExplainedError
+from rocbase.errors import ExplainedError, InputError
 from rocwright import api
 from rocwright.diagnosis.masking import masked
 from rocwright.follow.cycle.run import last_cycle
 from rocwright.follow.cycle.stands import ChannelPlace, stands
+from rocwright.plan.resolve.model import Request as Asked
 from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
 from rocwright.web.failures import broken
 from rocwright.web.installing import IndexAt, Views, index_at, install_line
-from rocwright.web.matrix import highest
+from rocwright.web.matrix import highest, was_built, with_rows
 from rocwright.web.pages import PAGE, Pages, once
 from rocwright.web.proofs import laid_out
 from rocwright.web.site import asked
@@ -51,7 +54,8 @@ class Cells:
         self.site.need(request, "read")
         place = ChannelPlace(*(request.query_params.get(name, "")[:200] for name in ChannelPlace._fields))
         records, criteria = self.site.records, place._asdict()
-        cells = await asked(lambda: records.matrix(**criteria))
+        cells = await asked(lambda: with_rows(records.matrix(**criteria), self.site, **criteria))
+        cells = [cell for cell in cells if cell.variant == place.variant]
         if len(cells) != 1:
             raise HTTPException(404, "there is no record for that stack, GPU and base")
         runs = await asked(lambda: records.runs(Which(**criteria), limit=PAGE, steps=False))
@@ -62,6 +66,7 @@ class Cells:
             request,
             "cell.html",
             cell=cells[0],
+            command=await asked(lambda: self._command(cells[0], runs)),
             offer=await asked(lambda: self.offer(cells[0], request)),
             token=not self.site.access.open_,
             broken=await asked(lambda: broken(records, cells, last_cycle(self.site.folder, self.site.home))),
@@ -78,7 +83,7 @@ class Cells:
         """Every stack that was built for a GPU."""
         self.site.need(request, "read")
         gpu = request.path_params["gpu"][:100]
-        cells = await asked(lambda: self.site.records.matrix(gpu=gpu))
+        cells = await asked(lambda: with_rows(self.site.records.matrix(gpu=gpu), self.site, gpu=gpu))
         if not cells:
             return self._by_another_name(gpu, request)
         offers = await asked(lambda: [self.offer(cell, request) for cell in cells])
@@ -106,6 +111,20 @@ class Cells:
         rank = order.index(offer.channel) if offer.channel in order else -1
         return offer.cell.stack, -rank, offer.cell.base, offer.cell.variant
 
+    def _command(self, cell: Cell, runs: Sequence[Run]) -> str:
+        """Return the line that builds a cell, "" where nothing says what its variant stands for."""
+        project = None
+        with contextlib.suppress(InputError):
+            project = self.site.own()
+        requests = [Asked(stack=cell.stack, gpu=(cell.gpu,), base=cell.base)]
+        requests += project.rows if project else ()
+        requests += [lock.request for run in runs[:1] if (lock := self.pages.lock_of(run))]
+        place = (cell.stack, cell.base, cell.variant)
+        for request in requests:
+            if (request.stack, request.base, request.variant) == place and cell.gpu in request.gpu:
+                return shlex.join(["rocwright", "build", *request.words])
+        return ""
+
     def offer(self, cell: Cell, request: Request) -> CellOffer | None:
         """The best that stands of a cell, None where nothing was built of it."""
         index = index_at(request, self.site, self._views)
@@ -119,7 +138,7 @@ def offer(
     channel = highest(order, cell.channels)
     newest = cell.channels[channel] if channel else cell.seen.get(cell.said) if cell.said else None
     run = records.run(newest.run) if newest else None
-    if newest is None or run is None:
+    if newest is None or run is None or not was_built(cell):
         return None
     # a verification makes no files: those are of the build with the same lock
     which = Which(stack=cell.stack, gpu=cell.gpu, base=cell.base, variant=cell.variant, lock=run.lock)

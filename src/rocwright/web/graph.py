@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rocwright.records.model import StepRun
 
-WIDTH, HEIGHT, GAP_X, GAP_Y = 180, 40, 44, 12
+WIDTH, HEIGHT, GAP_X, GAP_Y = 180, 40, 28, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

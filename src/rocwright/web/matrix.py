@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from itertools import groupby
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rocbase.errors import ExplainedError
+from rocbase.errors import ExplainedError, InputError
 from rocbase.files.atomic import sha256_bytes
 from rocwright.diagnosis.masking import masked
 from rocwright.follow.cycle.run import last_cycle
@@ -110,7 +111,7 @@ class Matrix:
 
     def _render(self, stack: str, counter: int, cached: dict[str, tuple[list[Cell], str]]) -> Drawn:
         order = self.site.order()
-        stacks, every = {}, self.site.records.matrix(stack=stack)
+        stacks, every = {}, with_rows(self.site.records.matrix(stack=stack), self.site, stack=stack)
         for name, group in groupby(every, key=lambda cell: cell.stack):
             cells = list(group)
             previous = cached.get(name)
@@ -128,7 +129,7 @@ class Matrix:
             bad=sum(standing(cell) == "failing" for cell in every),
             standings=standings(every),
             broken=broken(self.site.records, every, cycle, self._begins.setdefault(stack, {})),
-            gpus=sorted({cell.gpu for cell in every}, key=by_number),
+            gpus=sorted({cell.gpu for cell in every if was_built(cell)}, key=by_number),
             linked=True,
             mask=lambda text: masked(text, self.site.hidden),
         )
@@ -141,6 +142,32 @@ class Matrix:
             counter=counter,
             stacks=stacks,
         )
+
+
+def with_rows(cells: Iterable[Cell], site: Site, **limits: str) -> list[Cell]:
+    """Return the cells, and those of the project file's `[[matrix]]` without a run on record.
+
+    `limits` are fields that a row must have. A file that cannot be read adds none.
+    """
+    every = {(cell.stack, cell.gpu, cell.base, cell.variant): cell for cell in cells}
+    with contextlib.suppress(InputError):
+        own = site.own()
+        for request in own.rows if own and own.matrix else ():
+            for gpu in request.gpu:
+                cell = never_built(request.stack, gpu, request.base, request.variant)
+                if all(not value or getattr(cell, name) == value for name, value in limits.items()):
+                    every.setdefault(cell[:4], cell)
+    return sorted(every.values(), key=lambda cell: (cell.stack, cell.gpu, cell.variant, cell.base))
+
+
+def never_built(stack: str, gpu: str, base: str, variant: str = "") -> Cell:
+    """Return a cell of which nothing is on record."""
+    return Cell(stack, gpu, base, variant, "", "", "", "", "", "", None, {}, {})
+
+
+def was_built(cell: Cell) -> bool:
+    """Tell whether the cell has something to install: a rehearsal makes nothing."""
+    return cell.said not in ("", "checked against source", "rehearsed")
 
 
 def _section(cells: Iterable[Cell], order: Sequence[str]) -> str:

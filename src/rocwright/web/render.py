@@ -22,7 +22,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters |= {"duration": duration, "size": size, "count": count, "ago": ago, "day": day}
-    env.filters["standing"] = standing
+    env.filters |= {"standing": standing, "device": short_device}
     return env
 
 
@@ -46,6 +46,11 @@ def ago(timestamp: str, moment: datetime | None = None) -> str:
         if seconds >= unit:
             return f"{seconds / unit:.0f} {name}"
     return "now"
+
+
+def short_device(name: str) -> str:
+    """Return a device's name without what its driver adds in parentheses."""
+    return name.partition(" (")[0]
 
 
 def day(timestamp: str) -> str:

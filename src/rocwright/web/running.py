@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rocbase.errors import ExplainedError
 from rocbase.files.atomic import sha256_bytes
 from rocwright.records.model import Which
+from rocwright.serving import state
+from rocwright.serving.model import ServerState
 from rocwright.web.cycling import Cycling
 from rocwright.web.eta import going
 from rocwright.web.render import render
@@ -43,4 +46,16 @@ class Now:
         times = records.times() if runs else []
         running = [going(run, times) for run in runs]
         waiting = records.count(Which(state="queued"))
-        return render("now.html", going=running, waiting=waiting, cycling=self.cycling).encode()
+        return render(
+            "now.html", going=running, waiting=waiting, cycling=self.cycling, serving=self._serving()
+        ).encode()
+
+    def _serving(self) -> list[ServerState]:
+        """Return the servers that run, and those whose engine does not answer: `/servers` says so."""
+        up = []
+        for server in state.servers(self.site.home):
+            try:
+                up += [server] if state.runs(server) else []
+            except ExplainedError:
+                up.append(server)
+        return up
