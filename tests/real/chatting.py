@@ -35,7 +35,7 @@ class Chat:
         self.write(text)
         expect(self.page.locator("article.assistant")).to_have_count(before + 1)
         expect(self.page.get_by_role("button", name="Send")).to_be_visible()
-        return self.page.locator("article.assistant span").last.inner_text()
+        return self.page.locator("article.assistant .text").last.inner_text()
 
 
 @contextmanager

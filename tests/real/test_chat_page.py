@@ -19,7 +19,47 @@ pytestmark = pytest.mark.real
 SERVER = the_catalog().component("llama.cpp").server
 assert SERVER is not None
 PAGE = next(one for one in the_catalog().folders if (one / SERVER.page).exists()) / SERVER.page
-HOSTILE = "<img src=x onerror=\"document.title='taken'\"> **bold** "
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"> "
+MARKDOWN = """\
+## A *title*
+
+Some **bold** and `code`, a [page](https://example.org/x).
+<script>document.title = "taken"</script>
+
+1. first
+2. second
+
+- one
+  - inner
+
+| a | b |
+|---|---|
+| 1 | <b>2</b> |
+
+```python
+print("<b>hi</b>")
+```
+[bad](javascript:document.title='taken') ![x](https://example.org/x.png) [worse](data:text/html,x)
+"""
+MADE = {
+    "DIV",
+    "P",
+    "H3",
+    "EM",
+    "STRONG",
+    "CODE",
+    "A",
+    "OL",
+    "UL",
+    "LI",
+    "TABLE",
+    "TR",
+    "TH",
+    "TD",
+    "PRE",
+    "BUTTON",
+}
+"""Elements that an answer may become."""
 
 
 class Model(BaseHTTPRequestHandler):
@@ -45,12 +85,22 @@ class Model(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        for piece in (HOSTILE, "you said: ", said[-1]["content"], f" ({len(said)})"):
-            told = json.dumps({"choices": [{"delta": {"content": piece}}]}, ensure_ascii=False).encode()
-            for part in (b"data: " + told[:20], told[20:] + b"\n\n"):  # a line in two reads
-                self.wfile.write(part)
-                self.wfile.flush()
+        pieces = [MARKDOWN[n : n + 7] for n in range(0, len(MARKDOWN), 7)]
+        for piece in (
+            pieces
+            if said[-1]["content"] == "markdown"
+            else (HOSTILE, "you said: ", said[-1]["content"], f" ({len(said)})")
+        ):
+            self._piece({"choices": [{"delta": {"content": piece}}]})
+        timings = {"predicted_n": 412, "predicted_per_second": 35.25}
+        self._piece({"choices": [{"delta": {}}], "timings": timings})
         self.wfile.write(b"data: [DONE]\n\n")
+
+    def _piece(self, data: dict[str, Any]) -> None:
+        told = json.dumps(data, ensure_ascii=False).encode()
+        for part in (b"data: " + told[:20], told[20:] + b"\n\n"):  # a line in two reads
+            self.wfile.write(part)
+            self.wfile.flush()
 
     def _may(self) -> bool:
         if self.headers.get("Authorization", "") == self.server.wanted:
@@ -108,6 +158,43 @@ def test_an_answer_is_text_and_nothing_else(model: Known) -> None:
         assert HOSTILE.strip() in page.answer("hello")
         assert page.page.title() == "small.gguf"
         assert page.page.locator("article img").count() == 0
+
+
+def test_markdown_is_shown_and_no_html_of_it(model: Known) -> None:
+    with chat(model.url) as page:
+        shown = page.answer("markdown")
+        text = page.page.locator("article.assistant .text").last
+        made = text.evaluate("box => [...box.querySelectorAll('*')].map((one) => one.tagName)")
+        assert {*made} | {"DIV"} == MADE
+        assert text.locator("strong").inner_text() == "bold"
+        assert text.locator("ol li").count() == 2 and text.locator("ul li").count() == 2
+        assert text.locator("pre code").inner_text() == 'print("<b>hi</b>")'
+        assert text.locator("a").evaluate_all("links => links.map((one) => [one.href, one.rel])") == [
+            ["https://example.org/x", "noopener noreferrer"],
+            ["https://example.org/x.png", "noopener noreferrer"],
+        ]
+        assert '<script>document.title = "taken"</script>' in shown and "<b>2</b>" in shown
+        assert "javascript:document.title" in shown and "data:text/html" in shown
+        assert page.page.title() == "small.gguf" and page.wrong == []
+
+
+def test_settings_go_along_and_the_speed_is_shown(model: Known) -> None:
+    with chat(model.url) as page:
+        page.answer("plain")
+        assert model.asked[-1].keys() == {"messages", "stream"}
+        page.page.locator("summary").click()
+        page.page.get_by_label("System prompt").fill("Be brief.")
+        page.page.get_by_label("Temperature").fill("0.5")
+        page.page.get_by_label("Length").fill("64")
+        page.answer("hello")
+        asked = model.asked[-1]
+        assert (asked["temperature"], asked["max_tokens"]) == (0.5, 64)
+        assert asked["messages"][0] == {"role": "system", "content": "Be brief."}
+        footer = page.page.locator("article.assistant footer").last
+        assert "412 tokens, 35.3 tokens/s" in footer.inner_text()
+        page.page.evaluate("navigator.clipboard.writeText = async (text) => { window.taken = text; }")
+        footer.get_by_role("button", name="Copy").click()
+        assert HOSTILE in page.page.evaluate("window.taken")
 
 
 def test_a_key_is_asked_for_and_kept_in_the_tab_alone(model: Known) -> None:
