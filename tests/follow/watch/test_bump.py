@@ -11,13 +11,16 @@ import pytest
 from tests.conftest import Command
 from tests.follow.watch.conftest import catalog_of, component, release, request_of, tag
 from tests.sources.conftest import Repository
+from tests.web.serving import a_run
 
 from rocbase.errors import FetchError, InputError
+from rocbase.files.atomic import sha256_bytes
 from rocwheel_samples.trees import write_tree
 from rocwright import flow
 from rocwright.catalog.model import StackRow
 from rocwright.follow.watch import projects as follow
 from rocwright.follow.watch.bump import LockCandidate
+from rocwright.follow.watch.undo import find_good, put_back
 from rocwright.home import Home
 from rocwright.plan.resolve.aliases import catalog_for
 from rocwright.plan.resolve.files import LOCK, read_lock, read_request, write_request
@@ -26,6 +29,8 @@ from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.settings import WatchSettings
 from rocwright.plan.resolve.tell_difference import tell_difference
 from rocwright.project import Project
+from rocwright.records.model import Finding
+from rocwright.records.opening import open_records
 
 SETTINGS = WatchSettings(cool_down=0)
 
@@ -157,6 +162,46 @@ def test_a_branch_that_is_followed_moves_its_commit_and_the_pin(field: Field, re
     assert made.lock.request.versions == {"hello": f"@{now}"}
 
 
+def _record(field: Field, number: int, outcome: str, *findings: Finding) -> None:
+    lock = read_lock(field.project.lock_path)
+    text = lock.model_dump_json()
+    request = lock.request
+    run = a_run(
+        f"run-{number}",
+        started=f"2026-01-0{number}T00:00:00Z",
+        stack=request.stack,
+        gpu=request.gpu,
+        base=request.base,
+        variant=request.variant,
+        outcome=outcome,
+        lock=sha256_bytes(text.encode()),
+    )
+    with open_records(field.home) as records:
+        records.put(run, lock=text, findings=findings)
+
+
+def test_an_update_is_taken_back_to_the_last_good_lock_and_its_pins(
+    field: Field, repository: Repository
+) -> None:
+    found = Finding(component="hello", check="runs", name="x", ok=True, machine="x86_64 Linux 5.0-old")
+    _record(field, 1, "verified", found)
+    was = field.project.lock_path.read_text()
+    tag(repository, "v1.0.1", "2026-01-02")
+    field.bump("hello", write=True)
+    bumped = field.project.lock_path.read_text()
+    assert bumped != was and field.project.request.versions
+    _record(field, 2, "failed")
+    with open_records(field.home) as records:
+        good = find_good(field.project, read_lock(field.project.lock_path), records)
+    assert (good.run.id, good.kernel) == ("run-1", "x86_64 Linux 5.0-old")
+    assert any("1.0.1" in line and "1.0.0" in line for line in tell_difference(good.difference))
+    kept = put_back(field.project, good)
+    assert field.project.lock_path.read_text() == was and kept.read_text() == bumped
+    assert field.project.request.versions == {}
+    with open_records(field.home) as records, pytest.raises(InputError, match="ever good here"):
+        find_good(field.project, read_lock(field.project.lock_path), records)
+
+
 def test_an_alarm_ends_it_and_an_unknown_name_is_answered_with_the_nearest(
     field: Field, repository: Repository
 ) -> None:
@@ -188,6 +233,8 @@ def test_by_the_command_cron_hears_nothing_until_there_is_news(
     assert (told["exit_code"], told["news"][0]["pin"]) == (20, "1.0.1 like 1.0.0")
     assert "written to " in rocwright("bump", "--write", env=env).stdout
     assert (tmp_path / "project" / PROJECT).read_text().startswith("# mine\n")
+    no_way_back = rocwright("bump", "--undo", env=env)
+    assert no_way_back.returncode != 0 and "ever good here" in no_way_back.stderr
     tag(repository, "v1.0.1", "2026-01-03", "something else")
     alarm = rocwright("watch", "--quiet", env=env)
     assert alarm.returncode == 22

@@ -87,7 +87,8 @@ def write_request(path: Path, request: Request) -> None:
 
 
 def change_request(path: Path, changes: Mapping[str, object]) -> None:
-    """Write changes into a project file; the rest of it, comments too, stays. Versions are added to its own.
+    """Write changes into a project file; the rest of it, comments too, stays. Versions are added to its own,
+    and an empty version removes one.
 
     Raises InputError where the file would not be a request then.
     """
@@ -96,7 +97,9 @@ def change_request(path: Path, changes: Mapping[str, object]) -> None:
     for name, value in changes.items():
         if isinstance(value, Mapping):
             table = document.setdefault(name, tomlkit.table())
-            table.update(value)
+            table.update({key: part for key, part in value.items() if part})
+            for key in [key for key, part in value.items() if not part and key in table]:
+                del table[key]
         else:
             document[name] = list(value) if isinstance(value, tuple) else value
     text = tomlkit.dumps(document)
