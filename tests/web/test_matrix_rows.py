@@ -56,5 +56,12 @@ def test_a_gpu_is_offered_only_what_was_built_for_it(served: Served, records: Re
         assert f"Nothing is built for {gpu} yet" in page and "What to install" not in page
 
 
+def test_a_server_is_offered_with_the_command_that_starts_it(served: Served, records: Records) -> None:
+    records.put(a_run("run-1", stack="llama-vulkan", said="built"), artifacts=[_made()])
+    page = served.client().get("/gpu/gfx1151").text
+    assert "rocwright run llama-vulkan --base debian:sid --gpu gfx1151 --model FILE" in page
+    assert "so no line installs them" not in page
+
+
 def _made() -> Artifact:
     return Artifact(component="tiny", step="alpha", filename="tiny.tar.zst", sha256="a" * 64, size=1)

@@ -14,12 +14,14 @@ from starlette.responses import RedirectResponse, Response
 
 from rocbase.errors import ExplainedError, InputError
 from rocwright import api
+from rocwright.catalog.load import the_catalog
 from rocwright.diagnosis.masking import masked
 from rocwright.follow.cycle.run import last_cycle
 from rocwright.follow.cycle.stands import ChannelPlace, stands
 from rocwright.plan.resolve.model import Request as Asked
 from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
+from rocwright.serving.choose import served_component
 from rocwright.web.failures import broken
 from rocwright.web.installing import IndexAt, Views, index_at, install_line
 from rocwright.web.matrix import highest, was_built, with_rows
@@ -33,7 +35,8 @@ MOST_FILES = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellOffer:
     """What there is of a cell: the highest channel that holds something of it ("" for none: then it is the
-    newest run), since when, the run that showed it, its files, and the lines that install its wheels."""
+    newest run), since when, the run that showed it, its files, the lines that install its wheels, and the
+    one that starts its server."""
 
     cell: Cell
     channel: str
@@ -41,6 +44,7 @@ class CellOffer:
     run: Run
     files: tuple[Artifact, ...]
     lines: tuple[str, ...]
+    start: str = ""
 
 
 class Cells:
@@ -146,5 +150,22 @@ def offer(
     laid = [artifact for artifact in files.values() if laid_out(folder, artifact) is not None]
     lines = tuple(filter(None, (install_line(artifact, index) for artifact in laid)))
     return CellOffer(
-        cell=cell, channel=channel, held=newest, run=run, files=tuple(files.values()), lines=lines
+        cell=cell,
+        channel=channel,
+        held=newest,
+        run=run,
+        files=tuple(files.values()),
+        lines=lines,
+        start="" if cell.variant else _start(cell),
     )
+
+
+def _start(cell: Cell) -> str:
+    """Return the line that starts the server of a cell, "" for what is no server. FILE in it is to be
+    replaced."""
+    catalog = the_catalog()
+    component = served_component(catalog, cell.stack) if cell.stack in catalog.stacks else None
+    if component is None or component.server is None:
+        return ""
+    model = ["--model", "FILE"] if component.server.models else []
+    return shlex.join(["rocwright", "run", cell.stack, "--base", cell.base, "--gpu", cell.gpu, *model])
