@@ -6,7 +6,7 @@ import html
 import re
 
 from rocwright.home import Home
-from rocwright.plan.resolve.files import PROJECT
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.records.model import Artifact
 from rocwright.records.read import Records
 from tests.web.serving import Served, a_run

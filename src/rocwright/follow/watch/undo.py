@@ -12,7 +12,8 @@ from rocbase.errors import InputError
 from rocwright.follow.watch.projects import candidate_path
 from rocwright.model.architecture import described
 from rocwright.plan.resolve.difference import LockDifference, difference
-from rocwright.plan.resolve.files import PROJECT, change_request, read_lock, write_lock
+from rocwright.plan.resolve.files import change_request, read_lock, write_lock
+from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.project import Project
 from rocwright.records.model import BISECT, Run, Which
