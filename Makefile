@@ -112,7 +112,7 @@ docs-outputs: .venv/ready
 dist: .venv/ready
 	rm -rf dist
 	for project in $(dir $(wildcard pyproject.toml packages/*/pyproject.toml)); do \
-	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) HATCH_BUILD_NO_HOOKS=true \
 	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
 .venv/ready: requirements/dev.txt pyproject.toml packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from rocwright import plugins
 from rocwright.home import Home
 from rocwright.plan.resolve.files import read_lock, write_lock, write_request
 
+ROOT = Path(__file__).parents[1]
 OWN = ("rocwright", "rocwheel", "rocbase")
 
 
@@ -86,7 +88,28 @@ def test_the_core_builds_and_verifies_and_says_what_its_other_verbs_need(
     for verb, library, extra in (("serve", "starlette", "web"), ("farm up", "distributed", "farm")):
         done = run(*verb.split())
         assert done.returncode == InputError.failure.exit_code
-        assert library in done.stderr and f"pip install -e '.[{extra}]'" in done.stderr
+        assert library in done.stderr and f"pip install -e '{ROOT}[{extra}]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("origin", "mark", "command"),
+    [
+        ({}, "pipx_metadata.json", "pipx install --force '{}[web]'"),
+        ({}, "uv-receipt.toml", "uv tool install '{}[web]'"),
+        ({"editable": True}, "pyvenv.cfg", f"{sys.executable} -m pip install -e '{{}}[web]'"),
+    ],
+)
+def test_an_extra_is_added_the_way_rocwright_was_installed(
+    origin: dict[str, bool], mark: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    (tmp_path / mark).touch()
+    direct_url = json.dumps({"url": checkout.as_uri(), "dir_info": origin})
+    (tmp_path / "direct_url.json").write_text(direct_url)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(plugins, "distribution", lambda _: Distribution.at(tmp_path))
+    assert plugins.install_command("web") == command.format(checkout)
 
 
 def test_every_verb_without_a_module_is_one_of_our_entry_points() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -98,6 +99,35 @@ def test_a_file_of_another_version_is_no_release_of_this_one(ready: Path) -> Non
 def test_this_tree_has_its_version_where_a_release_looks_for_it() -> None:
     assert version() == __version__
     assert "rocwright" in projects()
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+def test_a_wheel_takes_the_packages_from_its_checkout_and_one_of_a_release_by_name(
+    tmp_path: Path, hooks: bool
+) -> None:
+    line = next(
+        line for line in (ROOT / "Makefile").read_text().splitlines() if "HATCH_BUILD_NO_HOOKS" in line
+    )
+    assert "SOURCE_DATE_EPOCH" in line, "a release is built without hooks"
+    env = os.environ | ({} if hooks else {"HATCH_BUILD_NO_HOOKS": "true"})
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, env=env, capture_output=True, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        metadata = wheel.read(f"rocwright-{__version__}.dist-info/METADATA").decode()
+    folders = (ROOT / "packages").iterdir()
+    expected = {f"{each.name} @ {each.as_uri()}" if hooks else f"{each.name}<0.2,>=0.1" for each in folders}
+    needed = re.findall(r"(?m)^Requires-Dist: (roc.*)$", metadata)
+    assert {*needed} == expected and len(needed) == len(expected)
+
+
+def test_the_editable_wheel_has_all_sources_and_needs_what_they_need(tmp_path: Path) -> None:
+    build = f"from hatchling.build import build_editable; build_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, capture_output=True, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        metadata = wheel.read(f"rocwright-{__version__}.dist-info/METADATA").decode()
+        sources = wheel.read("_rocwright.pth").decode().splitlines()
+    assert {*sources} == {str(ROOT / "src"), *map(str, ROOT.glob("packages/*/src"))}
+    assert "Requires-Dist: auditwheel" in metadata and "Requires-Dist: roc" not in metadata
 
 
 def test_the_wheel_has_the_version_of_the_source_and_all_data(tmp_path: Path) -> None:

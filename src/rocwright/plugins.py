@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 
@@ -45,8 +51,24 @@ def require_extra(package: str, extra: str, purpose: str) -> None:
         raise InputError(
             f"{purpose} needs {', '.join(missing)}, which is not installed",
             cause=f"it comes with the extra `{extra}`",
-            next_step=f"pip install -e '.[{extra}]' in a checkout of {package}",
+            next_step=install_command(extra, package),
         )
+
+
+def install_command(extra: str, package: str = "rocwright") -> str:
+    """Return the command that adds an extra to the environment of this Python, from the same checkout."""
+    origin = json.loads(distribution(package).read_text("direct_url.json") or '{"url": ""}')
+    checkout = Path(unquote(urlsplit(origin["url"]).path))
+    if "dir_info" not in origin or not checkout.is_dir():
+        return f"pip install '.[{extra}]' in a checkout of {package}"
+    if Path(sys.prefix, "pipx_metadata.json").exists():
+        command = "pipx install --force"
+    elif Path(sys.prefix, "uv-receipt.toml").exists():
+        command = "uv tool install"
+    else:
+        pip = f"{shlex.quote(sys.executable)} -m pip" if find_spec("pip") else "uv pip"
+        command = f"{pip} install{' -e' if origin['dir_info'].get('editable') else ''}"
+    return f"{command} {shlex.quote(f'{checkout}[{extra}]')}"
 
 
 def _libraries(package: str, extra: str) -> Iterator[str]:

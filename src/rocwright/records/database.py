@@ -17,6 +17,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from rocbase.errors import ExplainedError, InputError, InternalError
+from rocwright.plugins import install_command
 from rocwright.records import faults
 from rocwright.records.faults import AGAIN, TRIES, code_of, explained, read_only
 from rocwright.records.plain import VERSION
@@ -168,7 +169,7 @@ def _server(url: str) -> Database:
         raise InputError(
             f"the records are at {place}, but no PostgreSQL driver is installed",
             cause=str(error),
-            next_step="pip install -e '.[postgres]' in a checkout of rocwright",
+            next_step=install_command("postgres"),
         ) from error
     return Database(engine, place)
 

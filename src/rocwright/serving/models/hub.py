@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rocbase.errors import ExplainedError, FetchError, OutOfDiskError
+from rocbase.errors import ExplainedError, FetchError, InputError, OutOfDiskError
 from rocbase.files.atomic import CHUNK, sha256_file, write_atomic
 from rocbase.http.address import is_same_server, split
 from rocbase.units import size
 from rocwright.execution.progress import Progress
+from rocwright.plugins import install_command
 from rocwright.serving.models.address import ModelAddress, is_safe
 from rocwright.serving.models.bounded import OF_A_FILE, bound_answers
-from rocwright.serving.models.told import MISSING, HubPlace, told
+from rocwright.serving.models.told import HubPlace, told
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -187,7 +188,11 @@ class Hub:
         try:
             import huggingface_hub
         except ImportError as error:
-            raise MISSING from error
+            raise InputError(
+                "models of a hub cannot be brought: huggingface_hub is not installed",
+                cause="it is an optional part of rocwright",
+                next_step=f"{install_command('models')}, or name a file that you have",
+            ) from error
         bound_answers()
         api = huggingface_hub.HfApi(endpoint=endpoint)
         host = urlsplit(api.endpoint).hostname or "the hub"

@@ -12,12 +12,6 @@ from rocwright.serving.models.refused import shown
 
 LOGIN = "log in (hf auth login), or set HF_TOKEN"
 
-MISSING = InputError(
-    "models of a hub cannot be brought: huggingface_hub is not installed",
-    cause="it is an optional part of rocwright",
-    next_step="pip install -e '.[models]' in a checkout of rocwright, or name a file that you have",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class HubPlace:

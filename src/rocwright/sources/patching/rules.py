@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rocbase.errors import InputError, PatchError
 from rocwright.model.edits import Edit, Rule
+from rocwright.plugins import install_command
 from rocwright.sources.patching.found import Match, TextChange, occurrences, outside
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _matches(edit: Edit, pattern: str, text: str) -> list[SgNode]:
         raise InputError(
             f"the edit of {edit.file} is a structural rule, and ast-grep is not installed here",
             cause=str(error),
-            next_step="pip install -e '.[rules]' in a checkout of rocwright",
+            next_step=install_command("rules"),
             subject=edit.file,
         ) from error
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rocbase.cli.verbs import Verbs
+from rocwheel import __version__
 from rocwheel.cli import ALIASES, PACKAGE, VERBS
 
 
@@ -15,7 +16,7 @@ from rocwheel.cli import ALIASES, PACKAGE, VERBS
     package=PACKAGE,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="rocwheel", prog_name="rocwheel")
+@click.version_option(__version__, prog_name="rocwheel")
 @click.option("--debug", is_flag=True, help="Show tracebacks of failures.")
 def cli(debug: bool) -> None:
     """Inspect, check, shrink and serve wheels with machine code for AMD GPUs."""
