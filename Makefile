@@ -115,9 +115,16 @@ dist: .venv/ready
 	    (cd $$project && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) HATCH_BUILD_NO_HOOKS=true \
 	    $(CURDIR)/$(BIN)/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done
 
-.venv/ready: requirements/dev.txt pyproject.toml packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml
+# without pip for the Python that is there now, or that you name, .venv is another's
+numbers = $(or $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null),none)
+python := python$(call numbers,$(BIN)/python)
+other  := $(if $(filter file,$(origin PYTHON)),,$(filter-out $(python),python$(call numbers,$(PYTHON))))
+renewed := $(if $(other),renewed,$(if $(wildcard .venv/lib/$(python)/site-packages/pip),,renewed))
+.PHONY: renewed
+.venv/ready: $(renewed) requirements/dev.txt pyproject.toml packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml
+	@test -z "$(renewed)" || $(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("%s is Python %d.%d, and rocwright needs 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)" % (sys.executable, v[0], v[1]))'
 	@tools/prepare $(or $(packages),build)
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -z "$(renewed)" || { rm -rf .venv && $(PYTHON) -m venv .venv; }
 	@echo "installing rocwright into .venv"
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocbase -e packages/rocwheel -e .
