@@ -14,7 +14,7 @@ quickstart: .venv/ready
 	@$(BIN)/rocwright stop quickstart --quiet
 	@$(BIN)/rocwright run llama-vulkan --model tiny --name quickstart --try --detach
 
-# all packages at once, before .venv
+# all packages at once, after .venv, which needs no root
 test fast real: packages := test
 test: lint docs fast real
 
@@ -123,13 +123,14 @@ renewed := $(if $(other),renewed,$(if $(wildcard .venv/lib/$(python)/site-packag
 .PHONY: renewed
 .venv/ready: $(renewed) requirements/dev.txt pyproject.toml packages/rocbase/pyproject.toml packages/rocwheel/pyproject.toml
 	@test -z "$(renewed)" || $(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("%s is Python %d.%d, and rocwright needs 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)" % (sys.executable, v[0], v[1]))'
-	@tools/prepare $(or $(packages),build)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || tools/prepare $(or $(packages),build)
 	@test -z "$(renewed)" || { rm -rf .venv && $(PYTHON) -m venv .venv; }
 	@echo "installing rocwright into .venv"
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/dev.txt
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e packages/rocbase -e packages/rocwheel -e .
 	@$(BIN)/python -m pip check
 	@touch $@
+	@tools/prepare $(or $(packages),build)
 
 .venv/docs: .venv/ready requirements/docs.txt
 	@$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements/docs.txt

@@ -16,11 +16,12 @@ REQUIRED = (
 OURS = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def _make(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def _make(root: Path, *words: str, prepare: str = "") -> subprocess.CompletedProcess[str]:
     """Make `.venv` of a checkout in which pip installs nothing."""
     for name in (*REQUIRED, "tools/prepare"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("#!/bin/sh\n")
+    (root / "tools/prepare").write_text(f"#!/bin/sh\n{prepare}")
     (root / "tools/prepare").chmod(0o755)
     command = ["make", "-s", "-f", str(MAKEFILE), ".venv/ready", *words]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
@@ -55,6 +56,11 @@ def test_a_python_that_is_too_old_is_named_at_once(tmp_path: Path) -> None:
         f"{old} is Python 3.10, and rocwright needs 3.11 or newer: make PYTHON=python3.11 .venv/ready"
     )
     assert done.returncode and not done.stdout and not (tmp_path / ".venv").exists()
+
+
+def test_what_needs_no_root_is_there_before_the_packages(tmp_path: Path) -> None:
+    done = _make(tmp_path, f"PYTHON={_python(tmp_path / 'python')}", prepare="test -e .venv/ready && exit 7")
+    assert done.returncode and "Error 7" in done.stderr
 
 
 @pytest.mark.parametrize("change", ["none", "gone", "newer", "named"])

@@ -173,6 +173,18 @@ class VersionedTool(Frozen):
     source: Text
 
 
+class Installer(Frozen):
+    """How the distributions with one of these `ids` (os-release(5)) install packages.
+
+    `packages` names those that are not called like their program; "" is none in the archive.
+    """
+
+    ids: tuple[Text, ...]
+    command: Text
+    packages: dict[str, str] = {}
+    source: Text
+
+
 class Storage(Frozen):
     """Where an engine keeps images: the first of `folders` that is there, or what `key` in `files` says."""
 
@@ -206,6 +218,7 @@ class HostFile(Frozen):
     folder: tuple[Folder, ...] = ()
     wants: tuple[Wants, ...] = ()
     tool: tuple[VersionedTool, ...] = ()
+    installer: tuple[Installer, ...] = ()
     storage: tuple[Storage, ...] = ()
     link: tuple[Link, ...] = ()
     parameter: tuple[Parameter, ...] = ()
@@ -230,6 +243,7 @@ class HostFacts:
     folder: Sequence[Folder]
     wants: Sequence[Wants]
     tool: Sequence[VersionedTool]
+    installer: Sequence[Installer]
     storage: Sequence[Storage]
     link: Sequence[Link]
     parameter: Sequence[Parameter]
@@ -268,6 +282,7 @@ def load_host_facts(*folders: Path) -> HostFacts:
         folder=[entry for file in files for entry in file.folder],
         wants=[entry for file in files for entry in file.wants],
         tool=[entry for file in files for entry in file.tool],
+        installer=[entry for file in files for entry in file.installer],
         storage=[entry for file in files for entry in file.storage],
         link=[entry for file in files for entry in file.link],
         parameter=[entry for file in files for entry in file.parameter],

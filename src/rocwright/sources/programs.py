@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import platform
 import shutil
 from collections.abc import Iterable
 
 from rocbase.errors import InputError
+from rocwright.diagnosis.facts import host_facts
 
 # For a root file system of Debian's packages, for one of an image, for sources in git.
 PROGRAMS = {
     "debian": ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare", "bwrap", "tar"),
     "image": ("skopeo", "unshare", "bwrap", "tar"),
     "git": ("git",),
-}
-
-_PACKAGES = {
-    "apt-cache": "apt",
-    "apt-get": "apt",
-    "bwrap": "bubblewrap",
-    "dpkg-deb": "dpkg",
-    "unshare": "util-linux",
 }
 
 
@@ -29,9 +24,22 @@ def missing(purposes: Iterable[str]) -> tuple[str, ...]:
     return tuple(program for program in programs if shutil.which(program) is None)
 
 
-def debian_packages(programs: Iterable[str]) -> str:
-    """Return the names of Debian's packages that have these programs."""
-    return " ".join(dict.fromkeys(_PACKAGES.get(program, program) for program in programs))
+def install_command(programs: Iterable[str], ids: Iterable[str] = ()) -> str:
+    """Return the command that installs programs on this distribution, or on that of these `ids`."""
+    programs = [*programs]
+    if not ids:
+        with contextlib.suppress(OSError):
+            release = platform.freedesktop_os_release()
+            ids = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    # a derivative names itself first
+    installers = (row for name in ids for row in host_facts().installer if name in row.ids)
+    installer = next(installers, None)
+    if installer is None:
+        return f"install the packages of your distribution that have {', '.join(programs)}"
+    packages = dict.fromkeys(installer.packages.get(program, program) for program in programs)
+    absent = [program for program in programs if not installer.packages.get(program, program)]
+    command = f"{installer.command} {' '.join(filter(None, packages))}"
+    return f"{command}  # and {', '.join(absent)} from elsewhere" if absent else command
 
 
 def check_programs(purposes: Iterable[str]) -> None:
@@ -43,6 +51,5 @@ def check_programs(purposes: Iterable[str]) -> None:
     raise InputError(
         f"{', '.join(lacking)} {verb} not installed",
         cause=f"PATH has no such program ({len(lacking)} of those that this build starts)",
-        next_step=f"install it (on Debian and Ubuntu: apt-get install {debian_packages(lacking)}), then try "
-        "again",
+        next_step=f"{install_command(lacking)}; then try again",
     )

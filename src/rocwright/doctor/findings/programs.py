@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import DoctorFinding, speaker
-from rocwright.sources.programs import PROGRAMS, debian_packages, missing
+from rocwright.sources.programs import PROGRAMS, install_command, missing
 
 
 def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
@@ -23,8 +22,7 @@ def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Ite
             # without a stack all are looked at: a few that cannot be built leave the machine fit for the rest
             grade: Grade = "error" if 2 * len({*stuck} & {*needing}) >= len(stacks) else "warning"
             message = f"not on PATH: {', '.join(names)}"
-            finding = speaker(facts, needing)("programs", grade, message, packages=debian_packages(names))
-            yield finding if shutil.which("apt-get") else finding.model_copy(update={"remedy": ""})
+            yield speaker(facts, needing)("programs", grade, message, command=install_command(names))
     if not any(lacking.values()):
         yield DoctorFinding(name="programs", grade="ok", what="the programs that builds start are installed")
 
