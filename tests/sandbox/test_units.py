@@ -281,3 +281,11 @@ def test_a_sandbox_in_which_folders_were_nested_deep_is_forgotten(tmp_path: Path
     make_deep(folder / "root" / "tmp", 1500)
     state.forget(folder, None)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker", "buildah"])
+def test_a_container_reads_folders_of_the_host_under_selinux(engine: str, tmp_path: Path) -> None:
+    scene = Scene(name="rocwright-1", folder=tmp_path, skeleton=tmp_path, mounts=(), command=("true",))
+    launch = ENGINES[engine].launch(scene)
+    made = next(argv for argv in (*launch.prepare, launch.argv) if {"from", "run"} & {*argv})
+    assert "label=disable" in made

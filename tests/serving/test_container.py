@@ -134,3 +134,20 @@ def _image(folder: Path, text: str) -> tuple[Path, str]:
             member.size = len(data)
             layout.addfile(member, io.BytesIO(data))
     return folder / "image.oci.tar", str(config["digest"])
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"])
+def test_a_server_reads_its_model_under_selinux(engine: str) -> None:
+    contained = container.Contained(
+        name="tiny",
+        image="sha256:0",
+        entrypoint="/server",
+        words=(),
+        env={},
+        mounts=(),
+        devices=(),
+        host="127.0.0.1",
+        port=8080,
+        inside=8080,
+    )
+    assert "label=disable" in container.command(engine, contained)

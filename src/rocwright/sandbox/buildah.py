@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from shutil import which
 
 from rocwright.sandbox import cgroup, seccomp
+from rocwright.sandbox.containers import LABELS
 from rocwright.sandbox.engine import (
     HOSTNAME,
     MARK,
@@ -72,7 +73,7 @@ class Buildah:
 def _own(scene: Scene) -> tuple[str, ...]:
     """Devices, and a cgroup below the scene's, since the runtime removes the one it is given."""
     words = [word for device in scene.devices for word in ("--device", device)]
-    words += ["--security-opt", f"seccomp={scene.folder / 'seccomp.json'}"]
+    words += ["--security-opt", f"seccomp={scene.folder / 'seccomp.json'}", *LABELS]
     return (*words, *(() if scene.cgroup is None else ("--cgroup-parent", f"{scene.cgroup}/job")))
 
 

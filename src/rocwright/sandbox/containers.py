@@ -8,6 +8,9 @@ from pathlib import Path
 
 from rocwright.sandbox.engine import HOSTNAME, MARK, USER, Scene, is_root
 
+LABELS = ("--security-opt", "label=disable")
+"""With SELinux, a container may not read folders of the host; relabelling (`:z`) would change the user's."""
+
 
 def run_flags(scene: Scene) -> tuple[str, ...]:
     """Flags of `podman run` and `docker run` alike, up to the image."""
@@ -15,6 +18,7 @@ def run_flags(scene: Scene) -> tuple[str, ...]:
     user = 0 if scene.as_caller and is_root() else USER
     words = ["--rm", "--name", scene.name, "--hostname", HOSTNAME, "--user", f"{user}:{user}"]
     words += ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
+    words += LABELS
     words += ["--network", "host" if scene.network else "none", "--log-driver", "none", "--entrypoint", ""]
     words += ["--env", f"{MARK}={scene.name}"]
     words += ["--interactive"] if scene.terminal else []

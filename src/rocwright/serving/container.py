@@ -15,7 +15,7 @@ from rocbase.files.bounds import LAYERS
 from rocbase.files.unpacking import BROKEN, Meter, Unpacked
 from rocbase.processes import run as process
 from rocwright.sandbox import ENGINES
-from rocwright.sandbox.containers import ulimits
+from rocwright.sandbox.containers import LABELS, ulimits
 from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line
 from rocwright.sandbox.model import Mount
 from rocwright.sandbox.podman import base_words
@@ -63,7 +63,7 @@ def check_works(place: str) -> None:
 def command(engine: str, contained: Contained) -> tuple[str, ...]:
     """The command that runs it in the foreground; the container is removed when it ends."""
     words = [*client(engine), "run", "--rm", "--name", contained.name, "--read-only", "--cap-drop", "all"]
-    words += ["--security-opt", "no-new-privileges", "--pull", "never"]
+    words += ["--security-opt", "no-new-privileges", *LABELS, "--pull", "never"]
     words += ["--log-driver", "none", "--entrypoint", contained.entrypoint]  # its log is the server's own
     if engine == PODMAN:
         words += [*ulimits(), "--read-only-tmpfs=false"]
