@@ -30,7 +30,8 @@ def doctor(*arguments: str | Path) -> Result:
 
 
 def test_a_machine_with_nothing_wrong_ends_well(tmp_path: Path) -> None:
-    done = doctor("--root", machine(tmp_path / "root", NVIDIA, kfd=False))
+    ranges = dict.fromkeys(("etc/subuid", "etc/subgid"), "grace:100000:65536\n")
+    done = doctor("--root", machine(tmp_path / "root", NVIDIA, kfd=False, more=ranges))
     assert done.exit_code == 0
     assert "no AMD GPU; others: 10de:2684 (nvidia)" in done.output
 

@@ -90,7 +90,7 @@ def test_the_worst_is_said_first(tmp_path: Path) -> None:
 
 
 def test_an_empty_tree_is_no_crash(tmp_path: Path) -> None:
-    assert [one.name for one in report(tmp_path).findings] == ["no-memory-told", "no-gpu", "sub-ids"]
+    assert [one.name for one in report(tmp_path).findings] == ["sub-ids", "no-memory-told", "no-gpu"]
 
 
 # rights
@@ -211,6 +211,18 @@ def test_a_card_with_memory_of_its_own_needs_no_page_limit(tmp_path: Path) -> No
     assert named(machine(tmp_path, NAVI31), "graphics-memory") == []
 
 
+def test_who_may_make_no_cgroup_is_told_what_that_costs(tmp_path: Path) -> None:
+    with Tree(machine(tmp_path)) as tree:
+        found = here(tree, CATALOG, FACTS, Home(tmp_path))
+    assert found.memory is not None and found.memory.delegated is None
+    told = {}
+    for delegated in (None, True, False):
+        memory = found.memory.model_copy(update={"delegated": delegated})
+        judged = examine(found.model_copy(update={"memory": memory}), CATALOG, FACTS, EVERY)
+        told[delegated] = [one.grade for one in judged.findings if one.name == "no-delegation"]
+    assert told == {None: [], True: [], False: ["warning"]}
+
+
 # surroundings
 
 
@@ -223,7 +235,8 @@ def test_user_namespaces_that_are_off_are_told_to_a_user(tmp_path: Path) -> None
 
 def test_a_user_without_ranges_for_rootless_engines_is_told_how_to_get_them(tmp_path: Path) -> None:
     [one] = named(machine(tmp_path / "without"), "sub-ids")
-    assert one.remedy.endswith(" grace")
+    # a root file system is made with them, and a build without one
+    assert one.grade == "error" and one.remedy.endswith(" grace")
     ranges = {"etc/subuid": "grace:100000:65536\n", "etc/subgid": "1000:100000:65536\n"}
     assert named(machine(tmp_path / "with", more=ranges), "sub-ids") == []
 

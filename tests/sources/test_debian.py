@@ -111,6 +111,18 @@ def test_what_is_no_name_of_a_suite_is_refused(tmp_path: Path, suite: str) -> No
         DebianArchive(tmp_path, suite, "amd64")
 
 
+def test_a_program_that_is_missing_is_no_failure_of_the_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a user's mmdebstrap is started by unshare, which ends with a status of its own without it
+    for name in ("unshare", "apt-get", "apt-cache"):
+        (tmp_path / name).symlink_to("/usr/bin/false")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(InputError, match="mmdebstrap, dpkg-deb are not installed"):
+        DebianArchive(tmp_path / "apt", "trixie", "amd64").refresh()
+
+
 # the archive itself
 
 

@@ -23,6 +23,7 @@ from rocbase.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.patience import asked, current, within
+from rocwright.sources.programs import LISTS, require_programs
 
 # A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
 # in vain: that one's folder is made from this one's.
@@ -143,6 +144,8 @@ class DebianArchive:
         return FileLock(self.folder.with_suffix(".lock"))
 
     def _create(self) -> None:
+        # unshare or mmdebstrap would fail for want of them as it does without a network
+        require_programs(LISTS)
         for suite in dict.fromkeys((self.below, LONE)):
             completed = self._bootstrap(suite)
             if completed.ok or _NO_RELEASE not in completed.stderr:

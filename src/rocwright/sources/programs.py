@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import shutil
 from collections.abc import Iterable
@@ -10,10 +11,14 @@ from collections.abc import Iterable
 from rocbase.errors import InputError
 from rocwright.diagnosis.facts import host_facts
 
+# Debian's package lists are read by these; mmdebstrap asks dpkg for the architecture.
+LISTS = ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare")
+# unshare maps users other than the caller by it; root needs no such map.
+_MAP = () if os.geteuid() == 0 else ("newuidmap",)
 # For a root file system of Debian's packages, for one of an image, for sources in git.
 PROGRAMS = {
-    "debian": ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare", "bwrap", "tar"),
-    "image": ("skopeo", "unshare", "bwrap", "tar"),
+    "debian": (*LISTS, *_MAP, "bwrap", "tar"),
+    "image": ("skopeo", "unshare", *_MAP, "bwrap", "tar"),
     "git": ("git",),
 }
 
@@ -21,6 +26,10 @@ PROGRAMS = {
 def missing(purposes: Iterable[str]) -> tuple[str, ...]:
     """Return the programs for these purposes that are not on PATH."""
     programs = dict.fromkeys(program for purpose in purposes for program in PROGRAMS[purpose])
+    return _absent(programs)
+
+
+def _absent(programs: Iterable[str]) -> tuple[str, ...]:
     return tuple(program for program in programs if shutil.which(program) is None)
 
 
@@ -44,12 +53,17 @@ def install_command(programs: Iterable[str], ids: Iterable[str] = ()) -> str:
 
 def check_programs(purposes: Iterable[str]) -> None:
     """Raise InputError, with all names, if programs for these purposes are not on PATH."""
-    lacking = missing(purposes)
+    require_programs(missing(purposes))
+
+
+def require_programs(programs: Iterable[str]) -> None:
+    """Raise InputError, with all names, if some of these programs are not on PATH."""
+    lacking = _absent(programs)
     if not lacking:
         return
     verb = "is" if len(lacking) == 1 else "are"
     raise InputError(
         f"{', '.join(lacking)} {verb} not installed",
-        cause=f"PATH has no such program ({len(lacking)} of those that this build starts)",
+        cause=f"PATH has no such program ({len(lacking)} of those that this starts)",
         next_step=f"{install_command(lacking)}; then try again",
     )

@@ -73,3 +73,13 @@ def test_pressure_is_read_where_the_kernel_tells_it(tmp_path: Path) -> None:
 def test_a_kernel_that_tells_no_memory_is_no_crash(tmp_path: Path) -> None:
     with Tree(tmp_path) as tree:
         assert read_memory(tree) is None
+
+
+@pytest.mark.parametrize(("folder", "delegated"), [("user/own", True), ("user", True), ("other", False)])
+def test_a_cgroup_is_delegated_if_one_may_be_made_below_it_or_next_to_it(
+    folder: str, delegated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tree, "live", True, raising=False)
+    files = {"proc/self/mountinfo": V2, "proc/self/cgroup": "0::/user/own\n"}
+    files[f"sys/fs/cgroup/{folder}/cgroup.procs"] = ""
+    assert read(tmp_path, files).delegated is delegated

@@ -29,6 +29,7 @@ def read_memory(tree: Tree) -> Memory | None:
         limited_by=source,
         cgroups=_kind(tree),
         pressure=_pressure(tree),
+        delegated=_delegated(tree) if tree.live else None,
     )
 
 
@@ -50,6 +51,16 @@ def _kind(tree: Tree) -> Literal["none", "v1", "v2", "hybrid"]:
 
 def _limits(tree: Tree) -> Iterator[tuple[int, str]]:
     """Each limit from this process's cgroup upwards."""
+    for kind, point, group in _own(tree):
+        for folder in (group, *group.parents):
+            file = f"{point}{str(folder).rstrip('/')}/{_NAMES[kind]}"
+            text = tree.text(file) or ""
+            if is_number(text):
+                yield int(text), file
+
+
+def _own(tree: Tree) -> Iterator[tuple[str, str, PurePosixPath]]:
+    """Kind and mount point of each hierarchy that counts memory, and this process's cgroup in it."""
     own: dict[str, str] = {}
     for line in (tree.text("/proc/self/cgroup") or "").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
@@ -58,12 +69,18 @@ def _limits(tree: Tree) -> Iterator[tuple[int, str]]:
         if kind == "cgroup" and "memory" not in options.split(","):
             continue
         path = own.get("memory" if kind == "cgroup" else "", "/")
-        group = PurePosixPath("/", path.removeprefix(root).lstrip("/") if root != "/" else path.lstrip("/"))
-        for folder in (group, *group.parents):
-            file = f"{point}{str(folder).rstrip('/')}/{_NAMES[kind]}"
-            text = tree.text(file) or ""
-            if is_number(text):
-                yield int(text), file
+        yield (
+            kind,
+            point,
+            PurePosixPath("/", path.removeprefix(root).lstrip("/") if root != "/" else path.lstrip("/")),
+        )
+
+
+def _delegated(tree: Tree) -> bool | None:
+    """Whether a cgroup may be made below this process's own, or next to it."""
+    folders = [(point, folder) for _, point, group in _own(tree) for folder in (group, group.parent)]
+    files = [f"{point}{str(folder).rstrip('/')}/cgroup.procs" for point, folder in folders]
+    return any(map(tree.may_use, files)) if files else None
 
 
 def _pressure(tree: Tree) -> float | None:

@@ -126,6 +126,7 @@ class Memory(Frozen):
     """Memory and swap of the machine, the least that a cgroup allows, and where that is said.
 
     `pressure` is the share of the last ten seconds, in percent, in which something waited for memory.
+    `delegated` says whether this process may make cgroups (None: another machine, or none to look at).
     """
 
     total: int
@@ -136,6 +137,7 @@ class Memory(Frozen):
     limited_by: str = ""
     cgroups: Literal["none", "v1", "v2", "hybrid"] = "none"
     pressure: float | None = None
+    delegated: bool | None = None
 
 
 class FreeSpace(Frozen):

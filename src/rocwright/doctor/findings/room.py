@@ -56,6 +56,9 @@ def _memory(
             "warning",
             f"a cgroup allows {size(memory.limit)} of {size(memory.total)} ({memory.limited_by})",
         )
+    if memory.delegated is False:
+        message = "you may not make cgroups: steps have no memory limit of their own"
+        yield say("no-delegation", "warning", message)
     if memory.swap and memory.swap_free < memory.swap // 20:
         yield say("swap", "warning", f"{size(memory.swap_free)} of {size(memory.swap)} swap are free")
     if memory.pressure is None:

@@ -23,7 +23,7 @@ def surroundings(
             yield finding_of("setting", setting.grade, f"{setting.file} is {number}", setting, stacks)
     if not machine.sub_ids:
         message = f"{machine.user.name} has no range in /etc/subuid or /etc/subgid"
-        yield say("sub-ids", "note", message, user=machine.user.name)
+        yield say("sub-ids", "error", message, user=machine.user.name)
     yield from _engines(machine, facts, stacks)
     own = _identities(machine, catalog)
     for name, value in machine.variables.items():
