@@ -89,6 +89,29 @@ def test_an_unknown_verb_is_answered_with_the_nearest(rocwright: Command, word: 
 
 
 @pytest.mark.parametrize(
+    ("words", "next_step"),
+    [
+        (("list",), "stacks? rocwright --help lists all"),
+        (("build", "--dry-run"), "rocwright plan STACK"),
+        (("serve", "llama-vulkan"), "rocwright run llama-vulkan"),
+        (("serve", "a b.gguf"), "rocwright run --model 'a b.gguf'"),
+    ],
+)
+def test_a_word_of_another_program_is_answered_with_the_verb_for_it(
+    rocwright: Command, words: tuple[str, ...], next_step: str
+) -> None:
+    done = rocwright(*words)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].replace("python -m ", "") == f"  next   {next_step}"
+
+
+@pytest.mark.parametrize("words", [("help", "run"), ("help",), ("wheel", "help", "slim")])
+def test_help_explains_a_verb(rocwright: Command, words: tuple[str, ...]) -> None:
+    plain = [word for word in words if word != "help"]
+    assert rocwright(*words).stdout == rocwright(*plain, "--help").stdout != ""
+
+
+@pytest.mark.parametrize(
     "words",
     [
         ("build", "--nope"),

@@ -84,6 +84,22 @@ SECTIONS = {
 
 VERBS = {name: summary for verbs in SECTIONS.values() for name, summary in verbs.items()}
 
+# Words of other programs, and the verb for each; two words are a verb and an option.
+ELSEWHERE = {
+    **dict.fromkeys(("list", "ls", "search", "show"), "stacks"),
+    **dict.fromkeys(("gpus", "devices"), "targets"),
+    **dict.fromkeys(("build --dry-run", "build --plan", "lock --dry-run", "dry-run"), "plan"),
+    **dict.fromkeys(("update", "upgrade", "outdated"), "watch"),
+    **dict.fromkeys(("chat", "start"), "run"),
+    **dict.fromkeys(("prune", "gc", "purge"), "clean"),
+    **dict.fromkeys(("status", "servers"), "ps"),
+    "new": "init",
+    "test": "verify",
+    "fix": "heal",
+    "dashboard": "serve",
+    "version": "--version",
+}
+
 # Verbs whose module cannot have their name: Python has the word.
 MODULES = {"import": "import_"}
 

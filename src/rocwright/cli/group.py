@@ -7,7 +7,7 @@ from typing import cast
 import click
 
 from rocbase.cli.verbs import Verbs
-from rocwright.cli import MODULES, PLUGINS, SECTIONS, VERBS
+from rocwright.cli import ELSEWHERE, MODULES, PLUGINS, SECTIONS, VERBS
 
 
 def _plugin(verb: str) -> click.Command | None:
@@ -22,6 +22,7 @@ def _plugin(verb: str) -> click.Command | None:
     sections=SECTIONS,
     package="rocwright.cli",
     modules=MODULES,
+    elsewhere=ELSEWHERE,
     load=_plugin,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from rocbase.cli.options import json_option, say
+from rocbase.errors import InputError
 from rocwright.cli.common import complete_engine, here
 
 # Many look on at a log: each costs little.
@@ -13,7 +16,25 @@ MOST_CLIENTS = 2048
 SCOPES = ("read", "run", "promote")
 
 
-@click.group("serve", invoke_without_command=True)
+class Dashboard(click.Group):
+    """A group whose other words are models or stacks, which `rocwright run` serves."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in self.commands or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from rocwright.catalog.load import the_catalog
+
+        model = "" if args[0] in the_catalog().stacks else "--model "
+        raise InputError(
+            f"the dashboard has no command {args[0]!r}",
+            cause="rocwright serve starts the dashboard; rocwright run serves a model",
+            next_step=f"rocwright run {model}{shlex.quote(args[0])}",
+        )
+
+
+@click.group("serve", cls=Dashboard, invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

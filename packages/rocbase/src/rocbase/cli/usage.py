@@ -29,14 +29,18 @@ def as_input(error: click.ClickException) -> InputError:
         _as_clause(summary),
         detail=detail,
         cause=f"the command is {context.command_path} {usage}".rstrip(),
-        next_step=_as_argument(error, context)
+        next_step=_said_otherwise(error, context)
         or (f"{' or '.join(near)}? {help_command} lists all" if near else f"{help_command} explains it"),
     )
 
 
-def _as_argument(error: click.ClickException, context: click.Context) -> str:
-    """How to say what was said as an option and is an argument: `plan --stack X` is `plan X`; "" for none."""
+def _said_otherwise(error: click.ClickException, context: click.Context) -> str:
+    """Return how to say an option that is another verb, or an argument: `plan --stack X` is `plan X`."""
     if isinstance(error, click.NoSuchOption):
+        root = context.find_root()
+        verb = getattr(root.command, "elsewhere", {}).get(f"{context.info_name} {error.option_name}")
+        if verb:
+            return f"{root.command_path} {verb}"
         name = error.option_name.lstrip("-").replace("-", "_")
         if any(isinstance(param, click.Argument) and param.name == name for param in context.command.params):
             return f"{name.upper()} is no option: {context.command_path} {name.upper()}"

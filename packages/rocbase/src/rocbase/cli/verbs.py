@@ -26,7 +26,8 @@ class Verbs(click.Group):
 
     A verb's module lies in `package` under the verb's name, or under that which `modules` gives; if there is
     none, `load` gives the verb, or None. `sections` are how help groups the verbs, `aliases` are other words
-    for them, which help does not name.
+    for them, which help does not name. `elsewhere` gives the verb for a word of other programs, which may be
+    a verb with an option, such as `build --dry-run`. `help VERB` is `VERB --help`.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Verbs(click.Group):
         load: Callable[[str], click.Command | None] = lambda _: None,
         aliases: Mapping[str, str] | None = None,
         sections: Mapping[str, Mapping[str, str]] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> None:
         super().__init__(*args, **attrs)
@@ -47,6 +49,12 @@ class Verbs(click.Group):
         self._modules = modules or {}
         self._load = load
         self._aliases = aliases or {}
+        self.elsewhere = elsewhere or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"] and "help" not in self.verbs:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.verbs)
@@ -72,7 +80,9 @@ class Verbs(click.Group):
         ):
             from difflib import get_close_matches
 
-            raise UnknownVerbError(args[0], get_close_matches(args[0], self.verbs, n=2), ctx)
+            verb = self.elsewhere.get(args[0])
+            near = [verb] if verb else get_close_matches(args[0], self.verbs, n=2)
+            raise UnknownVerbError(args[0], near, ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
