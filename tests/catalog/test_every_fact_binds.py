@@ -24,6 +24,7 @@ ELSEWHERE = {
         "release.packages*": "tests/plan/resolve/test_on_bases.py",
     },
     "components/*.toml": {
+        "also": "tests/catalog/test_load.py",
         "bundle": "tests/verify/test_loaded.py",
         "opens": "tests/plan/resolve/test_opens.py",
         "over": "tests/catalog/test_overlay.py",
@@ -63,7 +64,10 @@ ELSEWHERE = {
         "issue.named": "tests/diagnosis/test_diagnose.py",
         "issue.filled.*": "tests/diagnosis/test_diagnose.py",
     },
-    "stacks/*.toml": {"on": "tests/plan/resolve/test_standing.py"},
+    "stacks/*.toml": {
+        "also": "tests/catalog/test_load.py",
+        "on": "tests/plan/resolve/test_standing.py",
+    },
     "targets.toml": {
         "set": "tests/catalog/test_target_sets.py",
         "target.refused.*": "tests/plan/resolve/test_elsewhere.py",

@@ -153,6 +153,16 @@ def test_the_places_of_a_command_are_filled_in() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "own"),
+    [("stack", "vLLM", "vllm"), ("stack", "Llama.cpp", "llama-vulkan"), ("component", "torch", "pytorch")],
+)
+def test_another_name_of_a_thing_is_refused_with_its_own(kind: str, name: str, own: str) -> None:
+    with pytest.raises(InputError) as caught:
+        getattr(builtin_catalog(), kind)(name)
+    assert caught.value.next_step == f"use {own}"
+
+
 @given(name=st.text(max_size=30))
 def test_any_name_is_known_or_refused_in_words(name: str) -> None:
     known = {"gfx803": 1, "gfx1151": 2}

@@ -382,17 +382,16 @@ def _with_text(reader: Reader, row: dict[str, object], path: Path, number: int) 
         return row
 
 
-def _shared(first: str, second: str) -> int:
-    """How many characters two names begin with alike."""
-    return sum(takewhile(bool, map(eq, first, second)))
-
-
 def lookup(kind: str, name: str, entries: Mapping[str, Entry]) -> Entry:
-    """The entry of that name. Raises InputError with the nearest names."""
+    """Return the entry of that name. Raises InputError with the nearest names."""
     if name in entries:
         return entries[name]
-    close = get_close_matches(name, entries, n=6, cutoff=0.5)
-    near = sorted(close, key=lambda candidate: -_shared(name, candidate))[:3]
+    lower = name.lower()
+    for own in (own for own, entry in entries.items() if lower in (own, *getattr(entry, "also", ()))):
+        raise InputError(f"unknown {kind} {name!r}", cause=f"its name here is {own}", next_step=f"use {own}")
+    close = get_close_matches(lower, entries, n=6, cutoff=0.5)
+    # those that begin alike go first
+    near = sorted(close, key=lambda candidate: -sum(takewhile(bool, map(eq, lower, candidate))))[:3]
     raise InputError(
         f"unknown {kind} {name!r}",
         cause=f"similar names: {', '.join(near)}" if near else f"known: {', '.join(sorted(entries))}",

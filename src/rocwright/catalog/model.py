@@ -249,10 +249,12 @@ class Component(Frozen):
     the Python packages that a wheel requires where it is imported: checks install them beside it. `emulated`
     are checks that run on an emulated GPU, where one is asked for; `windows` is how it is built on Windows,
     by a script that is exported; `server` is how it is run as a server on this machine. `opens` are
-    the targets that the runtime of a ROCm refuses, and that are served if this is built.
+    the targets that the runtime of a ROCm refuses, and that are served if this is built. `also` are names
+    that people look for it under, in lower case.
     """
 
     name: str
+    also: tuple[str, ...] = ()
     summary: str
     homepage: str = ""
     notes: str = ""
@@ -357,10 +359,12 @@ class Stack(Frozen):
     `optional` are components that are added only when asked for; `warning` is said before anything is done,
     `prefer` names the stack that is better where it can be had. One for `any_gpu` needs no ROCm, and no code
     for a target: it is named to who has a card on which nothing else was seen to run.
+    `also` are names that people look for it under, in lower case.
     What the stack `on` has of its components is built as that stack alone builds it, and taken from there.
     """
 
     name: str
+    also: tuple[str, ...] = ()
     summary: str
     components: tuple[str, ...]
     optional: tuple[str, ...] = ()
