@@ -121,7 +121,7 @@ FAULTY = [
     ("targets.toml", "[[target]\n", "", "is not valid TOML"),
     ("targets.toml", f"{'a.' * 5000}b = 1\n", "", "too many parts"),
     ("system.toml", '"new" = { zypper = ["new"] }\n', "", "no package manager zypper"),
-    ("system.toml", '"new" = { apt = 3 }\n', "packages.new.apt", "tuple"),
+    ("system.toml", '"new" = { apt = 3 }\n', "packages.new.apt", "a list, in [brackets]"),
     (
         "launchers.toml",
         "[[launcher]]\npackage = 'new'\nsetup = []\nsource = 's'\n",
@@ -285,7 +285,7 @@ FAULTY = [
         "does not match 'ac'",
     ),
     ("libraries.toml", '[[never]]\nwhy = "w"\nsource = ["s"]\n', "never.0.libraries", "it is missing"),
-    ("generic_targets.toml", 'source = ["s"]\ncovers = { a = 3 }\n', "covers.a", "tuple"),
+    ("generic_targets.toml", 'source = ["s"]\ncovers = { a = 3 }\n', "covers.a", "a list, in [brackets]"),
     ("elf_machines.toml", 'source = ["s"]\nmachines = { a = 300 }\n', "machines.a", "less than 256"),
     ("machine_code.toml", 'source = ["s"]\n', "llvm", "it is missing"),
     (

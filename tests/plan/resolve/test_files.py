@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,10 @@ def test_a_lock_of_another_schema_is_refused_even_where_it_says_things_unknown_h
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"gpu": ("gfx803",)}, "gpu ('gfx1151',) -> ('gfx803',)"),
-        ({"base": "debian:trixie"}, "base 'debian:sid' -> 'debian:trixie'"),
-        ({"stack": "llama-vulkan"}, "stack 'gfx-smoke' -> 'llama-vulkan'"),
-        ({"versions": {"torch": "2.6.0"}}, "versions {} -> {'torch': '2.6.0'}"),
+        ({"gpu": ("gfx803",)}, "gpu gfx1151 -> gfx803"),
+        ({"base": "debian:trixie"}, "base debian:sid -> debian:trixie"),
+        ({"stack": "llama-vulkan"}, "stack gfx-smoke -> llama-vulkan"),
+        ({"versions": {"torch": "2.6.0"}}, "versions.torch 2.6.0 (new)"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else "",
 )
@@ -154,6 +155,40 @@ def test_a_lock_that_does_not_fit_the_project_says_what_changed(
         read_lock(path, lock.request.model_copy(update=change))
     assert told in caught.value.cause
     assert caught.value.next_step == "rocwright lock"
+
+
+@pytest.mark.parametrize(
+    ("damage", "cause"),
+    [
+        (lambda text: text[:200], "where the file ends"),
+        (lambda text: text.replace("schema", "<<<<<<< HEAD\nschema", 1), "begins a merge conflict of git"),
+        (lambda text: text.replace("created", "#"), "created: it is missing"),
+    ],
+    ids=["cut", "conflict", "entry"],
+)
+def test_a_damaged_lock_is_written_again(path: Path, damage: Callable[[str], str], cause: str) -> None:
+    write_lock(path, lock_of("gfx-smoke"))
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(InputError) as caught:
+        read_lock(path)
+    assert cause in caught.value.cause
+    assert caught.value.next_step == "rocwright lock writes it again"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('gpu = "gfx803"', 'line 3: gpu: it must be a list, in [brackets]: ["gfx803"]'),
+        ('gpu = []\nllama.cpp = "1"', "line 4: llama: there is no such entry"),
+        ('gpu = []\n[versions]\nllama.cpp = "1"', 'put a name with a dot in quotes too: "llama.cpp" = ...'),
+        ('gpu = []\nallow_untested = "a"', "allow_untested: it must be true or false"),
+    ],
+)
+def test_a_wrong_entry_is_told_in_words_of_toml(tmp_path: Path, text: str, cause: str) -> None:
+    (tmp_path / "rocwright.toml").write_text(f'stack = "gfx-smoke"\nbase = "debian:sid"\n{text}\n')
+    with pytest.raises(InputError) as caught:
+        read_request(tmp_path / "rocwright.toml")
+    assert cause in caught.value.cause
 
 
 def test_a_lock_that_is_not_there_is_told_by_path(path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_fault_of_a_catalog_is_told_with_its_line(tmp_path: Path) -> None:
     faults: list[TableFault] = []
     reader = Reader((tmp_path,), faults)
     reader.model(Row, {"name": 3}, path, "row.1")
-    assert [str(one) for one in faults] == [f"{path}:5: row.1.name: Input should be a valid string"]
+    assert [str(one) for one in faults] == [f'{path}:5: row.1.name: it must be text, in "quotes"']
     assert TableFault(path, "row.1 (a).name", "odd").line == 5
     with pytest.raises(InputError) as caught:
         Reader((tmp_path,)).fault(path, "row.1.name", "is odd")

@@ -14,10 +14,12 @@ from rocbase.toml.read import parse, read_toml
 from rocwright.catalog.load import the_catalog
 from rocwright.model.architecture import host, host_architecture
 from rocwright.model.steps import FilePin
+from rocwright.plan.resolve.difference import difference
 from rocwright.plan.resolve.folder import PROJECT
 from rocwright.plan.resolve.gpus import with_gpus
 from rocwright.plan.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.plan.resolve.settings import ProjectFile
+from rocwright.plan.resolve.tell_difference import tell_difference
 
 LOCK = "rocwright.lock"
 
@@ -112,7 +114,8 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
 
     Raises InputError for another schema, a damaged file, another request.
     """
-    data = read_toml(path)
+    again = "rocwright lock writes it again"
+    data = read_toml(path, again)
     schema = data.get("schema")
     if isinstance(schema, int) and schema != LOCK_SCHEMA:
         raise InputError(
@@ -120,18 +123,15 @@ def read_lock(path: Path, request: Request | None = None, *, edited: bool = Fals
             cause="another version of rocwright wrote it",
             next_step="use that version, or lock again with this one: rocwright lock",
         )
-    lock = parse(Lock, {name: value for name, value in data.items() if name != SUM}, path)
+    lock = parse(Lock, {name: value for name, value in data.items() if name != SUM}, path, again)
     if not edited:
         _check_sum(data, path)
     if request is not None and lock.request != request:
-        changed = [
-            f"{name} {getattr(lock.request, name)!r} -> {getattr(request, name)!r}"
-            for name in Request.model_fields
-            if getattr(lock.request, name) != getattr(request, name)
-        ]
+        changed = tell_difference(difference(lock, lock.model_copy(update={"request": request})))
         raise InputError(
             f"{path.name} does not match {PROJECT}",
-            cause="changed since it was locked: " + "; ".join(changed),
+            cause="changed since it was locked: "
+            + "; ".join(line.removeprefix("request: ") for line in changed),
             next_step="rocwright lock",
         )
     return lock

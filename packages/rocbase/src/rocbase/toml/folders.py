@@ -17,6 +17,7 @@ MOST_TOML_DOTS = 16
 MOST_SOURCE = 500
 """Characters of a source that is cited by its name: a file must not grow to many times its size in memory."""
 
+_CONFLICT = re.compile(r"^<{7} ", re.MULTILINE)
 _CITED = re.compile(r"\{([^{}]+)\}")
 
 
@@ -41,8 +42,9 @@ def layers(name: str, folders: Sequence[Path]) -> list[Path]:
     return files or [folders[-1] / name]
 
 
-def read_toml(path: Path) -> dict[str, object]:
-    """A TOML file as data. Raises InputError where it is not there, too large, or not TOML."""
+def read_toml(path: Path, next_step: str = "correct the line that is named") -> dict[str, object]:
+    """Return a TOML file as data. Raises InputError if it is missing, too large, or not TOML: then with
+    `next_step`."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -84,9 +86,9 @@ def read_toml(path: Path) -> dict[str, object]:
         end = f"at line {len(text.splitlines()) or 1}, where the file ends"
         message = str(error).replace("at end of document", end)
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else message
-        raise InputError(
-            f"{path} is not valid TOML", cause=cause, next_step="correct the line that is named"
-        ) from error
+        if conflict := _CONFLICT.search(text):
+            cause = f"line {text.count(chr(10), 0, conflict.start()) + 1} begins a merge conflict of git"
+        raise InputError(f"{path} is not valid TOML", cause=cause, next_step=next_step) from error
 
 
 def read_table(path: Path) -> dict[str, object]:

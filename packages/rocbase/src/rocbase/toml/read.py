@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import tomli
 from pydantic import ValidationError
@@ -18,6 +18,9 @@ from rocbase.toml.folders import holder as holder
 from rocbase.toml.folders import layers
 from rocbase.toml.folders import read_table as read_table
 from rocbase.toml.folders import read_toml as read_toml
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=Frozen)
 
@@ -129,15 +132,18 @@ class Reader:
         return next((folder for folder in self.folders if path.is_relative_to(folder)), None)
 
 
-def parse(model: type[Model], data: object, path: Path) -> Model:
-    """`data` as a model. Raises InputError that names every place that is wrong."""
+CORRECT = "correct the entries that are named"
+
+
+def parse(model: type[Model], data: object, path: Path, next_step: str = CORRECT) -> Model:
+    """Return `data` as a model. Raises InputError that names every place that is wrong, with `next_step`."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise refused(model, error, path) from error
+        raise refused(model, error, path, next_step) from error
 
 
-def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputError:
+def refused(model: type[Frozen], error: ValidationError, path: Path, next_step: str = CORRECT) -> InputError:
     """What pydantic found, as an error that a user can act on."""
     names = [field.alias or name for name, field in model.model_fields.items()]
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.__name__).lower()
@@ -148,22 +154,33 @@ def refused(model: type[Frozen], error: ValidationError, path: Path) -> InputErr
             _fault_text(
                 path,
                 place,
-                _entry_problem(detail["type"], place, detail["msg"], names if len(place) == 1 else ()),
+                _entry_problem(detail, names if len(place) == 1 else ()),
             )
             for detail in error.errors()[:8]
             for place in (detail["loc"],)
         ),
-        next_step="correct the entries that are named",
+        next_step=next_step,
     )
 
 
-def _entry_problem(kind: str, place: Sequence[str | int], message: str, names: Iterable[str] = ()) -> str:
-    """What is wrong with one entry, in words for one who never heard of pydantic; `names` are its like."""
+_KINDS = {"tuple": "a list, in [brackets]", "list": "a list, in [brackets]", "dict": "a table"}
+_KINDS |= {"string": 'text, in "quotes"', "bool": "true or false", "int": "a whole number"}
+
+
+def _entry_problem(detail: ErrorDetails, names: Iterable[str] = ()) -> str:
+    """Return what is wrong with an entry, in words of TOML; `names` are its like."""
+    kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return "it is missing"
+    expected = _KINDS.get(kind.rpartition("_")[0])
+    if expected and kind == "string_type" and isinstance(detail["input"], dict):
+        dotted = ".".join((name, *detail["input"]))
+        return f'it must be {expected}; put a name with a dot in quotes too: "{dotted}" = ...'
+    if expected and isinstance(detail["input"], str) and "list" in expected:
+        return f'it must be {expected}: ["{detail["input"]}"]'
     if kind != "extra_forbidden":
-        return message
-    near = get_close_matches(str(place[-1]), [*names])
+        return f"it must be {expected}" if expected else detail["msg"]
+    near = get_close_matches(name, [*names])
     return f"there is no such entry{f', did you mean {near[0]}?' if near else ''}"
 
 
@@ -186,7 +203,7 @@ def places(error: ValidationError) -> list[tuple[str, str]]:
     return [
         (
             ".".join(str(part) for part in detail["loc"]),
-            _entry_problem(detail["type"], detail["loc"], detail["msg"]),
+            _entry_problem(detail),
         )
         for detail in error.errors()
     ]
