@@ -12,6 +12,11 @@ SCHEME = "hf:"
 DEFAULT_REVISION = "main"
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}"
+_PAGE = re.compile(
+    r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)(?:/[a-z]+/([^/?#]+)/?([^?#]*))?.*"
+)
+"""The address of a repository in a browser, or of a file in it."""
+_FILE = re.compile(r"[^/]*/[^/]*\.(?:gguf|safetensors|bin|pth?|ckpt)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -47,6 +52,21 @@ def parse_address(words: str) -> ModelAddress:
             next_step="write hf:OWNER/NAME/FILE, or hf:OWNER/NAME@REVISION/FILE",
         )
     return address
+
+
+def as_address(words: str) -> str:
+    """Return how a page of a hub, or OWNER/NAME as a hub shows it, is named here; "" for another text."""
+    if page := _PAGE.fullmatch(words):
+        repository, revision, file = page.groups(default="")
+        words = repository + (f"@{revision}" if revision not in ("", DEFAULT_REVISION) else "")
+        words += f"/{file}" if file else ""
+    elif _FILE.fullmatch(words) or words.startswith(SCHEME):
+        return ""
+    try:
+        parse_address(words)
+    except InputError:
+        return ""
+    return f"{SCHEME}{words}"
 
 
 def is_safe(file: str) -> bool:

@@ -11,7 +11,7 @@ from rocbase.errors import InputError, NetworkError
 from rocwright.catalog.model_files import ModelsFile, model_facts
 from rocwright.execution.progress import PlainProgress, Progress
 from rocwright.home import Home
-from rocwright.serving.models.address import SCHEME, ModelAddress, parse_address
+from rocwright.serving.models.address import SCHEME, ModelAddress, as_address, parse_address
 from rocwright.serving.models.hub import Hub
 from rocwright.serving.models.local import (
     MOST_NAMED,
@@ -48,9 +48,21 @@ def find_model(
         return tiny_model(words, kinds, home.models, facts, tiny)
     if not words.startswith(SCHEME):
         path = Path(words).expanduser().absolute()
+        _refuse_address(words, path)
         return local_model(path, kinds, facts, trust, f"file:{path}")
     hub = Hub(home.models / "hub", say, progress or PlainProgress())
     return _of_hub(hub, parse_address(words), kinds, facts, trust, say)
+
+
+def _refuse_address(words: str, path: Path) -> None:
+    """Raise InputError for an address, or a name of a hub, where no such file can be meant."""
+    address = "" if path.parent.is_dir() else as_address(words)
+    if address or "://" in words:
+        raise InputError(
+            f"{shown(words)} is no file or folder",
+            cause="it looks like a model of a hub" if address else "only models of a hub are downloaded",
+            next_step=f"--model {address}" if address else "download the file, then: --model FILE",
+        )
 
 
 def _of_hub(

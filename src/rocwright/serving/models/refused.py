@@ -22,7 +22,7 @@ def shown(text: str) -> str:
 def damaged(path: Path, reason: str) -> CheckError:
     """The error for a file that says something which cannot be."""
     return CheckError(
-        f"{path.name} is damaged",
+        f"{printable(str(path))} is damaged",
         cause=reason,
         next_step="bring the file again, and compare its sha256 with that of the place it is from",
         subject=str(path),
