@@ -137,6 +137,18 @@ def current_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
     return offered_lock(project, on_line) or lock(project, on_line)
 
 
+def built_lock(project: Project, on_line: Callable[[str], None]) -> Lock:
+    """Return the lock as it is. Raises InputError without one: nothing is built for the project then."""
+    if project.lock_path.exists():
+        return read_lock(project.lock_path, project.request)
+    offered = offered_lock(project, on_line)
+    if offered is None:
+        raise InputError(
+            f"{project.request.stack} is not built here", cause="it has no lock", next_step="rocwright build"
+        )
+    return offered
+
+
 def offered_lock(project: Project, on_line: Callable[[str], None]) -> Lock | None:
     """The lock that somebody trusted has published for this request; it is written, and what it names can be
     fetched instead of built. None where there is none, or where it does not fit the recipes here."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rocwright.api.gpus import silent
-from rocwright.api.projects import Say, lock
+from rocwright.api.projects import Say
 
 if TYPE_CHECKING:
     from rocwright.execution.progress import Progress
@@ -33,9 +33,10 @@ def bench(
     project is not built as its lock says, nothing of it is measured, `model` is none, or the GPU is emulated;
     CheckError where a program fails.
     """
+    from rocwright.flow import built_lock
     from rocwright.verify.bench.run import bench as measure
 
-    locked = locked or lock(project, shipped=False, say=say)
+    locked = locked or built_lock(project, say)
     path = None if model is None else Path(model).expanduser().resolve()
     return measure(
         project,

@@ -246,9 +246,10 @@ def verify(
     `progress` hears of the steps that the checks need. Raises InputError where the project is not built as
     its lock says, or no emulator is installed; CheckError where its self-test fails.
     """
+    from rocwright.flow import built_lock
     from rocwright.verify.run import verify as run_checks
 
-    locked = locked or lock(project, shipped=False, say=say)
+    locked = locked or built_lock(project, say)
     return run_checks(project, locked, engine, say, progress, device=device, run_id=run_id)
 
 
@@ -264,9 +265,10 @@ def carry(
 
     Raises InputError where the project is not built, or more than 45 MB would have to be carried.
     """
+    from rocwright.flow import built_lock
     from rocwright.verify.carry import pack
 
-    return pack(project, lock(project, shipped=False, say=say), folder, engine, say, progress)
+    return pack(project, built_lock(project, say), folder, engine, say, progress)
 
 
 def verify_carried(project: Project, result: Path, *, run_id: str = "", say: Say = silent) -> list[Finding]:
@@ -275,9 +277,10 @@ def verify_carried(project: Project, result: Path, *, run_id: str = "", say: Say
     Raises InputError for a file that is no such result, CheckError for one that was edited, taken before, of
     another artifact, or older than what was packed.
     """
+    from rocwright.flow import built_lock
     from rocwright.verify.carried import take_back
 
-    return take_back(project, lock(project, shipped=False, say=say), result, say, run_id=run_id)
+    return take_back(project, built_lock(project, say), result, say, run_id=run_id)
 
 
 def verify_environment(

@@ -29,10 +29,10 @@ def command(selection: Selection, environment: Path, as_json: bool) -> None:
     """
     from rocbase.cli.tell import print_json, print_table
     from rocwright.execution.install import install
-    from rocwright.flow import current_lock
+    from rocwright.flow import built_lock
 
     project = the_project(selection)
-    wheels = install(project, current_lock(project, say), environment, say)
+    wheels = install(project, built_lock(project, say), environment, say)
     if as_json:
         print_json(
             [{"name": wheel.name, "version": wheel.version, "wheel": wheel.path.name} for wheel in wheels]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import islice
 
 import pytest
 
@@ -79,6 +80,14 @@ def test_a_base_that_the_stack_has_not_is_refused_with_those_that_work_for_the_c
     with pytest.raises(InputError, match="has no recipe on debian:sid") as caught:
         check_resolves(Request(stack="vllm", gpu=("gfx1151",), base="debian:sid"), CATALOG)
     assert "--base fedora:43 --provider distribution" in caught.value.next_step
+
+
+def test_bases_with_a_row_for_the_gpu_are_named_first() -> None:
+    request = Request(stack="pytorch", gpu=("gfx1151",), base="debian:bookworm")
+    assert [*islice(other_bases(request, CATALOG), 2)] == [
+        "--base ubuntu:24.04 --provider therock-wheels",
+        "--base debian:experimental --provider distribution",
+    ]
 
 
 def test_other_bases_are_judged_by_their_own_recipes() -> None:

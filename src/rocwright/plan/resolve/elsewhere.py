@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, product
 
 from rocbase.errors import ConflictError, ExplainedError, InputError
 from rocwright.catalog.load import Catalog
@@ -35,19 +35,23 @@ def resolves(request: Request, catalog: Catalog) -> bool:
 
 
 def other_bases(request: Request, catalog: Catalog) -> Iterator[str]:
-    """The other bases of the stack on which the rest of a request resolves, as options; of each the provider
-    of the stack's row, else the one that costs a user least."""
+    """Yield the other bases of the stack on which the rest of a request resolves, as options.
+
+    The stack's rows for the same GPU go first, then the providers that cost a user least."""
     catalog = catalog.general or catalog
+    stack = catalog.stack(request.stack)
     providers = sorted(catalog.providers.values(), key=lambda provider: KINDS.index(provider.kind))
-    for base in catalog.stack(request.stack).bases:
-        if base == request.base:
+    names = ("", *(provider.name for provider in providers))
+    pairs = [(row.base, row.provider) for row in stack.row if (row.gpu,) == request.gpu]
+    named = {request.base}
+    for base, provider in (*pairs, *product(stack.bases, names)):
+        if base in named:
             continue
-        for provider in ("", *(provider.name for provider in providers)):
-            candidate = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
-            with suppress(ExplainedError):
-                chosen = choose(candidate, catalog, lambda package: package.version).provider
-                yield f"--base {base}" + (f" --provider {chosen.name}" if chosen else "")
-                break
+        candidate = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
+        with suppress(ExplainedError):
+            chosen = choose(candidate, catalog, lambda package: package.version).provider
+            named.add(base)
+            yield f"--base {base}" + (f" --provider {chosen.name}" if chosen else "")
 
 
 @contextmanager
