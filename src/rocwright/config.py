@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from rocbase.errors import InputError
+from rocbase.errors import DiskError, InputError, OutOfDiskError
 from rocbase.model import Frozen
 from rocbase.toml.read import parse, read_toml
 from rocwright.model.sizes import Size
@@ -239,5 +239,8 @@ def _in_front(place: Path, trust: Path, changed: int) -> Store:
 
 def store_folder(home: Home) -> Path:
     """Where the store takes room on this machine: its folder, or that of the home for what is elsewhere."""
-    folder = Path(str(store_of(home)))
+    try:
+        folder = Path(str(store_of(home)))
+    except (OutOfDiskError, DiskError):
+        return home.store
     return folder if folder.is_absolute() else home.store

@@ -30,6 +30,7 @@ EXIT = {
     "out of disk": 8,
     "network": 10,
     "sandbox": 11,
+    "disk": 14,
     "internal": 70,
 }
 
@@ -161,6 +162,15 @@ def test_a_pin_that_breaks_a_constraint_is_refused_with_the_chain_of_reasons(
 @pytest.mark.parametrize("verb", ["lock", "plan", "build", "verify"])
 def test_a_folder_without_a_project_file_is_told_how_to_get_one(refused: Refused, verb: str) -> None:
     refused([verb], "input", "there is no rocwright.toml", "rocwright init")
+
+
+@pytest.mark.parametrize("words", [("verify",), ("bench",), ("install", "--into", "environment")])
+def test_what_has_no_lock_is_not_built_and_none_is_made(
+    refused: Refused, folder: Path, words: tuple[str, ...]
+) -> None:
+    write_request(folder / "rocwright.toml", lock_of("gfx-smoke").request)
+    refused(words, "input", "gfx-smoke is not built here", "next   rocwright build")
+    assert not (folder / "rocwright.lock").exists()
 
 
 def test_a_lock_that_was_edited_is_refused_until_the_edit_is_accepted(
@@ -370,6 +380,27 @@ def test_a_machine_without_network_is_told_so(refused: Refused, folder: Path) ->
     )
     refused(["lock"], "network", "check the network", before=("unshare", "--net"))
     assert not (folder / "rocwright.lock").exists()
+
+
+READ_ONLY = ("unshare", "--mount", "sh", "-c", 'p=$0; mount -t tmpfs -o ro none "$p"; cd "$PWD"; exec "$@"')
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_read_only_folder_is_told_with_the_file_that_was_to_be_written(
+    refused: Refused, folder: Path
+) -> None:
+    told = (f"{folder}/rocwright.toml cannot be read or written", "use a folder that you can write to")
+    refused(["init", "--stack", "gfx-smoke"], "disk", *told, before=(*READ_ONLY, str(folder)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_doctor_reports_a_home_that_cannot_be_written(rocwright: Command, tmp_path: Path) -> None:
+    home = tmp_path / "read only"
+    home.mkdir()
+    env = {"ROCWRIGHT_HOME": str(home)}
+    done = rocwright("doctor", env=env, before=(*READ_ONLY, str(home)))
+    assert done.returncode == 12, done.stderr
+    assert f"{home}/store cannot be read or written" in done.stdout
 
 
 def test_a_home_that_is_a_file_is_told(refused: Refused, folder: Path, tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rocbase.errors import ExplainedError
+from rocbase.errors import DiskError, ExplainedError, OutOfDiskError
 from rocbase.model import Frozen
 from rocwright.catalog.load import Catalog
+from rocwright.config import store_of
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.diagnosis.machine.model import Machine
 from rocwright.doctor.able import Able, able
@@ -69,6 +70,15 @@ def examine(
         *(programs(catalog, facts, names) if home else ()),
     ]
     cells: list[Cell] = []
+    try:
+        if home:
+            store_of(home)
+    except (OutOfDiskError, DiskError) as error:
+        findings.append(
+            DoctorFinding(
+                name="disk", grade="error", what=error.message, why=error.cause, remedy=error.next_step
+            )
+        )
     try:
         cells = local_cells(home) if home else []
     except ExplainedError as error:

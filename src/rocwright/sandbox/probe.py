@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,7 +114,9 @@ def probe_all(cache_file: Path, engines: Sequence[Engine] = tuple(ENGINES.values
         probes = list(pool.map(lambda engine: _kept_or_probed(engine, cached), engines))
     entries = cached | {probe.engine: _entry(probe, cached.get(probe.engine)) for probe in probes}
     if entries != cached:
-        write_atomic(cache_file, json.dumps(entries, indent=2) + "\n")
+        # a full or read-only disk costs the next call some seconds
+        with suppress(OSError):
+            write_atomic(cache_file, json.dumps(entries, indent=2) + "\n")
     return probes
 
 

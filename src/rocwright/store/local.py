@@ -320,7 +320,7 @@ def disk_errors(path: Path) -> Iterator[None]:
                 f"the disk that holds {path} is full",
                 cause="the store could not be written; what was being written has been taken back",
                 next_step="free some disk space (rocwright clean --dry-run lists what can be "
-                "removed), then run again",
+                "removed) or set ROCWRIGHT_HOME to a folder on another disk, then run again",
             ) from error
         if error.errno in FAULTY:
             raise as_known(OSError(error.errno, error.strerror, str(path)), "rocwright") from error

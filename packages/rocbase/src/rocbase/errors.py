@@ -231,7 +231,9 @@ def as_known(error: Exception, program: str, frees: str = "") -> ExplainedError:
             return DiskError(
                 f"{path} cannot be read or written",
                 cause=f"{error.strerror}, on {_device(path)}",
-                next_step="look at the kernel's messages (dmesg); set ROCWRIGHT_HOME to a disk that works",
+                next_step="use a folder that you can write to; set ROCWRIGHT_HOME to one"
+                if error.errno == errno.EROFS
+                else "look at the kernel's messages (dmesg); set ROCWRIGHT_HOME to a disk that works",
             )
         case PermissionError():
             return InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -35,6 +36,12 @@ def test_a_file_whose_writing_fails_stays_as_it_was_and_nothing_is_left(tmp_path
         half()
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught, atomic_file(tmp_path / "file"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(tmp_path / "file")
 
 
 def test_a_kill_in_the_middle_of_writing_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:

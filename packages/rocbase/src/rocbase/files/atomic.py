@@ -35,7 +35,11 @@ def sha256_file(path: Path) -> str:
 def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A file that appears at `path` whole (written, fsynced, renamed), or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        error.filename = str(path)
+        raise
     temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -44,8 +48,11 @@ def atomic_file(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         temporary.chmod(mode)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        # a write that fails names no file
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 
