@@ -18,6 +18,7 @@ CATALOG = builtin_catalog()
     ("name", "target"),
     [
         ("gfx1103", "gfx1103"),
+        ("gfx906:sramecc+:xnack-", "gfx906"),
         ("GFX1103", "gfx1103"),
         ("RX 580", "gfx803"),
         ("rx  580", "gfx803"),
@@ -48,6 +49,12 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(name: str, near: str) -
     with pytest.raises(InputError, match="unknown GPU target") as caught:
         targets_named(name, CATALOG)
     assert near in caught.value.cause
+
+
+def test_the_bc_250_is_sent_to_vulkan() -> None:
+    with pytest.raises(InputError, match="BC-250") as caught:
+        targets_named("gfx1013", CATALOG)
+    assert caught.value.next_step == "use it through Vulkan: rocwright run llama-vulkan"
 
 
 def test_a_card_that_rocm_does_not_run_on_is_sent_to_vulkan() -> None:

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from rocbase.errors import InputError
+from rocwheel.wheels.detect import target_of_version
 from rocwheel.wheels.gpu_table import GpuMaker, GpuNames, GpuTable, Unsupported
 
 AMD = "1002"
@@ -41,6 +42,10 @@ _MEMORY = re.compile(r"(?<=\w)\s+\d{1,3}\s?gi?b\b")
 """What a card is sold with: "RX 580 8GB"."""
 _TEXT = re.compile(r"[\w\s\-+.,'()®™©]*")
 _FEATURES = re.compile(r"(.*?)((?::[a-z]+[+-])+)", re.DOTALL)
+_TARGET = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![a-z0-9.]|-generic)")
+"""As programs say a target: "amdgcn-amd-amdhsa--gfx906:sramecc+:xnack-", "AMD Radeon 780M (RADV GFX1103)"."""
+_VERSION = re.compile(r"[0-9]{5,6}")
+"""As the kernel says a target in gfx_target_version: 110003."""
 _BARE = re.compile(r"[0-9][0-9a-f]{2,3}")
 _SHOWN, _MOST_TOLD = 3, 8
 
@@ -61,6 +66,10 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
         )
     full_query = _WITH.split(text.strip().lower())[-1]
     query = _MEMORY.sub("", full_query)
+    if _VERSION.fullmatch(query):
+        query = target_of_version(int(query))
+    if len(printed := {*_TARGET.findall(query)}) == 1:
+        [query] = printed
     if listed := _LSPCI.fullmatch(query):
         return _of_lspci(text, listed, table)
     if pci := _PCI.fullmatch(query):
@@ -254,7 +263,7 @@ def _of_old(text: str, old: Unsupported, table: GpuTable) -> InputError:
     driver = f"; start Linux with {' '.join(old.kernel)}, or its amdgpu driver leaves the card alone"
     return InputError(
         f"ROCm does not run on {text.strip()!r}: {old.name}",
-        cause=f"AMD made ROCm for later GPUs; these are {', '.join(old.targets)} to compilers",
+        cause=f"AMD made ROCm for other GPUs; these are {', '.join(old.targets)} to compilers",
         next_step=f"{table.without}{driver if old.kernel else ''}"
         if table.without
         else f"`{table.lists}` lists the GPUs that it supports",
