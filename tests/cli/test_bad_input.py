@@ -161,7 +161,17 @@ def test_a_pin_that_breaks_a_constraint_is_refused_with_the_chain_of_reasons(
 
 @pytest.mark.parametrize("verb", ["lock", "plan", "build", "verify"])
 def test_a_folder_without_a_project_file_is_told_how_to_get_one(refused: Refused, verb: str) -> None:
-    refused([verb], "input", "there is no rocwright.toml", "rocwright init")
+    refused(
+        [verb], "input", "there is no rocwright.toml", "rocwright init", f"rocwright {verb} STACK --gpu GPU"
+    )
+
+
+@pytest.mark.parametrize("words", [("why",), ("farm", "explain")])
+def test_a_step_without_a_project_file_is_told_where_the_stack_goes(
+    refused: Refused, words: tuple[str, ...]
+) -> None:
+    command = f"rocwright {' '.join(words)} llama.cpp STACK --gpu GPU"
+    refused([*words, "llama.cpp"], "input", "there is no rocwright.toml", command)
 
 
 @pytest.mark.parametrize("words", [("verify",), ("bench",), ("install", "--into", "environment")])

@@ -151,3 +151,10 @@ def test_pieces_of_any_size_give_every_line(
     data = text.encode() if pack is not bytes else text.encode(encoding)
     for file in (io.BytesIO(pack(data)), io.BufferedReader(io.BytesIO(pack(data)))):
         assert b"".join(pieces(file, size)).decode() == text
+
+
+@pytest.mark.parametrize("begin", [b"\x7fELF\2\1\1", b"PK\3\4", b"!<arch>\n", b"GGUF"])
+def test_a_program_is_no_log(tmp_path: Path, begin: bytes) -> None:
+    (tmp_path / "file").write_bytes(begin + bytes(100))
+    with pytest.raises(InputError, match="is no log"), open_log(tmp_path / "file"):
+        pass

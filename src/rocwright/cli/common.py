@@ -314,7 +314,11 @@ def the_project(selection: Selection) -> Project:
     from rocwright.plan.resolve.folder import PROJECT
 
     if not selection.names_a_stack:
-        project = api.project(folder=here())
+        try:
+            project = api.project(folder=here())
+        except InputError as error:
+            error.next_step = error.next_step.replace("rocwright build STACK", f"{_command_line()} STACK")
+            raise
         if selection.changes:
             raise InputError(
                 f"{', '.join(selection.changes)} cannot be changed here",
@@ -331,6 +335,14 @@ def the_project(selection: Selection) -> Project:
         )
     place.remember(selection.words)
     return api.project(selection.stack, selection.gpus, selection.base or "", say=say, **selection.changes)
+
+
+def _command_line() -> str:
+    """Return the command under way with the arguments before its stack."""
+    context = click.get_current_context()
+    names = [param.name for param in context.command.params if isinstance(param, click.Argument)]
+    words = [str(context.params[name]) for name in names if name != "stack" and context.params.get(name)]
+    return shlex.join([*context.command_path.split(), *words])
 
 
 def not_a_stack(step: str, verb: str) -> None:

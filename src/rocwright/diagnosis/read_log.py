@@ -47,11 +47,21 @@ _COMPRESSED: tuple[tuple[bytes, Callable[[Any], _Unpacker]], ...] = (
 )
 
 
+_NO_LOGS = {b"\x7fELF": "a program or a library", b"PK\x03\x04": "a wheel or another zip file"}
+_NO_LOGS |= {b"!<arch>\n": "a library or a Debian package", b"GGUF": "a model"}
+
+
 @contextmanager
 def open_log(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a log. Raises InputError where it cannot be read."""
+    """Yield the bytes of a log. Raises InputError if the file cannot be read, or is a program."""
     try:
         with path.open("rb") as file:
+            for magic in (magic for magic in _NO_LOGS if file.peek(8).startswith(magic)):
+                raise InputError(
+                    f"{path} is no log",
+                    cause=f"it is {_NO_LOGS[magic]}",
+                    next_step="name the file with the output of the build, or see: rocwright logs",
+                )
             yield file
     except OSError as error:
         raise InputError(
