@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
+
+import pytest
 
 from rocbase import errors
 from rocbase.errors import (
     DiskError,
     ExplainedError,
     FailureClass,
+    InputError,
     InternalError,
     OutOfDiskError,
     as_known,
@@ -53,6 +57,16 @@ def test_an_error_that_cannot_be_read_is_a_fault_of_the_program(data: dict[str, 
 @each("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_known_by_its_number(number: int) -> None:
     assert isinstance(as_known(OSError(number, os.strerror(number)), "rocwheel"), OutOfDiskError)
+
+
+def test_a_user_without_a_home_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", str)
+    with pytest.raises(RuntimeError) as caught:
+        Path.home()
+    told = as_known(caught.value, "rocwheel")
+    assert isinstance(told, InputError)
+    assert told.next_step.startswith("set HOME to a folder")
 
 
 @each("number", [errno.EIO, errno.EROFS, errno.ESTALE, errno.ENXIO, errno.ENODEV, errno.EUCLEAN])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from enum import StrEnum
 from pathlib import Path
 
@@ -240,6 +241,12 @@ def as_known(error: Exception, program: str, frees: str = "") -> ExplainedError:
                 f"{error.filename} cannot be read or written",
                 cause=str(error),
                 next_step="check its permissions, or set ROCWRIGHT_HOME to a folder that you can write to",
+            )
+        case RuntimeError() if "determine home directory" in str(error):
+            return InputError(
+                "this user has no home folder",
+                cause=f"HOME is not set, and no user of this system has the number {os.getuid()}",
+                next_step="set HOME to a folder that you can write to, then run again",
             )
         case _:
             return InternalError(
