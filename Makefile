@@ -12,7 +12,7 @@ quickstart: .venv/ready
 	@tools/prepare build
 	@$(BIN)/rocwright build llama-vulkan --gpu auto --verify
 	@$(BIN)/rocwright stop quickstart --quiet
-	@$(BIN)/rocwright run llama-vulkan --model tiny --name quickstart --try --detach
+	@$(BIN)/rocwright run llama-vulkan --model tiny --name quickstart --try --detach --yes
 
 # all packages at once, after .venv, which needs no root
 test fast real: packages := test

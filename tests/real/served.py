@@ -49,7 +49,7 @@ class Served:
 @contextmanager
 def served(home: Home, folder: Path, *words: str) -> Iterator[Served]:
     """The tiny model, served by llama-vulkan; stopped at the end, and nothing of it is left."""
-    asked = ("llama-vulkan", "--gpu", "gfx1151", "--model", "tiny", "--detach", "--json")
+    asked = ("llama-vulkan", "--gpu", "gfx1151", "--model", "tiny", "--detach", "--yes", "--json")
     state = json.loads(rocwright(home, folder, "run", *asked, "--port", str(free_port()), *words))
     name = state["name"]
     mark = json.loads((home.servers / name / "server.json").read_text())["mark"]

@@ -50,7 +50,7 @@ def stack(request: pytest.FixtureRequest) -> str:
 @contextmanager
 def running(home: Home, folder: Path, stack: str, *words: str) -> Iterator[str]:
     """What `run` prints of a server with its tiny model; nothing of it is left at the end."""
-    asked = ("--gpu", "gfx1151", "--model", "tiny", "--detach", "--port", str(free_port()))
+    asked = ("--gpu", "gfx1151", "--model", "tiny", "--detach", "--yes", "--port", str(free_port()))
     said = rocwright(home, folder, "run", stack, *asked, *words)
     mark = json.loads((home.servers / stack / "server.json").read_text())["mark"]
     try:

@@ -62,6 +62,7 @@ def run_server(
     engine: str | None = None,
     home: str | Path | None = None,
     progress: Progress | None = None,
+    agree: Say = silent,
     say: Say = silent,
 ) -> StartedServer:
     """Run a stack's server, and wait until it can be used; what it needs is fetched or built before.
@@ -75,7 +76,8 @@ def run_server(
     with the base from the store), podman or docker; `on` says what it computes on: gpu, cpu, or what else
     its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless `key` is False.
     `options` and `variables` go to the server's program. Without `detach` it ends with this process. With
-    `dry` nothing is built or started: the answer has the command.
+    `dry` nothing is built or started: the answer has the command. `agree` hears what a long build needs
+    before it starts, and may raise.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
@@ -120,6 +122,7 @@ def run_server(
         dry=dry,
         engine=engine,
         progress=progress,
+        agree=agree,
         say=say,
     )
 
@@ -141,6 +144,7 @@ def _run_chosen(
     dry: bool,
     engine: str | None,
     progress: Progress | None,
+    agree: Say,
     say: Say,
 ) -> StartedServer:
     """Choose, check, build and start; what it came to is kept for the next start of the same."""
@@ -215,7 +219,16 @@ def _run_chosen(
     if component.kind in in_environment.INSTALLED:
         fits()
         launch = in_environment.launch_of(
-            project, component, request, model, compute, reporter, engine=engine, build=not dry, stays=detach
+            project,
+            component,
+            request,
+            model,
+            compute,
+            reporter,
+            engine=engine,
+            build=not dry,
+            stays=detach,
+            agree=agree,
         )
         if dry:
             folder = state.folder_of(home, launch.state.name)
@@ -224,7 +237,7 @@ def _run_chosen(
             )
         return started(launch, home, say)
     product = laid.product_of(
-        project, engine, reporter, contained=contained, build=not dry, before_build=fits
+        project, engine, reporter, contained=contained, build=not dry, before_build=fits, agree=agree
     )
     memory = 0
     if model is not None:

@@ -13,6 +13,7 @@ from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.sandbox.model import Mount
+from rocwright.serving.consent import Agree
 from rocwright.serving.environments import Environment
 from rocwright.serving.laid import Product, program_of
 from rocwright.serving.launch import Launch, boxed, new_mark
@@ -52,12 +53,13 @@ def launch_of(
     engine: str | None,
     build: bool,
     stays: bool,
+    agree: Agree,
 ) -> Launch:
     """The server of a wheel stack, installed where it is not, and built with `build`; nothing is started yet.
     Raises what a build raises."""
     server = component.server
     assert server is not None, "it was looked for by that"
-    lock = built_lock(project, engine, progress, progress.say, build=build)
+    lock = built_lock(project, engine, progress, progress.say, build=build, agree=agree)
     environment = environment_of(project, lock, progress.say, progress, engine=engine)
     service = Service(
         stack=environment.stack,

@@ -26,6 +26,7 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.plan.roots import RUN_ROOT
 from rocwright.project import Project
 from rocwright.serving.choose import served_component
+from rocwright.serving.consent import Agree, ask
 from rocwright.serving.model import Place
 from rocwright.serving.wheels import makes_wheels, not_built
 from rocwright.serving.words import IMAGE
@@ -54,10 +55,11 @@ def product_of(
     contained: bool = False,
     build: bool = True,
     before_build: Callable[[], None] = lambda: None,
+    agree: Agree = lambda line: None,
 ) -> Product:
     """The artifact of a project, built or fetched where it is not here, after `before_build` is called; its
     image only where it is to run `contained`. Raises what a build raises, InputError where there is no image,
-    and without `build` where something would have to be built.
+    and without `build` where something would have to be built, and what `agree` raises.
     """
     component = served_component(project.catalog, project.request.stack)
     if component is None:
@@ -71,6 +73,7 @@ def product_of(
         if not build:
             raise not_built(project.request)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
+        ask(project, decisions, agree)
     with progress:
         built = flow.build(project, locked, BuildOptions(engine=engine), progress, step_names=(needed,))
     if built.failures:

@@ -29,6 +29,7 @@ def environment(
     build: bool = True,
     home: str | Path | None = None,
     progress: Progress | None = None,
+    agree: Say = lambda line: None,
     say: Say = lambda line: None,
 ) -> Environment:
     """The environment of a wheel stack: its base, the wheels that were built, and what these require.
@@ -37,8 +38,9 @@ def environment(
     components of the stack, `optional` adds such as are not built otherwise, and `accept_missing` is as in
     `request`. `extra` are requirements
     (PEP 508) of your own; they are locked beside the stack's lock. Without a `stack` it is that of the
-    project in this folder. Raises InputError for a stack that makes no wheels, or without `build` for one
-    that is not built here, CheckError where they do not install, and what a build raises.
+    project in this folder. `agree` hears what a long build needs before it starts, and may raise. Raises
+    InputError for a stack that makes no wheels, or without `build` for one that is not built here, CheckError
+    where they do not install, and what a build raises.
     """
     from rocwright.api.projects import project as project_for
     from rocwright.execution.progress import PlainProgress
@@ -63,7 +65,7 @@ def environment(
     )
     check_makes_wheels(project)
     reporter = progress or PlainProgress()
-    locked = built_lock(project, engine, reporter, say, build=build)
+    locked = built_lock(project, engine, reporter, say, build=build, agree=agree)
     created = prepare(project, locked, say, reporter, extra=extra, engine=engine)
     digest = asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
     remember(project.home, digest, project.lock_path, created)

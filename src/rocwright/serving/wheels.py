@@ -14,6 +14,7 @@ from rocwright.plan.decide import State
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.validate import PUBLISHED_WHEELS
 from rocwright.project import Project
+from rocwright.serving.consent import Agree, ask
 
 
 def check_makes_wheels(project: Project) -> None:
@@ -51,9 +52,10 @@ def built_lock(
     say: Callable[[str], None],
     *,
     build: bool = True,
+    agree: Agree = lambda line: None,
 ) -> Lock:
     """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
-    does; InputError without `build`, where something would have to be built.
+    does; InputError without `build`, where something would have to be built, and what `agree` raises.
     """
     locked = flow.current_lock(project, say)
     _, decisions = flow.planned(project, locked)
@@ -61,6 +63,7 @@ def built_lock(
         if not build:
             raise not_built(project.request)
         say(f"{project.request.stack} is not built here yet: building it first")
+        ask(project, decisions, agree)
     with progress:
         built = flow.build(project, locked, BuildOptions(engine=engine), progress, lay=False)
     if built.failures:

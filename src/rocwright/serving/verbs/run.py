@@ -13,6 +13,7 @@ from rocwright.serving.verbs.run_program import (
     Chosen,
     With,
     WithProgram,
+    agreement,
     check_folder,
     check_words,
     companions,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
 @click.option("--no-auth", "key", flag_value=False, default=True, help="Ask nobody for a key.")
 @click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
 @click.option("--dry-run", "dry", is_flag=True, help="Print the exact command; build and start nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Build what is missing without a question.")
 @click.option("--try", "tries", is_flag=True, help="Ask it something, and print the answer.")
 @click.option("--shell", is_flag=True, help="A shell in the environment of STACK, a stack of wheels.")
 @click.option("--jupyter", is_flag=True, help="A Jupyter server in the environment of STACK.")
@@ -129,6 +131,7 @@ def command(
     key: bool,
     detach: bool,
     dry: bool,
+    yes: bool,
     tries: bool,
     shell: bool,
     jupyter: bool,
@@ -163,6 +166,7 @@ def command(
         versions=versions_of(sets),
         optional=beside.components,
         accept_missing=accept_missing,
+        agree=agreement(context, yes=yes),
     )
     if image:
         write_image(had(chosen, require, engine), image)
@@ -211,6 +215,7 @@ def command(
             dry=dry,
             engine=engine,
             progress=choose_progress(),
+            agree=chosen.agree,
             say=say,
         )
     if as_json:

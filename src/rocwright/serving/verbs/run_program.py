@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     return pairs
 
 
-_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing"})
+_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing", "yes"})
 # What has an effect on each of the things that run starts, by the names of its parameters.
 _TAKES = {
     "a server": {
@@ -116,7 +117,29 @@ class Chosen:
     base: str
     versions: dict[str, str]
     optional: tuple[str, ...]
+    agree: Callable[[str], None]
     accept_missing: tuple[str, ...] = ()
+
+
+def agreement(context: click.Context, *, yes: bool) -> Callable[[str], None]:
+    """Return what hears the needs of a long build, and asks at a terminal. Raises InputError elsewhere."""
+
+    def agree(needs: str) -> None:
+        say(f"needs  {needs}")
+        if yes:
+            return
+        if sys.stdin.isatty():
+            click.confirm("Build it now?", default=True, abort=True, err=True)
+            return
+        from rocbase.errors import InputError
+
+        raise InputError(
+            f"{context.params['stack'] or 'the stack'} has to be built first",
+            cause="a build of more than 5 minutes or 2 GB starts only after a question, or with --yes",
+            next_step="add --yes to the command",
+        )
+
+    return agree
 
 
 def check_folder() -> None:
@@ -157,6 +180,7 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
         engine=engine,
         build=build,
         progress=choose_progress(),
+        agree=chosen.agree,
         say=say,
     )
 
