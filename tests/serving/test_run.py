@@ -64,7 +64,7 @@ RECIPE: dict[str, dict[str, object]] = {
     }
 }
 
-WORDS = ("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--model", "tiny", "--name", "mine", "-d")
+WORDS = ("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--model", "tiny", "--name", "mine", "-d", "-y")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
