@@ -49,6 +49,7 @@ ELSEWHERE = {
         "unsupported.*": "tests/plan/resolve/test_gpus.py",
     },
     "host.toml": {
+        "installer.*": "tests/test_prepare.py",
         "tool.*": "tests/doctor/test_doctor.py",
         "driver.issues": "tests/diagnosis/test_here.py",
         "firmware.issues": "tests/diagnosis/test_here.py",

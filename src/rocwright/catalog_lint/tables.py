@@ -43,7 +43,7 @@ Sources = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 
 # What doctor fills in in commands that help.
 FILLED = frozenset(
-    {"user", "groups", "gids", "number", "packages", "pages", "module", "path", "pci", "gpu", "variable"}
+    {"user", "groups", "gids", "number", "command", "pages", "module", "path", "pci", "gpu", "variable"}
 )
 
 
