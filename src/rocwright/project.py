@@ -16,8 +16,8 @@ from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.resolve.aliases import catalog_for
-from rocwright.plan.resolve.files import LOCK, read_project, read_request
-from rocwright.plan.resolve.folder import PROJECT
+from rocwright.plan.resolve.files import read_project, read_request
+from rocwright.plan.resolve.folder import LOCK, PROJECT
 from rocwright.plan.resolve.model import Request
 from rocwright.store.model import Output, Store, finished
 

@@ -64,7 +64,20 @@ RECIPE: dict[str, dict[str, object]] = {
     }
 }
 
-WORDS = ("run", "tiny", "--gpu", "gfx1151", "--base", "debian:sid", "--model", "tiny", "--name", "mine", "-d", "-y")
+WORDS = (
+    "run",
+    "tiny",
+    "--gpu",
+    "gfx1151",
+    "--base",
+    "debian:sid",
+    "--model",
+    "tiny",
+    "--name",
+    "mine",
+    "-d",
+    "-y",
+)
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -14,6 +14,7 @@ from tests.verify.test_loaded import DATA, compiled, environment, pack
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.model.steps import RunAction
+from rocwright.plan.bundle import bundled
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.lock import make_lock
 from rocwright.plan.resolve.model import Request
@@ -42,7 +43,8 @@ def build(tmp_path: Path) -> Path:
 
 def bundle(build: Path) -> subprocess.CompletedProcess[str]:
     """Run the recipe's commands, with the folders of this test in the place of a sandbox's."""
-    script = "\n".join(builtin_catalog().component("rocr").bundle).replace("/build/", f"{build}/build/")
+    commands = bundled((), [builtin_catalog().component("rocr")])
+    script = "\n".join(commands).replace("/build/", f"{build}/build/")
     words = ["sh", "-eu", "-c", script]
     return subprocess.run(
         words, env=environment(build), cwd=build, text=True, capture_output=True, check=False

@@ -90,7 +90,8 @@ def _tree(
 def _locked(component: str, lock_file: Path | None) -> LockedComponent | None:
     """The component in the lock that is named, or in the project's here; None without a lock."""
     from rocbase.errors import InputError
-    from rocwright.plan.resolve.files import LOCK, read_lock
+    from rocwright.plan.resolve.files import read_lock
+    from rocwright.plan.resolve.folder import LOCK
 
     path = lock_file or Path(LOCK)
     if lock_file is None and not path.is_file():

@@ -13,7 +13,6 @@ from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.project import Project
 from rocwright.sandbox.model import Mount
-from rocwright.serving.consent import Agree
 from rocwright.serving.environments import Environment
 from rocwright.serving.laid import Product, program_of
 from rocwright.serving.launch import Launch, boxed, new_mark
@@ -23,7 +22,7 @@ from rocwright.serving.ports import is_loopback
 from rocwright.serving.prepare import prepare as environment_of
 from rocwright.serving.program import program_job
 from rocwright.serving.service import ARTIFACT, KEY, Service, claimed, make_key
-from rocwright.serving.wheels import built_lock
+from rocwright.serving.wheels import Agree, built_lock
 
 # The kind of components that are source trees, which run in an environment of the other components.
 APPLICATION = "application"

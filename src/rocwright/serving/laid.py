@@ -26,9 +26,8 @@ from rocwright.plan.resolve.model import Lock
 from rocwright.plan.roots import RUN_ROOT
 from rocwright.project import Project
 from rocwright.serving.choose import served_component
-from rocwright.serving.consent import Agree, ask
 from rocwright.serving.model import Place
-from rocwright.serving.wheels import makes_wheels, not_built
+from rocwright.serving.wheels import Agree, ask, makes_wheels, not_built
 from rocwright.serving.words import IMAGE
 from rocwright.sources.archive import unpack
 from rocwright.sources.bases.roots import remove_tree, unpacked_root

@@ -1,20 +1,27 @@
-"""A wheel stack, built where it is not."""
+"""A wheel stack, built where it is not, and the question before a long build."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rocbase.errors import InputError
 from rocwright import flow
 from rocwright.catalog.load import Catalog
+from rocwright.execution.estimate import expected
 from rocwright.execution.options import BuildOptions
 from rocwright.execution.progress import Progress
-from rocwright.plan.decide import State
+from rocwright.execution.requirements import outlook_here, outlook_line
+from rocwright.plan.decide import Decision, State
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.validate import PUBLISHED_WHEELS
 from rocwright.project import Project
-from rocwright.serving.consent import Agree, ask
+
+# Seconds and bytes that need no question.
+LONG, MUCH = 300.0, 2 * 10**9
+
+# Hears what a build needs, in a line. Raises InputError, or click.Abort, to refuse it.
+Agree = Callable[[str], None]
 
 
 def check_makes_wheels(project: Project) -> None:
@@ -69,3 +76,10 @@ def built_lock(
     if built.failures:
         raise built.failures[0][1]
     return locked
+
+
+def ask(project: Project, decisions: Sequence[Decision], agree: Agree) -> None:
+    """Call `agree` if the steps to run take more than LONG or MUCH, or nobody knows how long."""
+    forecast = outlook_here(decisions, expected(project, decisions), project.home)
+    if forecast.left.seconds > LONG or forecast.disk > MUCH or forecast.left.unknown:
+        agree(outlook_line(forecast))

@@ -17,7 +17,8 @@ from rocwright.catalog.issue import Issue, the_issues
 from rocwright.diagnosis.novel import MOST_WIDE
 from rocwright.diagnosis.search import search
 from rocwright.execution.good_log import new_lines
-from rocwright.plan.resolve.files import LOCK, lock_text
+from rocwright.plan.resolve.files import lock_text
+from rocwright.plan.resolve.folder import LOCK
 from rocwright.plan.resolve.model import Lock
 from rocwright.records.model import Finding, Run, Sample, StepRun, Which
 from rocwright.web.broken_steps import BrokenSteps

@@ -23,8 +23,8 @@ from rocwright.follow.watch.bump import LockCandidate
 from rocwright.follow.watch.undo import find_good, put_back
 from rocwright.home import Home
 from rocwright.plan.resolve.aliases import catalog_for
-from rocwright.plan.resolve.files import LOCK, read_lock, read_request, write_request
-from rocwright.plan.resolve.folder import PROJECT
+from rocwright.plan.resolve.files import read_lock, read_request, write_request
+from rocwright.plan.resolve.folder import LOCK, PROJECT
 from rocwright.plan.resolve.model import Lock, Request
 from rocwright.plan.resolve.settings import WatchSettings
 from rocwright.plan.resolve.tell_difference import tell_difference

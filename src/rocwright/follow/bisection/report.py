@@ -8,8 +8,8 @@ from pathlib import Path
 from rocbase.files.atomic import write_atomic
 from rocwright.follow.bisection.model import BisectionReport, Narrowed, Try
 from rocwright.follow.bisection.pins import Pin, mix
-from rocwright.plan.resolve.files import LOCK, write_lock, write_request
-from rocwright.plan.resolve.folder import PROJECT
+from rocwright.plan.resolve.files import write_lock, write_request
+from rocwright.plan.resolve.folder import LOCK, PROJECT
 from rocwright.plan.resolve.model import Lock
 
 GOOD_LOCK, BAD_LOCK, PAGE = "good.lock", "bad.lock", "report.md"

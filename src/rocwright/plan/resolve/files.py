@@ -21,8 +21,6 @@ from rocwright.plan.resolve.model import LOCK_SCHEMA, Lock, Request
 from rocwright.plan.resolve.settings import ProjectFile
 from rocwright.plan.resolve.tell_difference import tell_difference
 
-LOCK = "rocwright.lock"
-
 # The fields of a lock's parts that hold files: said always, said where there are any, and parts of parts.
 PINS, MORE_PINS, SDISTS = ("files", "packages"), ("downloads", "requires"), "sdists"
 

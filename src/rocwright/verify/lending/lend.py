@@ -22,7 +22,8 @@ from rocwright.diagnosis.machine.model import Machine
 from rocwright.home import Home
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.aliases import catalog_for
-from rocwright.plan.resolve.files import LOCK, read_lock
+from rocwright.plan.resolve.files import read_lock
+from rocwright.plan.resolve.folder import LOCK
 from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project, built_outputs
 from rocwright.records.model import Finding, is_gpu, new_run_id

@@ -42,7 +42,10 @@ _MEMORY = re.compile(r"(?<=\w)\s+\d{1,3}\s?gi?b\b")
 """What a card is sold with: "RX 580 8GB"."""
 _TEXT = re.compile(r"[\w\s\-+.,'()®™©]*")
 _FEATURES = re.compile(r"(.*?)((?::[a-z]+[+-])+)", re.DOTALL)
-_TARGET = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![a-z0-9.]|-generic)")
+_TARGET = re.compile(
+    r"(?:amdgcn-amd-amdhsa--)?(gfx[0-9a-f]{3,4})(?::[a-z]+[+-])*"
+    r"|[\w\s.+-]*\(?\bradv (gfx[0-9a-f]{3,4})\)?"
+)
 """As programs say a target: "amdgcn-amd-amdhsa--gfx906:sramecc+:xnack-", "AMD Radeon 780M (RADV GFX1103)"."""
 _VERSION = re.compile(r"[0-9]{5,6}")
 """As the kernel says a target in gfx_target_version: 110003."""
@@ -68,8 +71,8 @@ def find(text: str, table: GpuTable) -> tuple[GpuNames, ...]:
     query = _MEMORY.sub("", full_query)
     if _VERSION.fullmatch(query):
         query = target_of_version(int(query))
-    if len(printed := {*_TARGET.findall(query)}) == 1:
-        [query] = printed
+    if printed := _TARGET.fullmatch(query):
+        query = printed[1] or printed[2]
     if listed := _LSPCI.fullmatch(query):
         return _of_lspci(text, listed, table)
     if pci := _PCI.fullmatch(query):

@@ -11,7 +11,7 @@ from rocwright.execution.requirements import Outlook
 from rocwright.home import Home
 from rocwright.plan.resolve.model import Request
 from rocwright.project import project_of
-from rocwright.serving import consent
+from rocwright.serving import wheels
 from rocwright.serving.verbs.run import command
 from rocwright.serving.verbs.run_program import agreement
 
@@ -30,11 +30,11 @@ def test_what_takes_long_or_much_is_asked_about(
 ) -> None:
     left = Left(seconds=seconds, unknown=unknown)
     forecast = Outlook(left=left, sources=(), disk=disk, memory=0, jobs=2, wanted=2)
-    monkeypatch.setattr(consent, "outlook_here", lambda *_: forecast)
-    monkeypatch.setattr(consent, "expected", lambda *_: {})
+    monkeypatch.setattr(wheels, "outlook_here", lambda *_: forecast)
+    monkeypatch.setattr(wheels, "expected", lambda *_: {})
     project = project_of(Request(stack="gfx-smoke", gpu=("gfx803",), base="debian:sid"), home.path, home)
     lines: list[str] = []
-    consent.ask(project, [], lines.append)
+    wheels.ask(project, [], lines.append)
     assert len(lines) == asks
 
 
