@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,9 +39,9 @@ def test_options_that_agree_are_taken(folder: Path) -> None:
     "options",
     [{"gpu": "gfx1151"}, {"base": "debian:experimental"}, {"versions": {"pytorch": "2.5.1"}}],
 )
-def test_options_that_contradict_are_refused(folder: Path, options: dict[str, object]) -> None:
+def test_options_that_contradict_are_refused(folder: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="contradict") as caught:
-        api.project("pytorch", folder=folder, **options)  # type: ignore[arg-type]
+        api.project("pytorch", folder=folder, **options)
     assert "pytorch --base debian:sid --gpu gfx803" in caught.value.cause
 
 

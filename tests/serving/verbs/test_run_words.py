@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from rocbase.errors import InputError
 from rocwheel_samples.tables import each
 from rocwright.cli import cli
+from rocwright.plan.resolve.folder import PROJECT
+from rocwright.serving.asked import asked_for
 
 
 @each(
@@ -97,3 +99,29 @@ def test_pins_and_optional_components_are_those_of_a_build(
     assert one["versions"] == {"pytorch": "2.6.0"}
     assert one["extra"] == ("gloo",)
     assert one["accept_missing"] == ("rocblas",)
+
+
+def test_a_server_of_the_projects_stack_takes_the_projects_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / PROJECT).write_text('stack = "llama-vulkan"\ngpu = ["gfx803"]\nbase = "debian:sid"\n')
+    monkeypatch.chdir(tmp_path)
+    named: list[object] = []
+
+    def project(*words: str, **_: object) -> None:
+        named.extend(words)
+        raise InputError("as far as this", cause="", next_step="")
+
+    monkeypatch.setattr("rocwright.api.projects.project", project)
+    CliRunner().invoke(cli, ["run", "llama-vulkan", "--model", "tiny"])
+    assert named == ["llama-vulkan", "", ""]
+
+
+def test_what_was_had_before_does_not_count_after_the_project_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = asked_for(["pytorch"])
+    assert asked_for(["pytorch"]) == before
+    (tmp_path / PROJECT).write_text('stack = "pytorch"\n')
+    assert asked_for(["pytorch"]) != before
