@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rocwheel_samples import MissingError
 from rocwright.home import Home
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 
 FOLDER = Path(os.environ.get("ROCWRIGHT_TEST_HOME") or Home.default().path) / "test-downloads"
@@ -32,39 +33,40 @@ def real_wheel(
     """The wheel of that name and version, as pip finds it; raises MissingError where it cannot be fetched."""
     platforms = [f"--platform={one}" for one in PLATFORMS]
     options = ["--no-deps", "--only-binary=:all:", f"--python-version={PYTHON}", *platforms]
-    return _fetched(
-        f"{name}-{version}",
-        lambda: [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"],
-        "*.whl",
-    )
+
+    def download(folder: Path) -> str:
+        words = [sys.executable, "-m", "pip", "download", "-q", *options, f"{name}=={version}"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        return "" if done.returncode == 0 else done.stderr
+
+    return _fetched(f"{name}-{version}", download, "*.whl")
 
 
 def debian_package(name: str, suite: str = "sid") -> Path:
     """The .deb of that name in a suite, as apt-get finds it; raises MissingError where there is none."""
 
-    def command() -> list[str]:
-        return ["apt-get", f"--config-file={_apt_of(suite)}", "download", "-q", name]
+    def download(folder: Path) -> str:
+        done = _archive_of(suite).apt("apt-get", "download", "-q", name, files=folder)
+        return "" if done.ok else done.stderr
 
-    return _fetched(f"{suite}-{name}", command, "*.deb")
+    return _fetched(f"{suite}-{name}", download, "*.deb")
 
 
 @cache
-def _apt_of(suite: str) -> Path:
-    """The settings of an apt folder with the newest package lists of a suite, fetched once a run."""
-    archive = DebianArchive(FOLDER / "apt", suite, "amd64")
+def _archive_of(suite: str) -> DebianArchive:
+    """The archive with the newest package lists of a suite, fetched once a run."""
+    archive = DebianArchive(Tools(Home(FOLDER)), suite, "amd64")
     archive.refresh()
-    return archive.folder / "etc" / "apt" / "rocwright.conf"
+    return archive
 
 
-def _fetched(key: str, command: Callable[[], list[str]], pattern: str) -> Path:
+def _fetched(key: str, download: Callable[[Path], str], pattern: str) -> Path:
     folder = FOLDER / key
     if not any(folder.glob(pattern)):
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
-            words = command()
-            done = subprocess.run(words, cwd=temporary, capture_output=True, text=True)
-            if done.returncode != 0:
-                raise MissingError(f"{' '.join(words[:4])} ...: {done.stderr[-2000:]}")
+            if problem := download(Path(temporary)):
+                raise MissingError(f"{key}: {problem[-2000:]}")
             (found,) = Path(temporary).glob(pattern)
             folder.mkdir(exist_ok=True)
             found.rename(folder / found.name)  # another process may have been quicker: the same file

@@ -314,17 +314,17 @@ def test_a_build_and_doctor_report_the_same_missing_programs(
 ) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in sorted({*PROGRAMS["debian"], *PROGRAMS["image"], "git"} - {"mmdebstrap", "dpkg-deb"}):
+    for name in sorted({*PROGRAMS["debian"], *PROGRAMS["image"], "git"} - {"skopeo", "tar"}):
         (programs / name).symlink_to("/usr/bin/true")
     project = open_project(sources, home.path)
     monkeypatch.setenv("PATH", str(programs))
-    with pytest.raises(InputError, match="mmdebstrap, dpkg-deb are not installed"):
+    with pytest.raises(InputError, match="mmdebstrap, tar are not installed"):
         built(project)
     assert not home.runs.exists()
     done = CliRunner().invoke(cli, ["doctor", "--no-engines", "gfx-smoke"])
     assert done.exit_code == 12
-    assert "error    not on PATH: mmdebstrap, dpkg-deb" in done.output
-    assert "fix   sudo apt-get install mmdebstrap dpkg" in done.output
+    assert "error    not on PATH: mmdebstrap, tar" in done.output
+    assert "fix   sudo apt-get install mmdebstrap tar" in done.output
 
 
 def test_a_clean_up_after_a_build_leaves_nothing_to_do(finished: TinyProject) -> None:

@@ -23,7 +23,7 @@ PYTHON = ("python_module", "mine", "sys.executable", "python")
 ENGINES = "bwrap podman docker buildah systemd-nspawn unshare sh"
 
 HANDED = {
-    "sources/bases/debian.py _command": "unshare bwrap mmdebstrap",
+    "sources/bases/debian.py _command": "unshare bwrap",
     "sources/bases/enter.py sys.argv[1]": "bwrap",
     "sources/bases/roots.py command": "tar unshare",
     "sources/bases/writable.py words": "unshare bwrap",
@@ -40,8 +40,10 @@ HANDED = {
     "sandbox/state.py argv": ENGINES,
     "serving/container.py client": "podman docker",
     "serving/logs.py writer": "python",
-    "sources/debian.py program": "apt-get apt-cache",
-    "sources/debian.py root": "unshare mmdebstrap",
+    "sources/bases/tools.py command": "unshare bwrap",
+    "sources/bases/tools.py words": "unshare bwrap",
+    "sources/bases/tools.py installed": "podman docker",
+    "sources/bases/tools.py engine": "podman docker",
     "sources/git.py _FETCHING": "sh git",
     "sources/git.py command": "sh git",
     "sources/git.py git": "sh git",

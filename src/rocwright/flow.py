@@ -307,7 +307,7 @@ def _build(
 
         check_room(decisions, project.home)
         if local:
-            check_installed(decisions)
+            check_installed(decisions, project.home)
         round_outcome = run_steps(
             decisions,
             project.store,

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "host.toml": {
         "installer.*": "tests/test_prepare.py",
         "tool.*": "tests/doctor/test_doctor.py",
+        "tools_root.*": "tests/sources/bases/test_tools.py",
         "driver.issues": "tests/diagnosis/test_here.py",
         "firmware.issues": "tests/diagnosis/test_here.py",
         "kernel_log.*": "tests/doctor/test_kernel.py",

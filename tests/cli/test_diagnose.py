@@ -19,6 +19,7 @@ from rocwright.execution.runs import UnderWay
 from rocwright.home import Home
 from rocwright.plan.resolve.model import Request
 from rocwright.records.model import StepRun
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 
 LOG = (
@@ -187,7 +188,7 @@ def test_a_missing_header_is_looked_up_in_the_bases_index_when_asked(
 ) -> None:
     monkeypatch.setenv("ROCWRIGHT_HOME", str(tmp_path / "home"))
     (tmp_path / "log").write_text("a.c:1:10: fatal error: numa.h: No such file or directory\n")
-    lists = DebianArchive(tmp_path / "home/apt", "sid", "amd64").folder / "contents"
+    lists = DebianArchive(Tools(Home(tmp_path / "home")), "sid", "amd64").folder / "contents"
     lists.mkdir(parents=True)
     with gzip.open(lists / "x_Contents-amd64.gz", "wb") as index:
         index.write(b"usr/include/numa.h libdevel/libnuma-dev\n")

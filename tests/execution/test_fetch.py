@@ -14,6 +14,7 @@ from tests.sources.conftest import repository as repository
 from rocbase.errors import FetchError
 from rocwright.catalog.folders import DATA
 from rocwright.execution.fetch import fetch
+from rocwright.home import Home
 from rocwright.model.steps import FilePin, GitOrigin, IndexOrigin
 from rocwright.sources.git import pack_commit
 from rocwright.sources.places import pack_builtin
@@ -32,7 +33,7 @@ def pin_of(name: str, data: bytes) -> FilePin:
 
 def fetched(store: LocalStore, tmp_path: Path, *pins: FilePin) -> list[str]:
     lines: list[str] = []
-    fetch(pins, store, tmp_path / "apt", tmp_path / "scratch", lines.append)
+    fetch(pins, store, Home(tmp_path), tmp_path / "scratch", lines.append)
     return lines
 
 

@@ -13,6 +13,7 @@ from rocwright.diagnosis.diagnose import diagnose
 from rocwright.execution.missing_packages import looked_up
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 
 FOUND = diagnose([b"a.c:1:10: fatal error: numa.h: No such file or directory\n"])
@@ -24,7 +25,7 @@ def context(home: Path, base: str) -> Any:
 
 def lay(home: Path, data: bytes) -> None:
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}[host_architecture()]
-    lists = DebianArchive(home / "apt", "sid", architecture).folder / "contents"
+    lists = DebianArchive(Tools(Home(home)), "sid", architecture).folder / "contents"
     lists.mkdir(parents=True)
     (lists / "x_Contents-amd64.gz").write_bytes(data)
 

@@ -31,6 +31,7 @@ from rocwright.sources import signed_packages
 from rocwright.sources.archive import pack
 from rocwright.sources.bases import debian
 from rocwright.sources.bases.roots import remove_tree
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.git import pack_commit
 from rocwright.store import packed
 from rocwright.store.local import LocalStore
@@ -111,13 +112,14 @@ def test_a_step_that_makes_a_root_says_what_is_in_it(
     """mmdebstrap is left out: here it is what comes of its tar."""
     laid: list[Path] = []
 
-    def index(folder: Path, suite: str) -> list[str]:
+    def index(tools: Tools, folder: Path, suite: str) -> list[str]:
         laid.extend(folder.iterdir())
         return ["one"]
 
     made = ["sh", "-c", "printf 'a root '; printf 'file system'"]
     monkeypatch.setattr(debian, "_command", lambda *words: made)
     monkeypatch.setattr(debian, "write_index", index)
+    monkeypatch.setattr("rocwright.sources.bases.tools.Tools.digest", "ab" * 32)
     signed = workshop.home.apt / signed_packages.KEPT
     signed.parent.mkdir(parents=True)
     signed.write_text(hashlib.sha256(b"a package").hexdigest())

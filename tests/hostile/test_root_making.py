@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from tests.making import deb
+from tests.tools_root import HostTools
 
 from rocbase.errors import CheckError
+from rocwright.home import Home
 from rocwright.model.steps import ArchiveOrigin, DebianOrigin, FilePin
 from rocwright.sources.bases.debian import ENVIRONMENT
-from rocwright.sources.bases.namespace import PLACE, give, host_programs, sandboxed
+from rocwright.sources.bases.namespace import PLACE, TOOLS, give, programs, sandboxed
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.signed_packages import KEPT, remember, require_signed
 
@@ -40,8 +42,11 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def attempt(scratch: Path, command: str) -> subprocess.CompletedProcess[str]:
-    mounts = [*host_programs(), "--bind", str(PLACE), "/work", "--tmpfs", "/tmp"]
-    words = sandboxed(scratch, ["sh", "-c", command], mounts, ENVIRONMENT, mounting=True)
+    (scratch / "work").mkdir()
+    give(scratch / "work")
+    mounts = [*programs(), "--bind", str(PLACE / "work"), "/work", "--tmpfs", "/tmp"]
+    binds = {TOOLS: HostTools(Home(scratch)).root}
+    words = sandboxed(scratch, ["sh", "-c", command], mounts, ENVIRONMENT, binds=binds, mounting=True)
     return subprocess.run(words, capture_output=True, text=True, timeout=20)
 
 
@@ -71,6 +76,7 @@ class Signed(DebianArchive):
     """An archive whose lists have one package of each suite, and one more after they were fetched."""
 
     def refresh(self) -> None:
+        self.folder.parent.mkdir(exist_ok=True)
         self.folder.with_name("fetched").touch()
 
     def signed(self, packages: Iterable[DebianOrigin]) -> set[str]:
@@ -97,7 +103,7 @@ def test_a_package_that_no_archive_signed_is_refused(
     monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
     files = {one.sha256: one.filename for one in (LISTED, pin)}
     with pytest.raises(CheckError, match="the archive did not sign") as caught:
-        require_signed(files, [LISTED, pin], tmp_path)
+        require_signed(files, [LISTED, pin], HostTools(Home(tmp_path)))
     assert "listed" not in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
@@ -107,7 +113,7 @@ def test_a_file_of_which_the_lock_says_nothing_is_refused(
 ) -> None:
     monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
     with pytest.raises(CheckError):
-        require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
+        require_signed({OTHER.sha256: "other.deb"}, [], HostTools(Home(tmp_path)))
 
 
 @pytest.mark.parametrize(("pins", "fetched"), [([LISTED, ABROAD], False), ([LISTED, ABROAD, NEW], True)])
@@ -115,12 +121,12 @@ def test_lists_of_all_suites_sign_packages_and_are_fetched_only_if_need_be(
     pins: list[FilePin], fetched: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rocwright.sources.signed_packages.DebianArchive", Signed)
-    require_signed({one.sha256: one.filename for one in pins}, pins, tmp_path)
-    assert (tmp_path / "fetched").exists() is fetched
+    require_signed({one.sha256: one.filename for one in pins}, pins, HostTools(Home(tmp_path)))
+    assert (Home(tmp_path).apt / "fetched").exists() is fetched
 
 
 def test_what_apt_downloaded_stays_signed_when_the_archive_has_moved_on(tmp_path: Path) -> None:
     assert isinstance(OTHER.origin, DebianOrigin)
-    remember([OTHER, FOREIGN, NEW], tmp_path)
-    require_signed({OTHER.sha256: "other.deb"}, [], tmp_path)
-    assert set((tmp_path / KEPT).read_text().split()) == {OTHER.sha256, NEW.sha256}
+    remember([OTHER, FOREIGN, NEW], Home(tmp_path).apt)
+    require_signed({OTHER.sha256: "other.deb"}, [], HostTools(Home(tmp_path)))
+    assert set((Home(tmp_path).apt / KEPT).read_text().split()) == {OTHER.sha256, NEW.sha256}

@@ -12,6 +12,7 @@ from tests.execution.conftest import workshop as workshop
 from tests.real.registry import Registry, serving_registry
 from tests.real.standins import make_compiler_root
 from tests.sources.conftest import index as index
+from tests.tools_root import give_tools, shared_tools
 
 from rocwright.home import Home
 from rocwright.sources.bases.roots import remove_tree
@@ -38,10 +39,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
+@pytest.fixture(scope="session")
+def tools_home() -> Home:
+    """The home whose tools root is that of all files of tests."""
+    return shared_tools()
+
+
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def home(tmp_path_factory: pytest.TempPathFactory, tools_home: Home) -> Iterator[Home]:
     """One home for a file of tests, as on a user's machine; removed at the end, it is large."""
     path = tmp_path_factory.mktemp("home")
+    give_tools(Home(path), tools_home)
     yield Home(path)
     remove_tree(path)
 

@@ -94,7 +94,7 @@ def test_a_tag_that_moved_changes_nothing_of_what_is_locked(
     (tmp_path / "other" / "file").write_text("another image\n")
     new = registry.push("moving", tmp_path / "other")
     assert find_digest(Reference(NAME, "moving"), tmp_path / "find", HOST) == new != old
-    fetch([pinned], store, tmp_path / "apt", tmp_path / "scratch", print)
+    fetch([pinned], store, Home(tmp_path), tmp_path / "scratch", print)
     assert verified(store, pinned.sha256)
 
 

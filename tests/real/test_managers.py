@@ -211,7 +211,7 @@ def test_a_base_is_locked_fetched_and_made_by_its_own_package_manager(
     )
     gone = gone.model_copy(update={"sha256": "0" * 64})
     with pytest.raises(FetchError, match="did not give all packages"):
-        fetch([root.packages[0], gone], store, home.apt, tmp_path / "scratch", lines.append)
+        fetch([root.packages[0], gone], store, home, tmp_path / "scratch", lines.append)
 
 
 def said(root: Path, name: str) -> str:

@@ -23,6 +23,7 @@ from rocwright.model.edits import Edit
 from rocwright.model.versions import version_in
 from rocwright.sources import index
 from rocwright.sources.archive import unpack
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patching.check import check_tree
 from rocwright.sources.patching.edits import EditOutcome, State, apply_edits
@@ -47,14 +48,14 @@ Apt = Callable[[str, Path], str]
 def apt(sources_home: Home) -> Apt:
     """Unpack upstream's tarball of a source package into a folder; gives the version."""
     base = builtin_catalog().bases["debian"]
-    archive = DebianArchive(sources_home.apt, SUITE, base.architecture[host_architecture()])
+    archive = DebianArchive(Tools(sources_home), SUITE, base.architecture[host_architecture()])
     archive.refresh()
     store = LocalStore(sources_home.store)
 
     def bring(package: str, folder: Path) -> str:
         source = archive.source(package)
         (pin,) = [one for one in source.files if ".orig.tar." in one.filename]
-        fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
+        fetch([pin], store, sources_home, sources_home.path / "scratch", print)
         unpack(verified(store, pin.sha256), folder, filename=pin.filename)
         return source.version
 
@@ -78,7 +79,7 @@ def sdist(sources_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
     def bring(project: str, version: str) -> Path:
         pin = index.find_sdist(project, version, store)
-        fetch([pin], store, sources_home.apt, sources_home.path / "scratch", print)
+        fetch([pin], store, sources_home, sources_home.path / "scratch", print)
         tree = tmp_path_factory.mktemp(project)
         unpack(verified(store, pin.sha256), tree, filename=pin.filename)
         return tree

@@ -31,6 +31,7 @@ from rocwright.rehearsal.rows import asked_rows
 from rocwright.rehearsal.run import How, Rehearser
 from rocwright.sources.archive import unpack
 from rocwright.sources.bases.roots import remove_tree
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.store.local import LocalStore
 from rocwright.store.model import verified
@@ -197,11 +198,11 @@ def old_tensorpipe(home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("catalog")
     tree = folder / "sources/tensorpipe"
     architecture = builtin_catalog().bases["debian"].architecture[host_architecture()]
-    archive = DebianArchive(home.apt, "sid", architecture)
+    archive = DebianArchive(Tools(home), "sid", architecture)
     archive.refresh()
     store = LocalStore(home.store)
     [pin] = [one for one in archive.source("tensorpipe").files if ".orig.tar." in one.filename]
-    fetch([pin], store, home.apt, home.path / "scratch", print)
+    fetch([pin], store, home, home.path / "scratch", print)
     unpack(verified(store, pin.sha256), tree, filename=pin.filename)
     for name in ("allocator.h", "memory.h"):
         path = tree / "tensorpipe/common" / name

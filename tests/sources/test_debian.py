@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.making import deb
+from tests.tools_root import give_tools, shared_tools
 
 from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
+from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.pins import check_pin
@@ -108,27 +111,27 @@ def test_a_file_that_did_not_come_is_told_as_such(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suite", ["", "../sid", "-t", "Sid", "sid trixie"])
 def test_what_is_no_name_of_a_suite_is_refused(tmp_path: Path, suite: str) -> None:
     with pytest.raises(InputError, match="is not the name of a Debian suite"):
-        DebianArchive(tmp_path, suite, "amd64")
-
-
-def test_a_program_that_is_missing_is_no_failure_of_the_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # a user's mmdebstrap is started by unshare, which ends with a status of its own without it
-    for name in ("unshare", "apt-get", "apt-cache"):
-        (tmp_path / name).symlink_to("/usr/bin/false")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(InputError, match="mmdebstrap, dpkg-deb are not installed"):
-        DebianArchive(tmp_path / "apt", "trixie", "amd64").refresh()
+        DebianArchive(Tools(Home(tmp_path)), suite, "amd64")
 
 
 # the archive itself
 
 
+@pytest.fixture(scope="session")
+def tools_home() -> Home:
+    return shared_tools()
+
+
+@pytest.fixture
+def tools(tools_home: Home, home: Home) -> Tools:
+    """The tools root in a home without package lists."""
+    give_tools(home, tools_home)
+    return Tools(home)
+
+
 @pytest.fixture(scope="module")
-def trixie(tmp_path_factory: pytest.TempPathFactory) -> DebianArchive:
-    archive = DebianArchive(tmp_path_factory.mktemp("apt"), "trixie", "amd64")
+def trixie(tools_home: Home) -> DebianArchive:
+    archive = DebianArchive(Tools(tools_home), "trixie", "amd64")
     archive.refresh()
     return archive
 
@@ -174,10 +177,10 @@ def test_what_is_downloaded_is_what_was_resolved(trixie: DebianArchive, tmp_path
 @pytest.mark.nightly
 @pytest.mark.real
 def test_a_lock_of_another_machine_is_fetched_where_no_apt_folder_was_made_yet(
-    trixie: DebianArchive, tmp_path: Path
+    trixie: DebianArchive, tools: Tools, tmp_path: Path
 ) -> None:
     [hello] = [one for one in trixie.resolve(["hello"]) if one.filename.startswith("hello_")]
-    DebianArchive(tmp_path / "apt", "trixie", "amd64").download([hello], tmp_path / "got")
+    DebianArchive(tools, "trixie", "amd64").download([hello], tmp_path / "got")
     check_pin(tmp_path / "got" / hello.filename, hello)
 
 
@@ -219,8 +222,8 @@ def test_the_version_that_a_base_provides_is_upstreams(trixie: DebianArchive) ->
 
 @pytest.mark.nightly
 @pytest.mark.real
-def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_path: Path) -> None:
-    other = DebianArchive(tmp_path, "trixie", "arm64" if host_architecture() == "x86_64" else "amd64")
+def test_the_archive_is_read_for_another_architecture_than_this_machines(tools: Tools) -> None:
+    other = DebianArchive(tools, "trixie", "arm64" if host_architecture() == "x86_64" else "amd64")
     other.refresh()
     [hello] = [one for one in other.resolve(["hello"]) if one.filename.startswith("hello_")]
     assert hello.filename.endswith(f"_{other.architecture}.deb")
@@ -228,9 +231,11 @@ def test_the_archive_is_read_for_another_architecture_than_this_machines(tmp_pat
 
 @pytest.mark.nightly
 @pytest.mark.real
-def test_an_incomplete_suite_stands_on_another_and_gives_what_is_asked_of_it(tmp_path: Path) -> None:
+def test_an_incomplete_suite_stands_on_another_and_gives_what_is_asked_of_it(
+    tools: Tools, tmp_path: Path
+) -> None:
     _, release = builtin_catalog().base("debian:experimental")
-    archive = DebianArchive(tmp_path, release.name, "amd64", over=release.over, takes=release.takes)
+    archive = DebianArchive(tools, release.name, "amd64", over=release.over, takes=release.takes)
     archive.refresh()
     pins = archive.resolve(["librocm-core-dev", "dash"])
     origins = [one.origin for one in pins if isinstance(one.origin, DebianOrigin)]
@@ -241,5 +246,5 @@ def test_an_incomplete_suite_stands_on_another_and_gives_what_is_asked_of_it(tmp
     assert {one.suite for one in origins} == {"experimental", "sid"}
     # each is downloaded from the suite that the lock names, which may be that of another machine
     wanted = [one for one in pins if one.filename.startswith("librocm-core1_")]
-    DebianArchive(tmp_path, "experimental", "amd64").download(wanted, tmp_path / "got")
+    DebianArchive(tools, "experimental", "amd64").download(wanted, tmp_path / "got")
     check_pin(tmp_path / "got" / wanted[0].filename, wanted[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rocbase.errors import InputError, NetworkError
+from rocbase.processes.run import Finished
 from rocwright.catalog.load import builtin_catalog
+from rocwright.home import Home
 from rocwright.model.architecture import Architecture
 from rocwright.sources import file_index
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.file_index import FRESH, FileIndex, found_in, index_of, likeliest
 
@@ -29,7 +32,7 @@ usr/include/x86_64-linux-gnu/deep/numa.h                libdevel/deep-dev
 
 
 def archive(home: Path) -> DebianArchive:
-    return DebianArchive(home, "sid", "amd64")
+    return DebianArchive(Tools(Home(home)), "sid", "amd64")
 
 
 def laid(home: Path, data: bytes = INDEX) -> FileIndex:
@@ -92,50 +95,53 @@ def test_a_line_without_end_takes_no_more_than_its_share_of_memory() -> None:
     assert next(found_in([*long, b"/numa.h a/b\n", INDEX], "numa.h"))[1] == "libnuma-dev"
 
 
-def test_an_index_is_fetched_once_a_week_into_the_suites_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    lists = archive(tmp_path).folder / "contents"
-    (tools / "apt-get").write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n'
-        f"printf '%s' '' | gzip > {lists}/x_Contents-amd64.gz\nexit 100\n"
-    )
-    (tools / "apt-get").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    settings = archive(tmp_path).folder / "etc/apt/rocwright.conf"
+class Network(Tools):
+    """An archive that does not answer: what apt was called with, leaves all the same, and says."""
+
+    asked: list[list[str]]
+    leaves: tuple[str, ...] = ()
+    says = ""
+
+    def run(self, command: Sequence[str], *, archive: Path | None = None, **given: object) -> Finished:
+        assert archive is not None
+        self.asked = [*getattr(self, "asked", []), [*command]]
+        for name in self.leaves:
+            (archive / "contents" / name).write_bytes(gzip.compress(b""))
+        return Finished(argv=(*command,), returncode=100, stdout="", stderr=self.says, seconds=0)
+
+
+def asking(network: Network) -> FileIndex:
+    archive = DebianArchive(network, "sid", "amd64")
+    settings = archive.folder / "etc/apt/tools.conf"
     settings.parent.mkdir(parents=True)
     settings.write_text("")
-    index = FileIndex(archive(tmp_path))
+    return FileIndex(archive)
+
+
+def test_an_index_is_fetched_once_a_week_into_the_suites_folder(tmp_path: Path) -> None:
+    network = Network(Home(tmp_path))
+    network.leaves = ("x_Contents-amd64.gz",)
+    index = asking(network)
     assert not index.here
     index.refresh()
     index.refresh()
-    (asked,) = (tmp_path / "asked").read_text().splitlines()
-    assert f"Dir::State::lists={lists}" in asked
-    assert "Packages::DefaultEnabled=false" in asked
-    stamp = (lists / "fetched").stat().st_mtime
+    (words,) = network.asked
+    assert "Dir::State::lists=/archive/contents" in words
+    assert any(word.endswith("Packages::DefaultEnabled=false") for word in words)
+    stamp = next((tmp_path / "apt").rglob("fetched")).stat().st_mtime
     index.refresh(clock=lambda: stamp + FRESH + 1)
-    assert len((tmp_path / "asked").read_text().splitlines()) == 2
+    assert len(network.asked) == 2
 
 
-def test_an_archive_that_gives_no_index_is_told_with_apts_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "apt-get").write_text("#!/bin/sh\necho 'E: Failed to fetch x' >&2\nexit 100\n")
-    (tools / "apt-get").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    settings = archive(tmp_path).folder / "etc/apt/rocwright.conf"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("")
+def test_an_archive_that_gives_no_index_is_told_with_apts_words(tmp_path: Path) -> None:
+    network = Network(Home(tmp_path))
+    network.says = "E: Failed to fetch x\n"
     with pytest.raises(NetworkError, match="index of files of Debian sid could not be fetched") as caught:
-        FileIndex(archive(tmp_path)).refresh()
+        asking(network).refresh()
     assert caught.value.cause == "E: Failed to fetch x"
 
 
 def test_a_base_made_of_an_image_is_refused_with_what_to_ask_instead(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no index of files") as caught:
-        index_of("fedora:43", builtin_catalog(), tmp_path, Architecture.X86_64)
+        index_of("fedora:43", builtin_catalog(), Tools(Home(tmp_path)), Architecture.X86_64)
     assert "dnf provides" in caught.value.next_step

@@ -15,6 +15,7 @@ from rocbase.errors import ExplainedError, FetchError, NetworkError
 from rocwheel_samples.tables import each
 from rocwright.catalog.address import ArchivePlace, Download, FileAddress
 from rocwright.execution.fetch import fetch
+from rocwright.home import Home
 from rocwright.model.steps import ArchiveOrigin, FilePin
 from rocwright.sources.session import MOST_WAIT, TRIES
 from rocwright.sources.web import READ, download, find_file
@@ -177,7 +178,7 @@ def test_a_file_without_end_is_left_at_the_size_of_the_lock(host: Host, store: L
         filename="thing-1.tar.gz", sha256="0" * 64, size=len(DATA), origin=ArchiveOrigin(url=host.url)
     )
     with pytest.raises(FetchError, match="is larger than expected"):
-        fetch([pin], store, store.path / "apt", store.path / "scratch", lambda _: None)
+        fetch([pin], store, Home(store.path), store.path / "scratch", lambda _: None)
     assert list(store.local.files()) == []
 
 
@@ -188,13 +189,13 @@ def test_a_file_that_is_not_the_one_of_the_lock_never_comes_into_the_store(
     pin = find_file(FileAddress(url=host.url), LocalStore(tmp_path / "other"))
     host.files["/a/thing-1.tar.gz"] = served
     with pytest.raises(FetchError, match="does not match the lock"):
-        fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
+        fetch([pin], store, Home(tmp_path), tmp_path / "scratch", lambda _: None)
     assert list(store.local.files()) == []
 
 
 def test_the_file_of_a_lock_comes_into_the_store(host: Host, store: LocalStore, tmp_path: Path) -> None:
     pin = find_file(FileAddress(url=host.url), LocalStore(tmp_path / "other"))
-    fetch([pin], store, tmp_path / "apt", tmp_path / "scratch", lambda _: None)
+    fetch([pin], store, Home(tmp_path), tmp_path / "scratch", lambda _: None)
     assert verified(store, pin.sha256).read_bytes() == DATA
 
 

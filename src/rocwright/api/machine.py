@@ -101,6 +101,7 @@ def _with_packages(
     from rocwright.diagnosis.missing import with_packages
     from rocwright.home import Home
     from rocwright.model.architecture import host_architecture
+    from rocwright.sources.bases.tools import Tools
     from rocwright.sources.file_index import index_of
 
     if not base:
@@ -110,7 +111,7 @@ def _with_packages(
             next_step="name one, such as --base debian:sid",
         )
     place = Home(Path(home).absolute()) if home is not None else Home.default()
-    index = index_of(base, the_catalog(), place.apt, host_architecture())
+    index = index_of(base, the_catalog(), Tools(place), host_architecture())
 
     def packages_with(header: str) -> tuple[str, ...]:
         say(f"the index of files of {base}: looking for {header}")

@@ -18,6 +18,7 @@ from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.plan.resolve.model import LockedComponent
 from rocwright.sources.archive import unpack
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patching.programs_called import programs_called
 from rocwright.sources.patching.series import apply_series, lay_packaging
@@ -121,7 +122,7 @@ class Shelf:
 
     def _archive(self, suite: str) -> DebianArchive:
         if suite not in self.archives:
-            archive = DebianArchive(self.home.apt, suite, self.architecture)
+            archive = DebianArchive(Tools(self.home, self.say), suite, self.architecture)
             archive.refresh()
             self.archives[suite] = archive
         return self.archives[suite]
@@ -143,7 +144,7 @@ class Shelf:
                 self.silent[release.place.git] = why_not(error)
             raise
         with temporary_folder("tree") as folder:
-            fetch(located.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
+            fetch(located.files, self.store, self.home, Path(folder) / "fetched", self.say)
             yield self._unpacked(located, Path(folder))
 
     @contextmanager
@@ -159,7 +160,7 @@ class Shelf:
                 next_step="rocwright lock, where the network can be reached",
             )
         with temporary_folder("tree") as folder:
-            fetch(component.files, self.store, self.home.apt, Path(folder) / "fetched", self.say)
+            fetch(component.files, self.store, self.home, Path(folder) / "fetched", self.say)
             yield self._unpacked(component, Path(folder))
 
     def _unpacked(self, located: Located | LockedComponent, folder: Path) -> Path:

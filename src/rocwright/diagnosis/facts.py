@@ -202,10 +202,24 @@ class Link(Concern):
     needed: Text
 
 
+class ToolsRoot(Frozen):
+    """The Debian that makes and reads roots of Debian: its suite, an image of it, and what it has to have.
+
+    `sources` are the programs by which it can be had, in their order, each with those that it needs.
+    """
+
+    suite: Text
+    image: Text
+    packages: Annotated[tuple[str, ...], Field(min_length=1)]
+    sources: dict[str, tuple[str, ...]]
+    source: Text
+
+
 class HostFile(Frozen):
     """host.toml."""
 
     driver: Driver | None = None
+    tools_root: ToolsRoot | None = None
     shares_memory: SharesMemory | None = None
     kernel_log: KernelLog | None = None
     dkms: Dkms | None = None
@@ -231,6 +245,7 @@ class HostFacts:
     """host.toml of all folders of the catalog, what the topmost says first."""
 
     driver: Driver
+    tools_root: ToolsRoot
     shares_memory: SharesMemory
     kernel_log: KernelLog
     dkms: Dkms
@@ -270,6 +285,7 @@ def load_host_facts(*folders: Path) -> HostFacts:
     files = [parse(HostFile, reader.data(path), path) for path in reversed(reader.layers(HOST))]
     return HostFacts(
         driver=next(file.driver for file in files if file.driver),
+        tools_root=next(file.tools_root for file in files if file.tools_root),
         shares_memory=next(file.shares_memory for file in files if file.shares_memory),
         kernel_log=next(file.kernel_log for file in files if file.kernel_log),
         dkms=next(file.dkms for file in files if file.dkms),

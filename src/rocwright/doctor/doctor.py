@@ -67,7 +67,7 @@ def examine(
         *kernel(machine, catalog, facts, names),
         *room(machine, facts, needs),
         *surroundings(machine, catalog, facts, names),
-        *(programs(catalog, facts, names) if home else ()),
+        *(programs(catalog, facts, names, home) if home else ()),
     ]
     cells: list[Cell] = []
     try:

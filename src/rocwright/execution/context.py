@@ -48,11 +48,12 @@ class Context:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
     """What an action gives: files to keep by output name, and how it went. `contents` are the hex sha256 of
-    the tars in those of the files that were packed here, uncompressed."""
+    the tars in those of the files that were packed here, uncompressed. `tools` is that of the tools root."""
 
     outputs: Mapping[str, Path]
     contents: Mapping[str, str] = field(default_factory=dict)
     engine: str = ""
+    tools: str = ""
     peak_memory: int | None = None
     compiler_cache: Mapping[str, int] | None = None
     cache: CacheUse | None = None

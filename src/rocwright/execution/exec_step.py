@@ -184,6 +184,7 @@ def _make(
         started=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         seconds=round(time.monotonic() - clock, 3),
         engine=produced.engine,
+        tools=produced.tools,
         peak_memory=produced.peak_memory,
         jobs=jobs,
         compiler_cache=dict(produced.compiler_cache or {}),
@@ -222,7 +223,7 @@ def _perform(step: Step, context: Context) -> ActionResult:
             fetch(
                 step.action.files,
                 context.store,
-                context.home.apt,
+                context.home,
                 context.workspace.scratch,
                 context.on_line,
             )
@@ -246,6 +247,7 @@ def _perform(step: Step, context: Context) -> ActionResult:
 def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult:
     from rocwright.sources.bases.debian import make_root
     from rocwright.sources.bases.image import make_image_root
+    from rocwright.sources.bases.tools import Tools
     from rocwright.sources.signed_packages import require_signed
 
     packages = [
@@ -254,11 +256,14 @@ def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult
         if action.family == "debian" or package.sha256 != action.image
     ]
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
+    tools = Tools(context.home, context.on_line)
     match action.family:
         case "debian":
             files = {package.sha256: package.filename for package in context.inputs["packages"]}
-            require_signed(files, _pins(step, context.store), context.home.apt)
-            content = make_root(action, packages, target, scratch, context.on_line)
+            require_signed(files, _pins(step, context.store), tools)
+            content = make_root(action, packages, target, scratch, tools, context.on_line)
+            outputs, contents = {"root": target}, {"root": content}
+            return ActionResult(outputs=outputs, contents=contents, tools=tools.digest)
         case "image":
             content = make_image_root(action, packages, context.store, target, scratch, context.on_line)
     return ActionResult(outputs={"root": target}, contents={"root": content})

@@ -11,6 +11,7 @@ from rocbase.errors import FetchError
 from rocbase.toml.read import holder
 from rocbase.units import count, size
 from rocwright.catalog.folders import catalog_folders
+from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import (
     ArchiveOrigin,
@@ -25,6 +26,7 @@ from rocwright.model.steps import (
 )
 from rocwright.sources import git, image, index, web
 from rocwright.sources.bases.image import fetch_packages
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.pins import check_pin
 from rocwright.sources.places import pack_builtin
@@ -35,7 +37,7 @@ from rocwright.store.model import Store
 def fetch(
     pins: Sequence[FilePin],
     store: Store,
-    apt: Path,
+    home: Home,
     scratch: Path,
     on_line: Callable[[str], None],
 ) -> None:
@@ -69,11 +71,11 @@ def fetch(
                 continue
         on_line(f"fetch: {pin.filename}")
     for (suite, architecture), suite_pins in packages.items():
-        DebianArchive(apt, suite, architecture).download(suite_pins, scratch)
+        DebianArchive(Tools(home, on_line), suite, architecture).download(suite_pins, scratch)
     _keep(
         [pin for pin in missing if not isinstance(pin.origin, BuiltinOrigin | PackageOrigin)], scratch, store
     )
-    remember(missing, apt)
+    remember(missing, home.apt)
     # the packages of an image are fetched by that image's own package manager, which is in the store by now
     fetch_packages(of_images, store, scratch, on_line)
     _keep(of_images, scratch, store)

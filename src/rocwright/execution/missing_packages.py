@@ -20,12 +20,13 @@ def looked_up(diagnosis: Diagnosis, context: Context) -> Diagnosis:
     from rocwright.catalog.load import the_catalog
     from rocwright.diagnosis.missing import with_packages
     from rocwright.model.architecture import host_architecture
+    from rocwright.sources.bases.tools import Tools
     from rocwright.sources.file_index import index_of
 
     def packages_with(header: str) -> tuple[str, ...]:
         # a failure is told without what would have helped, rather than not at all
         try:
-            index = index_of(base, the_catalog(), context.home.apt, host_architecture())
+            index = index_of(base, the_catalog(), Tools(context.home), host_architecture())
             return index.packages_with(header) if index.here else ()
         except ExplainedError:
             return ()

@@ -16,6 +16,7 @@ from rocwright.home import Home
 from rocwright.model.architecture import cannot_build
 from rocwright.model.steps import BaseAction, FetchAction, GitOrigin
 from rocwright.plan.decide import Decision, State
+from rocwright.sources.bases.tools import has_tools
 from rocwright.sources.programs import check_programs
 
 
@@ -111,13 +112,13 @@ def outlook_here(
     )
 
 
-def check_installed(decisions: Sequence[Decision]) -> None:
+def check_installed(decisions: Sequence[Decision], home: Home) -> None:
     """Raise InputError if the host lacks programs that the steps to run start."""
     actions = [decision.step.action for decision in decisions if decision.state is State.RUN]
     purposes: list[str] = [action.family for action in actions if isinstance(action, BaseAction)]
     pins = [pin for action in actions if isinstance(action, FetchAction) for pin in action.files]
     purposes += ["git" for pin in pins if isinstance(pin.origin, GitOrigin)]
-    check_programs(purposes)
+    check_programs(purposes, tools="debian" not in purposes or has_tools(home))
 
 
 def outlook_line(forecast: Outlook) -> str:

@@ -181,7 +181,7 @@ def _required(
         )
 
         def requires(pins: Sequence[FilePin]) -> list[Sequence[Requirement]]:
-            fetch(pins, project.store, project.home.apt, Path(folder) / "fetch", say)
+            fetch(pins, project.store, project.home, Path(folder) / "fetch", say)
             return [wheel(pin.filename, pin.sha256).needs for pin in pins]
 
         for pin in needed(missing, locked.files, requires, installed, facts.markers):

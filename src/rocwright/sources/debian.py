@@ -1,12 +1,11 @@
 """The Debian archive that this machine is set up for, for any suite: package sets, packages, source packages.
 
-mmdebstrap finds the mirror and the keys by itself and leaves a private apt folder; from then on apt does the
-work with that folder, so that proxies and credentials of the machine's apt hold here too.
+mmdebstrap finds the mirror and leaves a private apt folder; from then on apt does the work with that folder.
+Both run in the tools root and see the settings of the machine's own apt: its proxies and credentials hold.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections import defaultdict
@@ -21,9 +20,9 @@ from rocbase.errors import ConflictError, FetchError, InputError, NetworkError
 from rocbase.files.atomic import write_atomic
 from rocbase.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
+from rocwright.sources.bases.tools import ARCHIVE, Tools
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.patience import asked, current, within
-from rocwright.sources.programs import LISTS, require_programs
 
 # A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
 # in vain: that one's folder is made from this one's.
@@ -83,7 +82,7 @@ class DebianArchive:
 
     def __init__(
         self,
-        folder: Path,
+        tools: Tools,
         suite: str,
         architecture: str,
         components: Sequence[str] = ("main",),
@@ -97,7 +96,8 @@ class DebianArchive:
                 cause="a suite has lowercase letters, digits, dots and dashes only",
                 next_step="use the name of a suite, such as trixie or sid",
             )
-        self.folder = folder / "-".join(
+        self.tools = tools
+        self.folder = tools.home.apt / "-".join(
             part for part in (suite, over and f"over-{over}", architecture) if part
         )
         self.suite = suite
@@ -114,20 +114,19 @@ class DebianArchive:
         with asked(f"the archive of Debian {self.suite}"):
             self._refresh()
 
-    def settings(self) -> Path:
-        """apt's settings in the private folder, which is made if need be. Raises NetworkError."""
+    def prepare(self) -> None:
+        """Make the private apt folder if need be. Raises NetworkError."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self._lock():
             if not self._configured.exists():
                 self._create()
-        return self._configured
 
     def _refresh(self) -> None:
         with self._lock():
             if not self._configured.exists():
                 self._create()
             limits = [word for option in _limits() for word in ("-o", option)]
-            completed = self._apt("apt-get", *limits, "update", "--error-on=any", timeout=within(1800))
+            completed = self.apt("apt-get", *limits, "update", "--error-on=any", seconds=within(1800))
         if not completed.ok:
             raise NetworkError(
                 f"the package lists of Debian {self.suite} could not be fetched",
@@ -138,14 +137,12 @@ class DebianArchive:
     @property
     def _configured(self) -> Path:
         """There once the folder is whole."""
-        return self.folder / "etc/apt/rocwright.conf"
+        return self.folder / "etc/apt/tools.conf"
 
     def _lock(self) -> FileLock:
         return FileLock(self.folder.with_suffix(".lock"))
 
     def _create(self) -> None:
-        # unshare or mmdebstrap would fail for want of them as it does without a network
-        require_programs(LISTS)
         for suite in dict.fromkeys((self.below, LONE)):
             completed = self._bootstrap(suite)
             if completed.ok or _NO_RELEASE not in completed.stderr:
@@ -174,42 +171,43 @@ class DebianArchive:
     def _bootstrap(self, suite: str) -> process.Finished:
         """The folder as mmdebstrap makes it for a suite, with the mirror that it finds."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        # a user becomes root of a namespace, so that the folder is the user's own
-        root = [] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
-        return process.run(
-            [
-                *root,
-                "mmdebstrap",
-                "--simulate",
-                "--mode=root",
-                "--variant=custom",
-                "--skip=check/qemu",  # lists are read for another architecture too: nothing of it is run
-                f"--architectures={self.architecture}",
-                f"--components={','.join(self.components)}",
-                '--aptopt=Acquire::Check-Valid-Until "false"',
-                *(f"--aptopt={option}" for option in _limits(quoted=True)),
-                suite,
-                self.folder,
-            ],
-            timeout=within(600),
-        )
+        self.folder.mkdir(parents=True)
+        words = [
+            "mmdebstrap",
+            "--simulate",
+            "--mode=root",
+            "--variant=custom",
+            "--skip=check/qemu",  # lists are read for another architecture too: nothing of it is run
+            "--skip=check/empty",
+            f"--architectures={self.architecture}",
+            f"--components={','.join(self.components)}",
+            '--aptopt=Acquire::Check-Valid-Until "false"',
+            *(f"--aptopt={option}" for option in _limits(quoted=True)),
+            suite,
+            str(ARCHIVE),
+        ]
+        return self.tools.run(words, archive=self.folder, network=True, seconds=within(600))
 
     def _configuration(self) -> str:
-        trusted = Path("/usr/share/keyrings")
-        keys = Path("/etc/apt/trusted.gpg.d")
-        parts = keys if any(keys.glob("debian-archive-*")) else trusted
+        host_keys = Path("/etc/apt/trusted.gpg.d")
+        parts = host_keys if any(host_keys.glob("debian-archive-*")) else "/usr/share/keyrings"
         return (
-            f'Dir "{self.folder}/";\n'
-            f'Dir::State::status "{self.folder}/var/lib/dpkg/status";\n'
+            f'Dir "{ARCHIVE}/";\n'
+            f'Dir::State::status "{ARCHIVE}/var/lib/dpkg/status";\n'
             f'Dir::Etc::TrustedParts "{parts}/";\n'
             f'APT::Architecture "{self.architecture}";\n'
             f'APT::Architectures {{ "{self.architecture}"; }};\n' + OPTIONS
         )
 
-    def _apt(
-        self, program: str, *words: str, cwd: Path | None = None, timeout: float = 1800
+    def apt(
+        self, program: str, *words: str, files: Path | None = None, seconds: float = 1800
     ) -> process.Finished:
-        return process.run([program, f"--config-file={self._configured}", *words], cwd=cwd, timeout=timeout)
+        """Run a program of apt with the private folder; `files` is where it works.
+
+        A status other than 0 raises nothing.
+        """
+        command = [program, f"--config-file={ARCHIVE}/etc/apt/tools.conf", *words]
+        return self.tools.run(command, archive=self.folder, files=files, network=True, seconds=seconds)
 
     # what there is
 
@@ -233,7 +231,7 @@ class DebianArchive:
 
     def _stanzas(self, packages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
         """What the signed lists say of packages, by name and version; what they have not is left out."""
-        listed = self._apt("apt-cache", "show", "--", *(f"{name}={version}" for name, version in packages))
+        listed = self.apt("apt-cache", "show", "--", *(f"{name}={version}" for name, version in packages))
         return {
             (stanza["Package"], stanza["Version"]): stanza
             for stanza in parse_stanzas(listed.stdout)
@@ -248,7 +246,7 @@ class DebianArchive:
         return {stanza["SHA256"] for stanza in stanzas.values() if "SHA256" in stanza}
 
     def _simulate(self, words: Sequence[str]) -> process.Finished:
-        return self._apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *words)
+        return self.apt("apt-get", "--simulate", "install", "--", "?essential", "apt", *words)
 
     def _keeping(self, requested: Sequence[str], locked: Iterable[FilePin]) -> process.Finished | None:
         """The same with what is kept in its version; None where that has no answer."""
@@ -282,7 +280,7 @@ class DebianArchive:
     def _explain(self, output: str, requested: Sequence[str]) -> InputError | ConflictError:
         missing = sorted(set(_MISSING.findall(output)))
         if missing:
-            names = self._apt("apt-cache", "pkgnames").stdout.split()
+            names = self.apt("apt-cache", "pkgnames").stdout.split()
             nearest = {name: get_close_matches(name, names, n=3, cutoff=0.75) for name in missing}
             return InputError(
                 f"Debian {self.suite} has no package {', '.join(missing)}",
@@ -299,7 +297,7 @@ class DebianArchive:
 
     def package_version(self, package: str) -> str:
         """The upstream version of the newest package of that name. Raises InputError where there is none."""
-        shown = self._apt("apt-cache", "show", "--no-all-versions", package)
+        shown = self.apt("apt-cache", "show", "--no-all-versions", package)
         stanza = next(parse_stanzas(shown.stdout), None)
         if stanza is None:
             raise self._explain(f"E: Unable to locate package {package}", [package])
@@ -307,7 +305,7 @@ class DebianArchive:
 
     def source(self, package: str, version: str | None = None) -> SourcePackage:
         """The newest source package of that name, or the version named. Raises FetchError."""
-        shown = self._apt("apt-cache", "showsrc", package)
+        shown = self.apt("apt-cache", "showsrc", package)
         stanzas = [
             stanza
             for stanza in parse_stanzas(shown.stdout)
@@ -365,7 +363,7 @@ class DebianArchive:
         if not origins:
             return ""
         words = [f"{origin.package}={origin.version}" for origin in origins]
-        completed = self._apt("apt-get", "download", "--", *words, cwd=folder)
+        completed = self.apt("apt-get", "download", "--", *words, files=folder)
         return "" if completed.ok else completed.stderr
 
     def _download_sources(self, pins: Sequence[FilePin], folder: Path) -> str:
@@ -376,7 +374,7 @@ class DebianArchive:
         failed = ""
         for source, filenames in sorted(sources.items()):
             only = ["--tar-only"] if all(".orig.tar." in name for name in filenames) else []
-            completed = self._apt("apt-get", "source", "--download-only", *only, "--", source, cwd=folder)
+            completed = self.apt("apt-get", "source", "--download-only", *only, "--", source, files=folder)
             failed += "" if completed.ok else completed.stderr
         return failed
 

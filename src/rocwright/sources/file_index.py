@@ -15,9 +15,9 @@ from pathlib import Path
 
 from rocbase.errors import InputError, NetworkError
 from rocbase.files.atomic import write_atomic
-from rocbase.processes import run as process
 from rocwright.catalog.load import Catalog
 from rocwright.model.architecture import Architecture
+from rocwright.sources.bases.tools import ARCHIVE, Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.patience import within
 
@@ -73,13 +73,11 @@ class FileIndex:
         stamp = self._lists / "fetched"
         if self.here and stamp.exists() and clock() - stamp.stat().st_mtime < FRESH:
             return
-        settings = self._archive.settings()
+        self._archive.prepare()
         (self._lists / "partial").mkdir(parents=True, exist_ok=True)
-        options = {**_OPTIONS, "Dir::State::lists": str(self._lists)}
+        options = {**_OPTIONS, "Dir::State::lists": str(ARCHIVE / self._lists.name)}
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        completed = process.run(
-            ["apt-get", f"--config-file={settings}", *words, "update"], timeout=within(FETCHING)
-        )
+        completed = self._archive.apt("apt-get", *words, "update", seconds=within(FETCHING))
         # the index of a suite's updates may be missing, that of the suite may not
         if not self._files():
             errors = [line for line in completed.stderr.splitlines() if line.startswith(("E: ", "W: "))]
@@ -117,7 +115,7 @@ class FileIndex:
         return sorted(self._lists.glob("*_Contents-*.gz"))
 
 
-def index_of(base: str, catalog: Catalog, apt: Path, architecture: Architecture) -> FileIndex:
+def index_of(base: str, catalog: Catalog, tools: Tools, architecture: Architecture) -> FileIndex:
     """The index of files of a base. Raises InputError for a base whose files no index tells here."""
     definition, release = catalog.base(base)
     if definition.made != "packages":
@@ -127,7 +125,7 @@ def index_of(base: str, catalog: Catalog, apt: Path, architecture: Architecture)
             next_step="ask its package manager inside (apt-file search, dnf provides, pacman -F)",
         )
     archive = DebianArchive(
-        apt, release.name, definition.architecture[architecture], over=release.over, takes=release.takes
+        tools, release.name, definition.architecture[architecture], over=release.over, takes=release.takes
     )
     return FileIndex(archive)
 

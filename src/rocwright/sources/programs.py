@@ -9,24 +9,39 @@ import shutil
 from collections.abc import Iterable
 
 from rocbase.errors import InputError
-from rocwright.diagnosis.facts import host_facts
+from rocwright.diagnosis.facts import Installer, host_facts
 
-# Debian's package lists are read by these; mmdebstrap asks dpkg for the architecture.
-LISTS = ("apt-get", "apt-cache", "mmdebstrap", "dpkg-deb", "unshare")
 # unshare maps users other than the caller by it; root needs no such map.
 _MAP = () if os.geteuid() == 0 else ("newuidmap",)
 # For a root file system of Debian's packages, for one of an image, for sources in git.
 PROGRAMS = {
-    "debian": (*LISTS, *_MAP, "bwrap", "tar"),
+    "debian": ("unshare", *_MAP, "tar"),
     "image": ("skopeo", "unshare", *_MAP, "bwrap", "tar"),
     "git": ("git",),
 }
 
 
-def missing(purposes: Iterable[str]) -> tuple[str, ...]:
-    """Return the programs for these purposes that are not on PATH."""
-    programs = dict.fromkeys(program for purpose in purposes for program in PROGRAMS[purpose])
-    return _absent(programs)
+def missing(purposes: Iterable[str], *, tools: bool = True) -> tuple[str, ...]:
+    """Return the programs for these purposes that are not on PATH.
+
+    Without `tools` a root of Debian also takes a program that makes the tools root.
+    """
+    purposes = [*purposes]
+    maker = () if tools or "debian" not in purposes or tools_source() else _first_source()
+    return _absent(dict.fromkeys([*maker, *(name for purpose in purposes for name in PROGRAMS[purpose])]))
+
+
+def tools_source() -> str:
+    """Return the first program of this host that a tools root can be made by, or ""."""
+    sources = host_facts().tools_root.sources.items()
+    return next((name for name, others in sources if not _absent([name, *others])), "")
+
+
+def _first_source() -> tuple[str, ...]:
+    """Return the programs of the first source that this distribution has packages of."""
+    packages = installer.packages if (installer := _installer()) else {}
+    sources = ((name, *others) for name, others in host_facts().tools_root.sources.items())
+    return next(names for names in sources if all(packages.get(name, name) for name in names))
 
 
 def _absent(programs: Iterable[str]) -> tuple[str, ...]:
@@ -35,14 +50,7 @@ def _absent(programs: Iterable[str]) -> tuple[str, ...]:
 
 def install_command(programs: Iterable[str], ids: Iterable[str] = ()) -> str:
     """Return the command that installs programs on this distribution, or on that of these `ids`."""
-    programs = [*programs]
-    if not ids:
-        with contextlib.suppress(OSError):
-            release = platform.freedesktop_os_release()
-            ids = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
-    # a derivative names itself first
-    installers = (row for name in ids for row in host_facts().installer if name in row.ids)
-    installer = next(installers, None)
+    programs, installer = [*programs], _installer(ids)
     if installer is None:
         return f"install the packages of your distribution that have {', '.join(programs)}"
     packages = dict.fromkeys(installer.packages.get(program, program) for program in programs)
@@ -51,14 +59,18 @@ def install_command(programs: Iterable[str], ids: Iterable[str] = ()) -> str:
     return f"{command}  # and {', '.join(absent)} from elsewhere" if absent else command
 
 
-def check_programs(purposes: Iterable[str]) -> None:
-    """Raise InputError, with all names, if programs for these purposes are not on PATH."""
-    require_programs(missing(purposes))
+def _installer(ids: Iterable[str] = ()) -> Installer | None:
+    if not ids:
+        with contextlib.suppress(OSError):
+            release = platform.freedesktop_os_release()
+            ids = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    # a derivative names itself first
+    return next((row for name in ids for row in host_facts().installer if name in row.ids), None)
 
 
-def require_programs(programs: Iterable[str]) -> None:
-    """Raise InputError, with all names, if some of these programs are not on PATH."""
-    lacking = _absent(programs)
+def check_programs(purposes: Iterable[str], *, tools: bool) -> None:
+    """Raise InputError, with all names, if `missing` programs for these purposes are not on PATH."""
+    lacking = missing(purposes, tools=tools)
     if not lacking:
         return
     verb = "is" if len(lacking) == 1 else "are"

@@ -12,6 +12,7 @@ from rocbase.errors import CheckError
 from rocbase.files.atomic import write_atomic
 from rocbase.folders.listing import shown
 from rocwright.model.steps import DebianOrigin, FilePin
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 
 # The file among the private apt folders that has a hash on each line.
@@ -26,17 +27,17 @@ def remember(pins: Iterable[FilePin], apt: Path) -> None:
             write_atomic(apt / KEPT, "".join(f"{sha256}\n" for sha256 in sorted(remembered | new)))
 
 
-def require_signed(files: Mapping[str, str], pins: Iterable[FilePin], apt: Path) -> None:
+def require_signed(files: Mapping[str, str], pins: Iterable[FilePin], tools: Tools) -> None:
     """Raise CheckError if a file is neither in a list that the archive signed nor came from there.
 
     `files` are names by sha256, `pins` what a lock says of them: it can name any file as a package. The lists
     are those of this machine's apt, which are fetched if need be: raises NetworkError.
     """
-    unknown = set(files) - _remembered(apt)
+    unknown = set(files) - _remembered(tools.home.apt)
     origins = [pin.origin for pin in pins if pin.sha256 in unknown and isinstance(pin.origin, DebianOrigin)]
     for newest in (False, True):
         if unknown:
-            unknown -= _signed(origins, apt, newest=newest)
+            unknown -= _signed(origins, tools, newest=newest)
     if unknown:
         names = sorted(files[sha256] for sha256 in unknown)
         raise CheckError(
@@ -47,10 +48,10 @@ def require_signed(files: Mapping[str, str], pins: Iterable[FilePin], apt: Path)
         )
 
 
-def _signed(origins: Iterable[DebianOrigin], apt: Path, *, newest: bool) -> set[str]:
+def _signed(origins: Iterable[DebianOrigin], tools: Tools, *, newest: bool) -> set[str]:
     hashes: set[str] = set()
     for archive, packages in groupby(sorted(origins, key=_archive), key=_archive):
-        lists = DebianArchive(apt, *archive)
+        lists = DebianArchive(tools, *archive)
         if newest:
             lists.refresh()
         hashes |= lists.signed(packages)

@@ -112,7 +112,8 @@ class Record(Frozen):
     the last attempt. `shards` compiled a part of it, and `cache_signers` may have: objects of theirs had come
     into its compiler cache. `ran_by` is the id of the key of the machine that ran an equal step, where who
     signs this did not. `origin` is None where the
-    step ran here. Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
+    step ran here. `tools` is the hex sha256 of the tar of the tools root that made a root of Debian.
+    Times are UTC ISO 8601, `seconds` wall time, `peak_memory` bytes.
     """
 
     schema_version: int = RECORD_SCHEMA
@@ -124,6 +125,7 @@ class Record(Frozen):
     started: str
     seconds: float
     engine: str = ""
+    tools: str = ""
     peak_memory: int | None = None
     jobs: int = 1
     reused: str = ""

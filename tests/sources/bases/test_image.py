@@ -16,6 +16,7 @@ from rocwheel_samples.hostile_files import soon
 from rocwright.catalog.base import PackageManager, filled
 from rocwright.catalog.load import the_catalog
 from rocwright.execution.fetch import fetch
+from rocwright.home import Home
 from rocwright.model.step_environment import EPOCH, PACKAGES
 from rocwright.model.steps import BaseAction, FilePin, ImageOrigin
 from rocwright.sources.archive import pack
@@ -206,7 +207,7 @@ def test_the_same_files_are_fetched_again(bench: Bench, monkeypatch: pytest.Monk
     other = LocalStore(bench.folder / "other")
     other.put_file(verified(bench.store, bench.image.sha256))
     use(monkeypatch, MANAGER)
-    fetch([bench.image, *pins], other, bench.folder / "apt", bench.folder / "f", bench.lines.append)
+    fetch([bench.image, *pins], other, Home(bench.folder), bench.folder / "f", bench.lines.append)
     assert all(verified(other, pin.sha256) for pin in pins)
     assert not (bench.folder / "f").exists()
 
@@ -225,7 +226,7 @@ def test_a_file_that_is_another_now_never_comes_into_the_store(
     changed = pin.model_copy(update={"sha256": digest("another")})
     use(monkeypatch, MANAGER)
     with pytest.raises(FetchError, match="does not match the lock"):
-        fetch([changed], bench.store, bench.folder / "apt", bench.folder / "f", bench.lines.append)
+        fetch([changed], bench.store, Home(bench.folder), bench.folder / "f", bench.lines.append)
     assert not bench.store.has(changed.sha256)
 
 

@@ -8,12 +8,17 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import DoctorFinding, speaker
-from rocwright.sources.programs import PROGRAMS, install_command, missing
+from rocwright.home import Home
+from rocwright.sources.bases.tools import has_tools
+from rocwright.sources.programs import PROGRAMS, install_command, missing, tools_source
 
 
-def programs(catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...]) -> Iterator[DoctorFinding]:
+def programs(
+    catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...], home: Home
+) -> Iterator[DoctorFinding]:
     """Yield what this machine lacks for each kind of base and of sources, with the stacks that need it."""
-    lacking = {purpose: missing([purpose]) for purpose in PROGRAMS}
+    tools = bool(tools_source()) or has_tools(home)
+    lacking = {purpose: missing([purpose], tools=tools) for purpose in PROGRAMS}
     ways = {name: _ways(catalog, catalog.stack(name)) for name in stacks}
     stuck = [name for name, possible in ways.items() if lacking["git"] or all(map(lacking.get, possible))]
     for purpose, names in lacking.items():

@@ -15,6 +15,7 @@ from rocwright.model.architecture import host_architecture
 from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.model import Lock
 from rocwright.project import Project
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.file_index import index_of
 
 
@@ -54,7 +55,7 @@ def heal(
 
 def _packages_with(project: Project, base: str, header: str, progress: Progress) -> tuple[str, ...]:
     """What the base's index of files tells of a header; it is fetched. Raises InputError, NetworkError."""
-    index = index_of(base, project.catalog, project.home.apt, host_architecture())
+    index = index_of(base, project.catalog, Tools(project.home), host_architecture())
     progress.say(f"heal: the index of files of {base}: looking for {header}")
     index.refresh()
     return index.packages_with(header)

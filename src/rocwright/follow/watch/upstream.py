@@ -28,6 +28,7 @@ from rocwright.follow.watch.question import (
 from rocwright.home import Home
 from rocwright.model.steps import FilePin
 from rocwright.sources import git, index, web
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.image import Reference, find_created, find_digest, find_tags
 from rocwright.sources.listing import listed
@@ -111,7 +112,7 @@ class Upstream:
     ) -> DebianArchive:
         with self._apt:
             if (suite, over, architecture) not in self._archives:
-                archive = DebianArchive(self.home.apt, suite, architecture, over=over, takes=takes)
+                archive = DebianArchive(Tools(self.home), suite, architecture, over=over, takes=takes)
                 archive.refresh()
                 self._archives[suite, over, architecture] = archive
             return self._archives[suite, over, architecture]

@@ -30,6 +30,7 @@ from rocwright.plan.resolve.model import (
 from rocwright.plan.resolve.upstream import OfflineUpstream
 from rocwright.sources import index, web
 from rocwright.sources.answers import answers_about, remembered
+from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.places import Reach, describe, locate
 from rocwright.store.model import Store
@@ -132,7 +133,7 @@ class NetworkUpstream:
         key = f"{name}{'' if suite else ' of the base'}"
         if key not in self._archives:
             archive = DebianArchive(
-                self.home.apt,
+                Tools(self.home, self.on_line),
                 name,
                 self.base.architecture[self.architecture],
                 over="" if suite else self.release.over,

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -16,9 +15,9 @@ from rocbase.files.atomic import sha256_bytes, sha256_file
 from rocbase.processes import run as process
 from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
-from rocwright.sources.bases.namespace import PLACE, give, host_programs, sandboxed
+from rocwright.sources.bases.namespace import PLACE, TOOLS, give, programs, sandboxed
 from rocwright.sources.bases.roots import remove_tree
-from rocwright.sources.programs import check_programs
+from rocwright.sources.bases.tools import Tools
 from rocwright.store.packed import packing
 
 
@@ -27,23 +26,24 @@ def make_root(
     packages: Sequence[tuple[str, Path]],
     target: Path,
     scratch: Path,
+    tools: Tools,
     on_line: Callable[[str], None],
 ) -> str:
     """Write the root file system of `packages` ((file name, path) of each .deb) to `target`, a .tar.zst.
 
     Nothing but these packages is used; the same set gives the same tar, whose hex sha256 this returns.
-    Raises InputError without its programs, SandboxError where it may not work, CheckError where it fails.
+    Raises InputError without the tools root, SandboxError where it may not work, CheckError where it fails.
     """
-    check_programs(["debian"])
-    repository, temporary = scratch / "packages", scratch / "temporary"
+    work = scratch / "work"
+    repository, temporary = work / "packages", work / "temporary"
     repository.mkdir(parents=True)
     temporary.mkdir()
     for filename, path in packages:
         # a copy: what installs them may write to whatever it reads
         shutil.copyfile(path, repository / filename)
-    names = write_index(repository, action.suite)
+    names = write_index(tools, repository, action.suite)
     on_line(f"base: {len(names)} packages, no network")
-    give(scratch, temporary)
+    give(scratch, work, temporary)
     temporary.chmod(0o755)
     log: list[str] = []
 
@@ -53,7 +53,7 @@ def make_root(
 
     try:
         with packing(target, threads=os.cpu_count() or 1) as packed:
-            code = process.pipe(_command(action, scratch, names), packed.write, note)
+            code = process.pipe(_command(action, scratch, names, tools), packed.write, note)
     finally:
         remove_tree(temporary)
     if code != 0:
@@ -67,11 +67,11 @@ _MAKER = "mmdebstrap"
 _INSIDE = "/work"
 
 
-def _command(action: BaseAction, scratch: Path, names: Sequence[str]) -> list[str]:
-    mounts = [*host_programs(), "--bind", str(PLACE), _INSIDE, "--tmpfs", "/tmp"]  # noqa: S108
+def _command(action: BaseAction, scratch: Path, names: Sequence[str], tools: Tools) -> list[str]:
+    mounts = [*programs(), "--bind", str(PLACE / "work"), _INSIDE, "--tmpfs", "/tmp"]  # noqa: S108
     environment = ENVIRONMENT | {"HOME": f"{_INSIDE}/temporary", "TMPDIR": f"{_INSIDE}/temporary"}
     words = mmdebstrap_words(action, f"{_INSIDE}/packages", ",".join(names))
-    return sandboxed(scratch, words, mounts, environment, mounting=True)
+    return sandboxed(scratch, words, mounts, environment, binds={TOOLS: tools.root}, mounting=True)
 
 
 # Flags of unshare: no network; and whatever ends us ends it, with all that it mounted.
@@ -115,11 +115,22 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
     ]
 
 
-def write_index(repository: Path, suite: str) -> list[str]:
-    """Write `Packages` and `Release` of a flat repository; gives the names of its packages, sorted."""
-    files = sorted(repository.glob("*.deb"))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        stanzas = list(pool.map(_stanza, files))
+_FIELDS = 'for file in *.deb; do dpkg-deb --field "$file" || exit; echo "Filename: ./$file"; echo; done'
+
+
+def write_index(tools: Tools, repository: Path, suite: str) -> list[str]:
+    """Write `Packages` and `Release` of a flat repository; gives the names of its packages, sorted.
+
+    Raises InputError for a file that is no package.
+    """
+    shown = tools.run(["sh", "-c", _FIELDS], files=repository)
+    if not shown.ok:
+        raise InputError(
+            "a file of the lock is not a Debian package",
+            cause=shown.stderr.strip()[:500],
+            next_step="run rocwright lock again",
+        )
+    stanzas = [_with_digest(stanza, repository) for stanza in shown.stdout.split("\n\n") if stanza.strip()]
     index = "\n".join(stanzas).encode()
     (repository / "Packages").write_bytes(index)
     # mmdebstrap takes the essential packages from the suite of this name only
@@ -130,16 +141,9 @@ def write_index(repository: Path, suite: str) -> list[str]:
     return sorted(stanza.split("Package: ", 1)[1].split("\n", 1)[0] for stanza in stanzas)
 
 
-def _stanza(path: Path) -> str:
-    shown = process.run(["dpkg-deb", "--field", path])
-    if not shown.ok:
-        raise InputError(
-            f"{path.name} is not a Debian package",
-            cause=shown.stderr.strip(),
-            next_step="run rocwright lock again",
-        )
-    size = path.stat().st_size
-    return f"{shown.stdout.rstrip()}\nFilename: ./{path.name}\nSize: {size}\nSHA256: {sha256_file(path)}\n"
+def _with_digest(stanza: str, repository: Path) -> str:
+    path = repository / stanza.rpartition("Filename: ./")[2].strip()
+    return f"{stanza.strip()}\nSize: {path.stat().st_size}\nSHA256: {sha256_file(path)}\n"
 
 
 def _explain(log: Sequence[str]) -> CheckError | SandboxError | OutOfDiskError:

@@ -5,7 +5,9 @@ A plain user has the range of user ids in /etc/subuid for it, root one of its ow
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -18,15 +20,45 @@ from rocwright.sources.bases import enter
 # Where the folder is seen by the command: the folders above it may be closed to the namespace.
 PLACE = PurePosixPath("/tmp")  # noqa: S108 - the mount is seen in the namespace only
 
-_PRIVATE = 'mount --make-rprivate / && mount --bind "$0" "$1" && shift && exec "$@"'
+# Where the namespace shows the tools root, below PLACE.
+TOOLS = "tools"
+
+# What bwrap needs of the host where it is the tools root's own, which is entered for it.
+_ENTER = """mount --rbind "$1" "$1/tools/tmp"
+for name in dev proc sys; do mount --rbind "/$name" "$1/tools/$name"; done"""
+_PRIVATE = """set -e
+mount --make-rprivate /
+while [ "$1" != -- ]; do mount --bind "$1" "$2"; shift 2; done
+shift
+{enter}
+mount --rbind "$1" "$2"
+shift 2
+exec "$@"
+"""
 
 
-def in_namespace(folder: Path, command: Sequence[str]) -> list[str]:
-    """Return the words that run `command` as root of a user namespace, with `folder` at PLACE."""
-    words = ["sh", "-c", _PRIVATE, str(folder.absolute()), str(PLACE), *command]
+def in_namespace(
+    folder: Path, command: Sequence[str], binds: Mapping[str, Path] | None = None, *, ids: bool = True
+) -> list[str]:
+    """Return the words that run `command` as root of a user namespace, with `folder` at PLACE.
+
+    `binds` are more folders by their names below PLACE. Without `ids` root is the only user there and owns
+    what the caller owns, which takes no range of user ids.
+    """
+    words = ["sh", "-c", _PRIVATE.format(enter=_ENTER if _enters(binds) else ""), "sh"]
+    for name, path in (binds or {}).items():
+        (folder / name).mkdir(exist_ok=True)
+        words += [str(path.absolute()), str(folder.absolute() / name)]
+    words += ["--", str(folder.absolute()), str(PLACE)]
+    if not ids:
+        return ["unshare", "--map-root-user", "--mount", *words, *command]
     if os.geteuid() == 0:
-        return ["unshare", "--mount", *words[:5], *python_module(enter.__name__, *command)]
-    return ["unshare", "--map-auto", "--map-root-user", "--mount", *words]
+        return ["unshare", "--mount", *words, *python_module(enter.__name__, *command)]
+    return ["unshare", "--map-auto", "--map-root-user", "--mount", *words, *command]
+
+
+def _enters(binds: Mapping[str, Path] | None) -> bool:
+    return TOOLS in (binds or {}) and shutil.which("bwrap") is None
 
 
 def give(*paths: Path) -> None:
@@ -51,25 +83,28 @@ def sandboxed(
     mounts: Sequence[str],
     environment: Mapping[str, str],
     *,
+    binds: Mapping[str, Path] | None = None,
+    ids: bool = True,
     network: bool = False,
     mounting: bool = False,
 ) -> list[str]:
     """Return the words that run `command` as root of a sandbox that sees `mounts` alone.
 
-    `mounts` are words of bubblewrap that name what lies in `folder` by its place below PLACE. With `mounting`
-    the command may mount in the sandbox. Raises SandboxError without libseccomp.
+    `mounts` are words of bubblewrap that name what lies in `folder` by its place below PLACE; `binds` and
+    `ids` are those of `in_namespace`. With `mounting` the command may mount in the sandbox. Raises
+    SandboxError without libseccomp.
     """
     rules = folder / "seccomp.bpf"
     rules.write_bytes(seccomp.program(seccomp.MOUNTING if mounting else ()))
     # everybody inside can read the command line and the environment of bwrap
     words = ["env", "-i", f"PATH={os.environ['PATH']}", "sh", "-c", _FILTERED, "sh", str(PLACE / rules.name)]
-    words += ["bwrap", "--seccomp", "9", *mounts]
-    words += [*_APART, *([] if network else ["--unshare-net"])]
+    words += ["chroot", str(PLACE / TOOLS)] if _enters(binds) else []
+    words += ["bwrap", "--seccomp", "9", *_APART, *([] if network else ["--unshare-net"]), *mounts]
     for name in (*CAPABILITIES, *(("SYS_ADMIN",) if mounting else ())):
         words += ["--cap-add", f"CAP_{name}"]
     for name, text in environment.items():
         words += ["--setenv", name, text]
-    return in_namespace(folder, [*words, "--", *command])
+    return in_namespace(folder, [*words, "--", *command], binds, ids=ids)
 
 
 _APART = (
@@ -78,15 +113,32 @@ _APART = (
 )
 
 
-def host_programs() -> list[str]:
-    """Return the mounts that show the host's programs, and of its settings what they need to start."""
-    words = ["--ro-bind", "/usr", "/usr"]
+# What programs need of /etc to start; the settings of apt and how names are resolved are the host's.
+_ETC = ("alternatives", "dpkg", "group", "ld.so.cache", "nsswitch.conf", "passwd", "ssl")
+_HOST_ETC = ("apt", "hosts", "resolv.conf")
+
+
+def programs(root: PurePosixPath = PLACE / TOOLS) -> list[str]:
+    """Return the mounts that show the programs of a root, as the namespace sees it, and what they need."""
+    words = ["--ro-bind", f"{root}/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib64"):
-        path = Path("/", name)
-        if path.is_symlink():
-            words += ["--symlink", str(path.readlink()), str(path)]
-        elif path.is_dir():
-            words += ["--ro-bind", str(path), str(path)]
-    for name in ("alternatives", "group", "ld.so.cache", "passwd"):
-        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        words += ["--symlink", f"usr/{name}", f"/{name}"]
+    for name in _ETC:
+        words += ["--ro-bind-try", f"{root}/etc/{name}", f"/etc/{name}"]
     return [*words, "--proc", "/proc", "--dev", "/dev", *SYSTEM]
+
+
+def host_settings(folder: Path) -> list[str]:
+    """Copy the host's settings of apt and of name resolution to `folder`; return the mounts that show them.
+
+    They are copied because a link in /etc may lead to what a sandbox does not show. What the caller may not
+    read is left out.
+    """
+    words = []
+    for name in _HOST_ETC:
+        source, copy = Path("/etc", name), folder / name
+        with contextlib.suppress(OSError, shutil.Error):
+            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, copy)
+        if copy.exists():
+            words += ["--ro-bind", str(PLACE / name), f"/etc/{name}"]
+    return words

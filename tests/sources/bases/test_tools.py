@@ -1,0 +1,118 @@
+"""The tools root: where it comes from, and that it leaves no trace in what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.tools_root import shared_tools
+
+from rocbase.errors import InputError
+from rocbase.processes import run as process
+from rocwheel_samples.tables import each
+from rocwright.diagnosis.facts import host_facts
+from rocwright.home import Home
+from rocwright.model.steps import BaseAction
+from rocwright.sandbox.podman import base_words
+from rocwright.sources import programs
+from rocwright.sources.bases.debian import make_root
+from rocwright.sources.bases.tools import Tools, tools_key
+from rocwright.sources.debian import DebianArchive
+
+FACTS = host_facts().tools_root
+
+
+@each(
+    ("present", "source"),
+    [
+        ("mmdebstrap bwrap podman skopeo", "mmdebstrap"),
+        ("mmdebstrap podman skopeo", "podman"),
+        ("docker", "docker"),
+        ("skopeo bwrap", "skopeo"),
+        ("skopeo mmdebstrap", ""),
+    ],
+)
+def test_the_first_program_that_a_host_has_makes_it(
+    present: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in present.split():
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).symlink_to("/usr/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert programs.tools_source() == source
+    for name in present.split():
+        (tmp_path / name).unlink()
+
+
+@each(
+    ("system", "advice"),
+    [
+        ("debian", "install mmdebstrap bubblewrap"),
+        ("fedora", "install mmdebstrap"),
+        ("arch", "--needed podman"),
+    ],
+)
+def test_a_host_that_cannot_make_it_is_told_what_its_distribution_has(
+    system: str, advice: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: {"ID": system})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="not installed") as caught:
+        Tools(home).record  # noqa: B018 - it would be made here
+    assert advice in caught.value.next_step
+
+
+def test_its_key_covers_what_it_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {tools_key()}
+    for field, value in (("suite", "sid"), ("image", "other"), ("packages", ("dpkg",)), ("sources", {})):
+        monkeypatch.setattr(
+            "rocwright.sources.bases.tools._facts", partial(FACTS.model_copy, update={field: value})
+        )
+        keys.add(tools_key())
+    assert len(keys) == 5
+
+
+@contextmanager
+def image_of(root: Path) -> Iterator[None]:
+    """Have podman's storage hold a root as the image that the tools root comes from."""
+    podman = ["podman", *base_words()]
+    imported = process.run([*podman, "import", root, FACTS.image])
+    assert imported.ok, imported.stderr
+    try:
+        yield
+    finally:
+        process.run([*podman, "rmi", "--force", FACTS.image])
+
+
+@pytest.mark.real
+@pytest.mark.nightly
+def test_two_tools_roots_make_the_same_root(
+    tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the host's mmdebstrap, and one of an image that podman has."""
+    first = Tools(shared_tools())
+    archive = DebianArchive(first, "sid", "amd64")
+    archive.refresh()
+    archive.download(archive.resolve(["make"]), tmp_path / "debs")
+    monkeypatch.setattr("rocwright.sources.bases.tools.tools_source", lambda: "podman")
+    debian = [
+        "mmdebstrap",
+        "--variant=apt",
+        "--skip=output/dev",
+        '--aptopt=Acquire::Check-Valid-Until "false"',
+    ]
+    assert process.run([*debian, FACTS.suite, tmp_path / "image.tar"]).ok
+    with image_of(tmp_path / "image.tar"):
+        second = Tools(home)
+        assert second.digest != first.digest
+    packages = [(path.name, path) for path in sorted((tmp_path / "debs").glob("*.deb"))]
+    made = []
+    for number, tools in enumerate((first, second)):
+        scratch = tmp_path / f"scratch-{number}"
+        scratch.mkdir()
+        action = BaseAction(suite="sid", architecture="amd64")
+        made.append(make_root(action, packages, tmp_path / f"{number}.tar.zst", scratch, tools, print))
+    assert made[0] == made[1]
