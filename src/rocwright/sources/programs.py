@@ -21,13 +21,14 @@ PROGRAMS = {
 }
 
 
-def missing(purposes: Iterable[str], *, tools: bool = True) -> tuple[str, ...]:
+def missing(purposes: Iterable[str], *, tools: bool = True, ids: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the programs for these purposes that are not on PATH.
 
-    Without `tools` a root of Debian also takes a program that makes the tools root.
+    Without `tools` a root of Debian also takes a program that makes the tools root: one that this
+    distribution, or that of these `ids`, has packages of.
     """
     purposes = [*purposes]
-    maker = () if tools or "debian" not in purposes or tools_source() else _first_source()
+    maker = () if tools or "debian" not in purposes or tools_source() else _first_source(ids)
     return _absent(dict.fromkeys([*maker, *(name for purpose in purposes for name in PROGRAMS[purpose])]))
 
 
@@ -37,9 +38,9 @@ def tools_source() -> str:
     return next((name for name, others in sources if not _absent([name, *others])), "")
 
 
-def _first_source() -> tuple[str, ...]:
-    """Return the programs of the first source that this distribution has packages of."""
-    packages = installer.packages if (installer := _installer()) else {}
+def _first_source(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the programs of the first source that a distribution has packages of."""
+    packages = installer.packages if (installer := _installer(ids)) else {}
     sources = ((name, *others) for name, others in host_facts().tools_root.sources.items())
     return next(names for names in sources if all(packages.get(name, name) for name in names))
 
