@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rocwright.catalog.load import the_catalog
+from rocwright.plan.resolve.evidence import shipped_evidence
 from rocwright.records.model import SAID, Said
-from rocwright.verify.standing import shipped_evidence, standings
+from rocwright.verify.standing import standings
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 ROWS = standings(the_catalog(), plans=False)

@@ -19,8 +19,9 @@ from rocwright.catalog.model import Component, Stack
 from rocwright.cli.group import cli
 from rocwright.cli.stacks import cells
 from rocwright.model.edits import Edit
+from rocwright.plan.resolve.evidence import Evidence
 from rocwright.plan.resolve.model import Request
-from rocwright.verify.standing import Evidence, Standing, standings
+from rocwright.verify.standing import Standing, standings
 
 COMMANDS = "See [errors](errors.md) for what to do about an exit status."
 ROWS = """A row is a stack for a GPU on a base. "Open" counts what the first `rocwright lock` with a network

@@ -8,9 +8,9 @@ import pytest
 
 from rocwright.catalog.load import builtin_catalog
 from rocwright.catalog.target import HostNeeds, Quirk
+from rocwright.plan.resolve.evidence import Evidence
 from rocwright.records.model import SAID, Said
 from rocwright.verify import verdict as module
-from rocwright.verify.standing import Evidence
 from rocwright.verify.verdict import RAN, lines, verdict
 
 CATALOG = builtin_catalog()

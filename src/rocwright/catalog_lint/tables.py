@@ -32,11 +32,11 @@ from rocwright.diagnosis.facts import Concern, HostFile
 from rocwright.execution.cleanup.model import Kinds
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
+from rocwright.plan.resolve.evidence import EvidenceFile
 from rocwright.plan.resolve.settings import ChannelsFile
 from rocwright.provenance.facts import PackageNamesFile
 from rocwright.rehearsal.book import Book
 from rocwright.verify.bench.model import BENCH, BenchFile
-from rocwright.verify.standing import EvidenceFile
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Sources = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]

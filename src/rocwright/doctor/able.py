@@ -11,8 +11,8 @@ from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
 from rocwright.diagnosis.machine.model import Machine
 from rocwright.doctor.needs import BuildNeed, need_of
+from rocwright.plan.resolve.evidence import Evidence
 from rocwright.records.model import SAID, Cell, Said
-from rocwright.verify.standing import Evidence
 
 How = Literal["native", "override", "not served"]
 _NAMED = 4

@@ -23,8 +23,9 @@ from rocwright.doctor.findings.room import room
 from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
 from rocwright.home import Home
+from rocwright.plan.resolve.evidence import shipped_evidence
 from rocwright.records.model import Cell
-from rocwright.verify.standing import local_cells, local_evidence, shipped_evidence
+from rocwright.verify.standing import local_cells, local_evidence
 
 
 class DoctorReport(Frozen):

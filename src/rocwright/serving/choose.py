@@ -10,11 +10,12 @@ from rocwright.catalog.model import Component, Serve, Stack
 from rocwright.catalog.model_files import model_facts
 from rocwright.catalog.server import GPU, Compute
 from rocwright.home import Home
+from rocwright.plan.resolve.evidence import Evidence, shipped_evidence
 from rocwright.records.model import SAID
 from rocwright.serving.models.tiny import is_tiny, maker_named
 from rocwright.serving.words import compute_named
 from rocwright.verify.small_models import LLAMA
-from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
+from rocwright.verify.standing import local_evidence
 
 
 def served_component(catalog: Catalog, stack: str) -> Component | None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rocwright.catalog.load import Catalog
 from rocwright.plan.resolve.elsewhere import resolves
+from rocwright.plan.resolve.evidence import evidence_rank, shipped_evidence
 from rocwright.plan.resolve.model import Request
-from rocwright.records.model import SAID
-from rocwright.verify.standing import Evidence, shipped_evidence
 
 
 def proven_base(request: Request, catalog: Catalog) -> str:
@@ -24,18 +21,7 @@ def proven_base(request: Request, catalog: Catalog) -> str:
     bases = list(dict.fromkeys([*row_bases, *stack.bases]))
     # what was seen there was seen without that library
     without = {row.base for row in rows}.difference(row_bases)
-    ranks = {base: (base in without, -_evidence_rank(evidence, base, request)) for base in bases}
+    ranks = {base: (base in without, -evidence_rank(evidence, base, request)) for base in bases}
     best = sorted(bases, key=lambda base: (base not in row_bases, ranks[base]))
     able = (base for base in best if resolves(request.model_copy(update={"base": base}), catalog))
     return next(able, bases[0])
-
-
-def _evidence_rank(evidence: Sequence[Evidence], base: str, request: Request) -> int:
-    """How much was seen on a base for these GPUs: the more, the higher."""
-    ranks = [
-        1 + SAID.index(entry.said)
-        for entry in evidence
-        if (entry.stack, entry.base) == (request.stack, base)
-        and (not entry.gpu or {*request.gpu} <= {*entry.gpu})
-    ]
-    return max(ranks, default=0)

@@ -11,9 +11,10 @@ from rocwright.catalog.model import Stack
 from rocwright.catalog.target import Target
 from rocwright.home import Home
 from rocwright.plan.resolve.elsewhere import resolves
+from rocwright.plan.resolve.evidence import Evidence, shipped_evidence
 from rocwright.plan.resolve.model import Request
 from rocwright.records.model import SAID
-from rocwright.verify.standing import Evidence, local_evidence, shipped_evidence
+from rocwright.verify.standing import local_evidence
 
 # What alone is called: it works.
 RAN: Literal["ran on a GPU"] = "ran on a GPU"

@@ -10,6 +10,7 @@ from rocbase.errors import ConflictError, ExplainedError, InputError
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.provider import KINDS
 from rocwright.plan.resolve.choose import ANOTHER_BASE, Choice, choose
+from rocwright.plan.resolve.evidence import evidence_rank, shipped_evidence
 from rocwright.plan.resolve.model import Request
 from rocwright.plan.resolve.validate import check_request
 
@@ -37,14 +38,18 @@ def resolves(request: Request, catalog: Catalog) -> bool:
 def other_bases(request: Request, catalog: Catalog) -> Iterator[str]:
     """Yield the other bases of the stack on which the rest of a request resolves, as options.
 
-    The stack's rows for the same GPU go first, then the providers that cost a user least."""
+    The bases with the most evidence for these GPUs go first, then the stack's rows for them, then the
+    providers that cost a user least."""
     catalog = catalog.general or catalog
     stack = catalog.stack(request.stack)
     providers = sorted(catalog.providers.values(), key=lambda provider: KINDS.index(provider.kind))
     names = ("", *(provider.name for provider in providers))
     pairs = [(row.base, row.provider) for row in stack.row if (row.gpu,) == request.gpu]
-    named = {request.base}
-    for base, provider in (*pairs, *product(stack.bases, names)):
+    evidence, named = shipped_evidence(catalog), {request.base}
+    pairs = sorted(
+        (*pairs, *product(stack.bases, names)), key=lambda pair: -evidence_rank(evidence, pair[0], request)
+    )
+    for base, provider in pairs:
         if base in named:
             continue
         candidate = request.model_copy(update={"base": base, "provider": provider, "accept_missing": ()})
