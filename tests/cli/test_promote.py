@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,18 @@ def test_a_row_is_promoted_by_hand_and_never_without_evidence(
     assert [one["holds"] for one in told[1]["channels"]] == [digest, digest, digest, ""]
     table = rocwright("promote").stdout
     assert digest[:12] in table and "no lock with evidence is on record" in table
+
+
+def test_a_user_without_a_line_in_passwd_promotes_by_number(
+    rocwright: Command, home: Home, folder: Path
+) -> None:
+    nobody = ["unshare", "--user", "--map-user=4242", "env", "-u", "LOGNAME", "-u", "USER"]
+    if subprocess.run([*nobody, "true"], capture_output=True).returncode:
+        pytest.skip("no user namespaces here")
+    put(home, lock_of("gfx-smoke", "gfx1151", base="debian:sid"), "run-1", said="built")
+    promoted = rocwright("promote", ROW, "--json", before=nobody)
+    assert promoted.returncode == 0, promoted.stderr
+    assert json.loads(promoted.stdout)["channel"] == "nightly"
 
 
 def test_a_lock_for_two_gpus_is_promoted_for_both(home: Home, tmp_path: Path) -> None:

@@ -90,6 +90,15 @@ def test_what_the_environment_keeps_secret_is_taken_out_by_its_content(tmp_path:
     assert json.loads(told) == {"detail": "fetch [secret] of [secret]: yes, clang-19"}
 
 
+def test_the_number_of_a_user_without_a_line_in_passwd_is_no_secret(tmp_path: Path) -> None:
+    with Tree(machine(tmp_path / "root", STRIX_HALO)) as tree:
+        known = secrets(tree, "4242", "/")
+    user = {"uid": 4242, "name": "4242"}
+    write_bundle(tmp_path / "doctor.zip", {"report.json": user}, known)
+    [told] = texts(tmp_path / "doctor.zip")
+    assert json.loads(told) == user
+
+
 def test_what_is_no_secret_stays() -> None:
     text = "kernel 6.12.25, torch 2.6.0, 0000:c5:00.0, 1002:1586, ROCm 6.4.1, >=6.18.4, 23:59:59, root"
     assert clean(text, {}) == text

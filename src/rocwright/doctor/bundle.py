@@ -63,7 +63,8 @@ def secrets(
 ) -> dict[str, str]:
     """What must not be told of a machine, or of an environment -> the word that stands for it."""
     words = {home: "[home]"} if home not in ("", "/") else {}
-    words |= {user: "[user]"}
+    # a user without a line in passwd is called by a number, which tells nothing
+    words |= {} if user.isdecimal() else {user: "[user]"}
     hidden = (text for name, text in environment.items() if _SECRET_NAME.search(name))
     words |= {text: "[secret]" for text in hidden if len(text) >= _SHORTEST_SECRET}
     for word, files in _FILES.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING
 
 import click
@@ -48,6 +47,8 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
 
     from rocbase.cli.tell import print_json
     from rocbase.errors import InputError
+    from rocwright.diagnosis.machine.rights import read_user
+    from rocwright.diagnosis.machine.tree import Tree
     from rocwright.follow.cycle.by_hand import promote
     from rocwright.follow.cycle.channels import channels_in
     from rocwright.follow.cycle.stands import places, stands
@@ -77,7 +78,9 @@ def command(row: str | None, channel: str, as_json: bool) -> None:
                 else "there are no records, and no project in this folder",
                 next_step="rocwright promote lists the rows",
             )
-        promotion = promote(records, folder, home, rows[row], channel, channels, getpass.getuser())
+        with Tree() as tree:
+            user = read_user(tree).name
+        promotion = promote(records, folder, home, rows[row], channel, channels, user)
     if as_json:
         print_json(promotion.model_dump(mode="json"))
     else:
