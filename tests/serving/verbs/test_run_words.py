@@ -27,6 +27,8 @@ from rocwright.serving.asked import asked_for
         (["pytorch", "--jupyter", "--on", "cpu"], "--on has no effect on --jupyter"),
         (["pytorch", "--image", "out", "--env", "A=1"], "--env has no effect on --image"),
         (["pytorch", "--jupyter", "--env", "A=1"], "--env has no effect on --jupyter"),
+        (["llama-vulkan", "--env", "A=1\nB=2"], "'A=1\\nB=2' is not NAME=VALUE on a single line"),
+        (["llama-vulkan", "--env", "A=\x1b[2J"], "is not NAME=VALUE on a single line"),
         (["llama-vulkan", "--require", "pandas"], "--require has no effect on a server"),
         (
             ["pytorch", "--with", "vae=a.safetensors", "--", "python"],

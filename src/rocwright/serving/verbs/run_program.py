@@ -56,8 +56,8 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     pairs = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not name.isidentifier() or not equals:
-            raise click.BadParameter(f"{word!r} is not {form}.")
+        if not name.isidentifier() or not equals or not value.isprintable():
+            raise click.BadParameter(f"{word!r} is not {form} on a single line.")
         pairs[name] = value
     return pairs
 
