@@ -152,6 +152,8 @@ def test_it_answers_in_its_environment_and_sees_its_model_alone(run: Run, home: 
     }
     (shown,) = json.loads(run("ps", "--json").stdout)
     assert (shown["component"], shown["running"], shown["on"]) == ("alpha", True, "cpu")
+    table = " ".join(run("ps").stdout.split())
+    assert f"mine running http://127.0.0.1:{port} a model alpha 1.0 cpu" in table
     again = run("restart", "mine")
     assert again.returncode == 0, again.stderr
     assert run("stop", "mine").returncode == 0
@@ -186,7 +188,10 @@ def test_others_need_a_key_that_is_in_no_command_and_no_log(run: Run, home: Home
         assert any(b"alpha-says" in one for one in commands)
         assert not any(key.encode() in one for one in commands)
         assert key not in (home.servers / "mine" / "log").read_text()
-        assert run("restart", "mine").returncode == 0
+        again = run("restart", "mine")
+        assert again.returncode == 0
+        assert key not in again.stdout + again.stderr + run("restart", "mine", "--json").stdout
+        assert str(home.servers / "mine" / "key") in again.stdout
 
 
 WITHOUT_KEY = {name: one for name, one in SERVER.items() if name != "key_variable"}

@@ -14,6 +14,12 @@ Place = Literal["host", "podman", "docker"]
 
 LOOPBACK = "127.0.0.1"
 
+# Hosts that mean every address of this machine.
+ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - the user names them
+
+# In the folder of a server: its key, and the sound that one that hears is asked about first.
+KEY_FILE, SOUND = "key", "sound.wav"
+
 # What a server may be called: its folder has that name, and is removed with it.
 NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 
@@ -61,7 +67,7 @@ class ServerState(Frozen):
 
 def address(host: str, port: int) -> str:
     """The address of a port as a browser on this machine takes it."""
-    hostname = LOOPBACK if host in ("0.0.0.0", "", "::") else host  # noqa: S104 - all interfaces are asked for
+    hostname = LOOPBACK if host in ANY_ADDRESS else host
     return f"http://[{hostname}]:{port}" if ":" in hostname else f"http://{hostname}:{port}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import socket
@@ -10,6 +11,9 @@ from collections.abc import Callable, Iterable
 from rocbase.errors import InputError
 from rocwright.serving.model import ServerState
 
+# An address that no machine has (RFC 5737), and the port discard.
+_OUTSIDE = ("192.0.2.1", 9)
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""
@@ -17,6 +21,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def lan_address() -> str:
+    """Return the address by which others in the network reach this machine; "" if it has no route to any."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(_OUTSIDE)  # of a datagram socket: it chooses the route, and sends nothing
+        return str(probe.getsockname()[0])
+    return ""
 
 
 def is_free(host: str, port: int) -> bool:

@@ -17,12 +17,9 @@ from rocbase.units import printable
 from rocwright.home import Home
 from rocwright.sandbox import lasting
 from rocwright.serving import container
-from rocwright.serving.model import NAME, ServerState
+from rocwright.serving.model import KEY_FILE, NAME, SOUND, ServerState
 
-_STATE, _LOG, _KEY, _BOX = "server.json", "log", "key", "box"
-
-# What a server that hears is asked about first, in its folder.
-SOUND = "sound.wav"
+_STATE, _LOG, _BOX = "server.json", "log", "box"
 
 
 def check_name(name: str) -> None:
@@ -55,7 +52,7 @@ def log_of(home: Home, name: str) -> Path:
 
 def key_of(home: Home, name: str) -> Path:
     """The key that it asks for, where it asks for one."""
-    return folder_of(home, name) / _KEY
+    return folder_of(home, name) / KEY_FILE
 
 
 def box_of(home: Home, name: str) -> Path:

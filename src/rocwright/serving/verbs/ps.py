@@ -10,8 +10,11 @@ from rocbase.cli.options import json_option
 @click.command("ps")
 @json_option
 def command(as_json: bool) -> None:
-    """The servers that were started with rocwright run, and whether they run."""
-    from rocbase.cli.tell import print_json
+    """Servers that were started with rocwright run: state, address, model and device."""
+    from pathlib import Path
+
+    from rocbase.cli.tell import print_json, print_table
+    from rocwright.catalog.server import GPU
     from rocwright.serving import api
     from rocwright.serving.verbs.servers import as_data
 
@@ -27,12 +30,11 @@ def command(as_json: bool) -> None:
             server.name,
             "running" if runs else "ended",
             server.url,
+            Path(server.model).name,
             f"{server.component} {server.version}",
-            server.on,
+            f"{server.on} {' '.join(server.gpu)}" if server.on == GPU else server.on,
             server.begun,
         )
         for server, runs in servers
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    print_table(("name", "state", "address", "model", "program", "device", "started"), rows)

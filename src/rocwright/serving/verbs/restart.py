@@ -13,6 +13,8 @@ from rocwright.serving.verbs.stop import complete_server
 @json_option
 def command(name: str, as_json: bool) -> None:
     """End a server and start it again with the same command; it is left running, its key stays."""
+    from dataclasses import replace
+
     from rocbase.cli.tell import print_json
     from rocwright.serving import api
     from rocwright.serving.verbs.servers import as_data, show
@@ -21,4 +23,5 @@ def command(name: str, as_json: bool) -> None:
     if as_json:
         print_json(as_data(running.server, runs=True))
     else:
-        show(running, detached=True)
+        # the key was shown at its first start
+        show(replace(running, key=""), detached=True)

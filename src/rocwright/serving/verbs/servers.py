@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from rocwright.serving.model import ANY_ADDRESS, KEY_FILE, SOUND, address
+from rocwright.serving.ports import lan_address
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,22 +31,34 @@ def as_data(server: ServerState, *, runs: bool) -> dict[str, Any]:
 
 
 def show(running: StartedServer, *, detached: bool, answer: str | None = None) -> None:
-    """Where a server is, how to ask it something, and how to end it."""
+    """Print where a server is, how to ask it something, and how to end it; a key only if it is new."""
     server = running.server
     label = f"{server.component} {server.version} on {server.on}"
     click.echo(f"{server.name} runs: {label}, after {running.seconds:.1f} s")
-    wide = max(map(len, (*server.addresses, "keeps" if server.keeps else "")), default=0)
-    for name, url in server.addresses.items():
-        click.echo(f"  {name:<{wide}}  {url}")
-    if server.keeps:
-        click.echo(f"  {'keeps':<{wide}}  {server.keeps}")
-    if running.key:
-        click.echo(f"  {'key':<{wide}}  {running.key}   (shown this once)")
+    rows = [*_places(server), *_keys(running)]
+    wide = max((len(name) for name, _ in rows), default=0)
+    for name, text in rows:
+        click.echo(f"  {name:<{wide}}  {text}")
     if running.request is not None:
         click.echo(f"\n  {curl(server, running.request, running.folder)}\n")
     if answer is not None:
         click.echo(f"it answers: {answer[:_MOST_ANSWER]!r}\n")
     click.echo(f"rocwright stop {server.name}" if detached else "Ctrl-C ends it")
+
+
+def _places(server: ServerState) -> Iterator[tuple[str, str]]:
+    yield from server.addresses.items()
+    if server.host in ANY_ADDRESS and (lan := lan_address()):
+        yield "network", address(lan, server.port)
+    if server.keeps:
+        yield "keeps", server.keeps
+
+
+def _keys(running: StartedServer) -> Iterator[tuple[str, str]]:
+    if running.key:
+        yield "key", f"{running.key}   (shown this once)"
+    if running.server.key:
+        yield "key file", str(running.folder / KEY_FILE)
 
 
 def curl(server: ServerState, request: FirstRequest, folder: Path) -> str:
@@ -53,8 +69,6 @@ def curl(server: ServerState, request: FirstRequest, folder: Path) -> str:
     if request.body:
         body = shlex.quote(json.dumps(json.loads(request.body)))
         return f"{to} -H 'Content-Type: application/json'{key} -d {body}"
-    from rocwright.serving.state import SOUND
-
     fields = [f"{name}={value}" for name, value in request.form.items()]
     fields.append(f"{request.sound}=@{folder / SOUND}")
     return f"{to}{key} " + " ".join(shlex.join(["-F", field]) for field in fields)
