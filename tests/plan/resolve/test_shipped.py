@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from rocbase.errors import NetworkError
 from rocwheel_samples.tables import each
@@ -150,3 +151,19 @@ def test_a_lock_of_a_row_takes_its_python_packages_as_long_as_the_same_is_wanted
     asked = make_lock(request, CATALOG, OfflineUpstream(), lambda _: None, pythons=fewer)
     assert asked.python is not None
     assert asked.python.pending
+
+
+@each(("stack", "gpu"), [("ollama", "gfx1151"), ("pytorch-wheels", "gfx1201")])
+def test_a_request_that_leaves_versions_open_means_the_newest_row_in_any_order(stack: str, gpu: str) -> None:
+    whole = CATALOG.stack(stack)
+    for order in (whole.row, whole.row[::-1]):
+        stacks = {**CATALOG.stacks, stack: whole.model_copy(update={"row": order})}
+        catalog = replace(CATALOG, stacks=stacks)
+        own = [row for row in order if row.gpu == gpu]
+        newest, oldest = sorted(own, key=lambda row: Version(*row.versions.values()), reverse=True)
+        plain = Request(stack=stack, gpu=(gpu,), base=newest.base)
+        lock = shipped_lock(catalog, plain)
+        assert lock is not None and newest.versions.items() <= lock.versions.items()
+        assert newest.versions.items() <= preferred(catalog, plain)["prefer"].items()
+        named = shipped_lock(catalog, plain.model_copy(update={"versions": oldest.versions}))
+        assert named is not None and oldest.versions.items() <= named.versions.items()

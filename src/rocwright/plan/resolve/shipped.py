@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cmp_to_key
+from operator import attrgetter
 from typing import TypedDict
 
 from rocbase.toml.read import holder
 from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Stack, StackRow
+from rocwright.model.versions import is_older
 from rocwright.plan.resolve.files import read_lock
 from rocwright.plan.resolve.model import Lock, LockedComponent, LockedPython, Request
 
@@ -42,17 +45,24 @@ def name_of(request: Request) -> str:
     return f"{FOLDER}/{request.stack}/{'_'.join([*words, *versions, *extra])}.lock"
 
 
+def _rows_for(request: Request, catalog: Catalog) -> list[Request]:
+    """Return the rows for a request's stack, GPUs, base and architecture, those of newer releases first."""
+    identity = attrgetter("stack", "gpu", "base", "architecture")
+    own = [row for row in requests(catalog) if identity(row) == identity(request)]
+    return sorted(own, key=cmp_to_key(_newest_first))
+
+
+def _newest_first(first: Request, second: Request) -> int:
+    pairs = ((version, second.versions.get(name, version)) for name, version in first.versions.items())
+    return next((1 if is_older(*pair) else -1 for pair in pairs if pair[0] != pair[1]), 0)
+
+
 def shipped_lock(catalog: Catalog, request: Request) -> Lock | None:
     """The lock that comes with rocwright for this request, or for the row that it means; None without one.
 
-    A request that leaves provider and versions open means the first row of its stack, GPU and base.
+    A request that leaves provider and versions open means the newest row of its stack, GPU and base.
     """
-    for stack, row in rows(catalog):
-        if stack.name != request.stack or (row.gpu,) != request.gpu or row.base != request.base:
-            continue
-        row_request = request_of(stack, row)
-        if request.architecture is not row_request.architecture:
-            continue
+    for row_request in _rows_for(request, catalog):
         matches = request.provider in ("", row_request.provider) and request.versions in (
             {},
             row_request.versions,
@@ -81,15 +91,8 @@ def preferred(catalog: Catalog, request: Request) -> Preferred:
     so that it says what a plan of that row says. Nothing where it means no row."""
     from rocwright.plan.resolve.lock import versions_in
 
-    for stack, row in rows(catalog):
-        row_request = request_of(stack, row)
-        matches = (stack.name, row_request.gpu, row_request.base) == (
-            request.stack,
-            request.gpu,
-            request.base,
-        )
-        matches = matches and request.architecture is row_request.architecture
-        if matches and request.provider in ("", row_request.provider):
+    for row_request in _rows_for(request, catalog):
+        if request.provider in ("", row_request.provider):
             lock = shipped_lock(catalog, row_request)
             if lock is None:
                 return Preferred(prefer=dict(row_request.versions), pythons=(), published=())
