@@ -69,6 +69,7 @@ ELSEWHERE = {
     "stacks/*.toml": {
         "also": "tests/catalog/test_load.py",
         "on": "tests/plan/resolve/test_standing.py",
+        "origins": "tests/verify/test_proven.py",
     },
     "targets.toml": {
         "set": "tests/catalog/test_target_sets.py",

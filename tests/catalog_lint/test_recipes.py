@@ -144,6 +144,7 @@ FAULTY = [
         "is not a known placeholder",
     ),
     ("stacks/mine.toml", f'name = "mine"\n{STACK}prefer = "x"\n', "prefer", "x is not known"),
+    ("stacks/mine.toml", f'name = "mine"\n{STACK}origins = {{ a = ["x"] }}\n', "origins", "x is not known"),
     (
         "stacks/mine.toml",
         f'name = "mine"\n{STACK}{ROW}gpu = "gfx803"\nbase = "debian:sid"\nprovider = "therock-source"\n'

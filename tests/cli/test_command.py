@@ -199,6 +199,18 @@ def test_init_writes_a_project_file_that_reads_back(rocwright: Command, tmp_path
     assert (request.stack, request.gpu, request.base) == ("gfx-smoke", ("gfx803", "gfx1151"), "debian:sid")
 
 
+def test_the_origin_of_a_stack_is_chosen_and_told_with_the_others(rocwright: Command) -> None:
+    chosen = rocwright("plan", "vllm", "--gpu", "gfx1151")
+    assert chosen.returncode == 0, chosen.stderr
+    expected = "vllm: using the stack vllm-wheels (choose with --from published, --from built, --from image)"
+    assert expected in chosen.stderr.splitlines()
+    named = rocwright("plan", "vllm", "--from", "image", "--gpu", "gfx1151")
+    assert "image/vllm-image" in named.stdout
+    assert "rocwright lock vllm --from image --gpu gfx1151 fills in" in named.stderr
+    assert rocwright("plan", "--from", "image").returncode == 2
+    assert "from  published: vllm-wheels" in rocwright("stacks", "vllm").stdout
+
+
 def test_the_plan_is_told_with_reasons_and_drawn(rocwright: Command, locked: Path) -> None:
     done = rocwright("plan", "--graph", "plan.svg")
     assert done.returncode == 0

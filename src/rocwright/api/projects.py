@@ -46,6 +46,7 @@ def request(
 ) -> Request:
     """What is asked for: a stack, for GPUs by any of their names, on a base such as debian:sid.
 
+    A stack with several origins, such as vllm, is the first that serves the GPUs; "vllm:built" names one.
     No GPU, or "auto", is the one of this machine, or the fallback of gpu_names.toml where there is none; no
     base is the one of the stack on which this resolves and that the shipped evidence says most of, rows for
     these GPUs first. `provider` says where ROCm comes
@@ -58,13 +59,14 @@ def request(
     from rocwright.catalog.load import the_catalog
     from rocwright.model.architecture import architecture_named
     from rocwright.plan.resolve.model import Request
-    from rocwright.verify.proven import proven_base
+    from rocwright.verify.proven import ORIGIN, serving_request, stacks_named
 
-    catalogued = the_catalog().stack(stack)
+    catalog, family = the_catalog(), stack.partition(ORIGIN)[0]
+    names = stacks_named(stack, catalog)
     requested = Request(
-        stack=stack,
+        stack=family,
         gpu=chosen_targets(gpu, say),
-        base=base or catalogued.bases[0],
+        base=base or catalog.stack(family).bases[0],
         provider=provider,
         extra=tuple(extra),
         versions=dict(versions or {}),
@@ -72,7 +74,11 @@ def request(
         allow_untested=allow_untested,
         architecture=architecture_named(architecture),
     )
-    return requested if base else requested.model_copy(update={"base": proven_base(requested, the_catalog())})
+    served = serving_request(requested, names, catalog, base)
+    if served.stack != family:
+        choices = ", ".join(f"--from {origin}" for origin in catalog.stack(family).origins)
+        say(f"{family}: using the stack {served.stack} (choose with {choices})")
+    return served
 
 
 def project(
@@ -98,10 +104,12 @@ def project(
     `folder`/rocwright-out. `home` is the folder of this machine's state, by default the one that the command
     line uses. Raises InputError for what is not known, a contradiction, and a missing project file.
     """
+    from rocwright.catalog.load import the_catalog
     from rocwright.home import Home
     from rocwright.plan.resolve.folder import PROJECT
     from rocwright.plan.resolve.own import own_request
     from rocwright.project import own_project, project_in, project_of
+    from rocwright.verify.proven import stacks_named
 
     place, state = Path(folder).absolute(), Home(Path(home).absolute()) if home is not None else None
     if state is not None:
@@ -119,7 +127,9 @@ def project(
     named = named_gpus(gpu)
     targets = chosen_targets(named) if named and named != (AUTO,) else ()
     given = {name: value for name, value in {"gpu": targets, "base": base, **changes}.items() if value}
-    if (own := own_request(place, stack, given)) is not None:
+    names = dict.fromkeys((stack, *stacks_named(stack, the_catalog())))
+    own = next(filter(None, (own_request(place, name, given) for name in names)), None)
+    if own is not None:
         say(f"{own[0] / PROJECT} asks for {' '.join(own[1].words)}")
         return own_project(*own, state)
     requested = request(stack, gpu, base, **changes, say=say)

@@ -361,6 +361,7 @@ class Stack(Frozen):
     for a target: it is named to who has a card on which nothing else was seen to run.
     `also` are names that people look for it under, in lower case.
     What the stack `on` has of its components is built as that stack alone builds it, and taken from there.
+    `origins` are the stacks that its name stands for, by where each is from, in the order of choice.
     """
 
     name: str
@@ -374,6 +375,7 @@ class Stack(Frozen):
     row: tuple[StackRow, ...] = ()
     warning: str = ""
     prefer: str = ""
+    origins: dict[str, tuple[str, ...]] = {}
     any_gpu: bool = False
     next: tuple[str, ...] = ()
     source: str

@@ -275,6 +275,7 @@ def _stack(stack: Stack, catalog: Catalog) -> Findings:
     yield from unknown("components", components, catalog.components)
     yield from unknown("targets", stack.targets, catalog.targets)
     yield from unknown("prefer", [stack.prefer] if stack.prefer else [], catalog.stacks)
+    yield from unknown("origins", sum(stack.origins.values(), ()), catalog.stacks)
     for text in stack.next:
         yield from _fields("next", text, {"out", "dist", "python"})
     for number, row in enumerate(stack.row):
@@ -285,9 +286,8 @@ def _stack(stack: Stack, catalog: Catalog) -> Findings:
         except InputError as error:
             yield "bases", error.message
             continue
-        for component in components:
-            if component in catalog.components:
-                yield from _packages(catalog.components[component], base, catalog)
+        for component in filter(None, map(catalog.components.get, components)):
+            yield from _packages(component, base, catalog)
 
 
 def _row(place: str, row: StackRow, stack: Stack, catalog: Catalog) -> Findings:

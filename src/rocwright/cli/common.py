@@ -107,7 +107,8 @@ class Selection:
     @property
     def words(self) -> list[str]:
         """How it is said behind a verb."""
-        words = [self.stack] if self.stack else []
+        name, _, origin = (self.stack or "").partition(":")
+        words = [*filter(None, [name]), *(["--from", origin] if origin else [])]
         words += [word for gpu in self.gpus for word in ("--gpu", gpu)]
         words += ["--base", self.base] if self.base else []
         words += ["--arch", self.architecture] if self.architecture else []
@@ -157,6 +158,24 @@ def tells_changes(function: F) -> F:
     return cast("F", telling)
 
 
+def origin_option(function: F) -> F:
+    """--from on every verb that takes a stack."""
+    return click.option(
+        "--from",
+        "origin",
+        default="",
+        metavar="ORIGIN",
+        help="Which origin of STACK to take if it has several: published, built, image.",
+    )(function)
+
+
+def with_origin(stack: str | None, origin: str) -> str | None:
+    """Return the name of a stack with its origin."""
+    if origin and not stack:
+        raise click.UsageError("--from needs a STACK.")
+    return f"{stack}:{origin}" if origin else stack
+
+
 STACK = click.argument("stack", required=False, shell_complete=complete("stack"))
 
 
@@ -167,6 +186,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
     def gather(
         *args: Any,
         stack: str | None,
+        origin: str,
         gpus: tuple[str, ...],
         base: str | None,
         architecture: str | None,
@@ -178,7 +198,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         **rest: Any,
     ) -> Any:
         selection = Selection(
-            stack=stack,
+            stack=with_origin(stack, origin),
             gpus=gpus,
             base=base,
             architecture=architecture,
@@ -215,6 +235,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
             "--provider", default="", shell_complete=complete("provider"), help="Where ROCm comes from."
         ),
         arch_option,
+        origin_option,
         click.option("--base", help="Such as debian:sid.", shell_complete=complete("base")),
         click.option(
             "--gpu",

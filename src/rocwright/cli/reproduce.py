@@ -128,7 +128,7 @@ def _project_and_plan(selection: Selection) -> tuple[Project, Plan]:
     from rocwright.provenance.layout import as_built
     from rocwright.verify.reproduce.rebuild import plan_of, request_of
 
-    if selection.stack is None or selection.stack in the_catalog().stacks:
+    if selection.stack is None or selection.stack.partition(":")[0] in the_catalog().stacks:
         project = the_project(selection)
         return project, make_plan(current_lock(project, say), project.catalog)
     path = Path(selection.stack)

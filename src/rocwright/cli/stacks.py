@@ -49,6 +49,9 @@ def command(name: str | None, verbose: bool, as_json: bool) -> None:
     click.echo(f"\n{stack.summary}   [{stack.source}]")
     if stack.warning:
         click.echo(f"{click.style('beware', bold=True)}  {stack.warning}")
+    if stack.origins:
+        choices = "; ".join(f"{origin}: {', '.join(names)}" for origin, names in stack.origins.items())
+        click.echo(f"{click.style('from', bold=True)}  {choices}   (the first that serves; --from chooses)")
     if stack.prefer:
         click.echo(f"{click.style('better', bold=True)}  {stack.prefer}, if it is available")
     for standing in rows:
