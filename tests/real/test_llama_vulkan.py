@@ -147,11 +147,10 @@ def test_flags_of_a_card_are_known_to_the_program(home: Home, serving: Path) -> 
     component = the_catalog().component("llama.cpp")
     assert component.server is not None
     for flags in component.server.flags:
-        command = ["--dry-run", "--name", "flags", "--json", "--model", "tiny"]
-        state = json.loads(rocwright(home, serving, "run", "llama-vulkan", "--gpu", "gfx1151", *command))
-        argv = [*state["command"], *flags.words, "--model", "/models/none.gguf"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
-        rocwright(home, serving, "stop", "flags")
+        with served(home, serving) as server:
+            argv = [*server.state["command"], *flags.words, "--model", "/models/none.gguf"]
+            argv += ["--port", str(free_port())]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
         assert "invalid argument" not in done.stdout + done.stderr
         assert "/models/none.gguf" in done.stdout + done.stderr
 

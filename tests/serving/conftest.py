@@ -94,3 +94,9 @@ def launch(home: Home, tmp_path: Path) -> Iterator[Make]:
     yield make
     for one in state.servers(home):
         stop.stop(home, one.name, seconds=1)
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int]]:
+    """What lies in a folder and below: every name, with the size of each file and when it was written."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or not path.is_dir()]
+    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths}

@@ -33,7 +33,7 @@ from rocwright.store.model import Output, records
 from tests.engines import must_work
 from tests.forked import Forking
 from tests.making import digest, record_of
-from tests.serving.conftest import free_port
+from tests.serving.conftest import free_port, listing
 from tests.serving.wheel_stack import make_root, wheel
 
 PROGRAM = r"""
@@ -243,7 +243,7 @@ def asked(run: Run, *words: str) -> tuple[dict[str, object], str]:
     port = str(free_port())
     done = run("--detach", "--port", port, "--try", *words)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^  keeps  /.*/data/tiny$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^  keeps +/.*/data/tiny$", done.stdout, re.MULTILINE), done.stdout
     told = re.search(r"it answers: '(.*)'", done.stdout)
     assert told is not None, done.stdout
     seen: dict[str, object] = json.loads(told[1])
@@ -286,6 +286,24 @@ def test_an_application_sees_the_model_that_is_named(run: Run, model: Path) -> N
     assert seen["models"] == ["a model.safetensors"]
 
 
+def test_an_application_gets_the_packages_that_are_required(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what custom nodes of ComfyUI import; one that is there already changes nothing."""
+    assert asked(run, "--require", "helper>=1")[0]["helper"] == "helped"
+    run("stop", "mine")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    refused = run("--detach", "--require", "for-a-node==1")
+    assert refused.returncode != 0
+    assert "lock: Python packages for for-a-node==1" in refused.stderr
+
+
+@pytest.mark.parametrize("recipes", [IMAGE], ids=["image"])
+def test_what_has_no_environment_gets_no_packages(run: Run) -> None:
+    refused = run("--detach", "--require", "helper")
+    assert refused.returncode == 2 and "--require has no effect on tiny" in refused.stderr
+
+
 @pytest.mark.parametrize("recipes", BOTH)
 def test_without_a_key_it_is_shown_to_others_only_where_that_is_said(run: Run, home: Home) -> None:
     for words in (["--detach"], ["--dry-run"]):
@@ -326,8 +344,14 @@ def test_an_image_sees_the_model_that_is_named(run: Run, model: Path) -> None:
 
 @pytest.mark.parametrize("recipes", BOTH)
 def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
+    asked(run)
+    run("stop", "mine")
+    for made in (home.programs, home.data):
+        remove_tree(made)
+    before = listing(home.path)
     done = run("--dry-run")
-    assert done.returncode == 0 and "127.0.0.1" in done.stdout
+    assert done.returncode == 0 and "127.0.0.1" in done.stdout, done.stderr
+    assert listing(home.path) == before
     store = LocalStore(home.store)
     for one in records(store):
         if one.step in ("alpha", "image/alpha"):
@@ -336,7 +360,7 @@ def test_a_dry_run_builds_nothing(run: Run, home: Home) -> None:
     assert done.returncode == 2
     assert "--dry-run builds and fetches nothing" in done.stderr
     assert "next   rocwright build tiny --base debian:sid --gpu gfx1151" in done.stderr
-    assert json.loads(run("history", "--json").stdout) == []
+    assert listing(home.path).keys() <= before.keys()
 
 
 @pytest.mark.parametrize("recipes", BOTH)

@@ -24,7 +24,7 @@ from rocwright.serving.words import words_of
 from rocwright.sources.bases.roots import remove_tree
 from tests.engines import must_work
 from tests.forked import Forking
-from tests.serving.conftest import free_port
+from tests.serving.conftest import free_port, listing
 from tests.serving.wheel_stack import RECIPE, make_root, make_stack
 
 ALPHA = r"""
@@ -208,13 +208,24 @@ ON_A_CARD = {name: one for name, one in SERVER.items() if name != "compute"}
 
 
 @pytest.mark.parametrize("server", [SERVER, ON_A_CARD], ids=["processor", "card"])
-def test_a_dry_run_prints_the_command_and_starts_nothing(run: Run, home: Home) -> None:
-    done = run("--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert "alpha-says '/models/a model' 127.0.0.1 8080" in " ".join(done.stdout.replace("\\\n", " ").split())
-    assert json.loads(run("ps", "--json").stdout) == []
-    assert run("stop", "mine").returncode == 0
-    assert list(home.servers.glob("*")) == []
+def test_a_dry_run_prints_the_command_and_writes_nothing(
+    run: Run, home: Home, server: dict[str, object], root: Path
+) -> None:
+    shutil.rmtree(home.environments, ignore_errors=True)
+    refused = run("--dry-run")
+    assert refused.returncode == 2 and "tiny is not installed here yet" in refused.stderr
+    assert not home.environments.exists()
+    if "compute" in server:
+        started = run("--detach", "--port", str(free_port()))
+        assert started.returncode == 0, started.stderr
+        assert run("stop", "mine").returncode == 0
+        before = listing(home.path)
+        done = run("--dry-run", "--host", "0.0.0.0")
+        assert done.returncode == 0, done.stderr
+        assert listing(home.path) == before
+        command = " ".join(done.stdout.replace("\\\n", " ").split())
+        assert "alpha-says '/models/a model' 0.0.0.0 8080" in command
+        assert "CARD_WANTS=1" in command and str(home.servers / "mine" / "key") in command
 
 
 @pytest.mark.parametrize("server", [ON_A_CARD], ids=["card"])

@@ -40,8 +40,14 @@ class Bubblewrap:
         rules.write_bytes(seccomp.program())
         opened = ("/bin/sh", "-c", _FILTERED, str(rules))
         bound = () if scene.stays else (BOUND,)
-        words = ("--seccomp", _DESCRIPTOR, *_APART, *_network(scene), *_files(scene), *user)
+        words = ("--seccomp", _DESCRIPTOR, *_words(scene), *user)
         return Launch(argv=(*opened, *unseen(scene.folder / WORDS, words, *bound), "--", *command))
+
+
+def described(scene: Scene) -> tuple[str, ...]:
+    """Return the command for a scene with all that it shows, for a reader; nothing is written for it."""
+    user, command = _user(scene)
+    return ("bwrap", *_words(scene), *user, "--", *command)
 
 
 # The word that ends all inside with whoever started it.
@@ -92,6 +98,10 @@ _APART = (
     *("--hostname", HOSTNAME),
 )
 _AS_USER = ("--unshare-user", "--uid", str(USER), "--gid", str(USER), "--cap-drop", "ALL")
+
+
+def _words(scene: Scene) -> tuple[str, ...]:
+    return (*_APART, *_network(scene), *_files(scene))
 
 
 def _network(scene: Scene) -> tuple[str, ...]:

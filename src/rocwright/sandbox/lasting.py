@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rocwright.sandbox import inside, state
 from rocwright.sandbox.bubblewrap import BOUND as BOUND
-from rocwright.sandbox.bubblewrap import Bubblewrap
+from rocwright.sandbox.bubblewrap import Bubblewrap, described
 from rocwright.sandbox.engine import Scene, host_environment
-from rocwright.sandbox.layout import make_layout
+from rocwright.sandbox.layout import MountLayout, make_layout
 from rocwright.sandbox.model import SandboxJob
 
 
@@ -29,20 +29,32 @@ def make_ready(job: SandboxJob, folder: Path, mark: str, *, stays: bool) -> Read
     InputError as `run` does.
     """
     layout = make_layout(job, folder)
+    scene = replace(_scene(job, mark, layout), folder=folder, stays=stays)
+    return Ready(argv=Bubblewrap().launch(scene).argv, env=host_environment(mark))
+
+
+def describe(job: SandboxJob, mark: str) -> Ready:
+    """Return the command for a job as a reader understands it: what it shows of which root, and what it runs.
+
+    Nothing is written, so the command lacks the mount points and the filter of system calls.
+    """
+    scene = _scene(job, mark, MountLayout(skeleton=job.root, mounts=job.mounts))
+    return Ready(argv=described(scene), env=host_environment(mark))
+
+
+def _scene(job: SandboxJob, mark: str, layout: MountLayout) -> Scene:
     # no terminal is handed on: the job may stay in the session that it is started in, and be ended with it
-    scene = Scene(
+    return Scene(
         name=mark,
-        folder=folder,
+        folder=layout.skeleton.parent,
         skeleton=layout.skeleton,
         mounts=layout.mounts,
         command=inside.plain(job),
         network=job.network,
         devices=job.devices,
         terminal=True,
-        stays=stays,
         as_caller=job.as_caller,
     )
-    return Ready(argv=Bubblewrap().launch(scene).argv, env=host_environment(mark))
 
 
 def staying(argv: tuple[str, ...]) -> tuple[str, ...]:

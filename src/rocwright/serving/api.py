@@ -57,6 +57,7 @@ def run_server(
     key: bool = True,
     options: Sequence[str] = (),
     variables: Mapping[str, str] = MappingProxyType({}),
+    require: Sequence[str] = (),
     detach: bool = True,
     dry: bool = False,
     engine: str | None = None,
@@ -75,15 +76,16 @@ def run_server(
     the recipe has for them; pickled weights are refused unless `trust_model`. `place` is host (bubblewrap,
     with the base from the store), podman or docker; `on` says what it computes on: gpu, cpu, or what else
     its recipe knows. Where `host` is not the loopback, a key is made and asked for, unless `key` is False.
-    `options` and `variables` go to the server's program. Without `detach` it ends with this process. With
-    `dry` nothing is built or started: the answer has the command. `agree` hears what a long build needs
-    before it starts, and may raise.
+    `options` and `variables` go to the server's program, and `require` are Python packages (PEP 508) that the
+    environment of a stack of wheels gets in addition. Without `detach` it ends with this process. With
+    `dry` nothing is built, written or started: the answer has the command. `agree` hears what a long build
+    needs before it starts, and may raise.
 
     Raises InputError for what is not known, a name or port in use, OutOfMemoryError for a model that does not
     fit, CheckError where this machine cannot do it or the server ends while it loads, and what builds raise.
     """
     from rocwright.serving import known, state
-    from rocwright.serving.asked import asked_for
+    from rocwright.serving.asked import asked_for, environment_words
     from rocwright.serving.model import RunRequest
 
     home_of = _home(home)
@@ -101,7 +103,7 @@ def run_server(
         variables=tuple(variables.items()),
     )
     paths = [str(Path(path).expanduser().absolute()) for path in (model, *beside.values())]
-    of_stack = [stack, gpu, base, sorted(versions.items()), sorted(optional), sorted(accept_missing)]
+    of_stack = environment_words(stack, gpu, base, versions, optional, accept_missing, require)
     digest = asked_for([*of_stack, trust_model, paths, *beside.items(), *astuple(request)])
     again = known.relaunch(home_of, digest, stays=detach, say=say) if stack and not dry else None
     if again is not None:
@@ -118,6 +120,7 @@ def run_server(
         versions=versions,
         optional=optional,
         accept_missing=accept_missing,
+        require=require,
         detach=detach,
         dry=dry,
         engine=engine,
@@ -140,6 +143,7 @@ def _run_chosen(
     versions: Mapping[str, str],
     optional: Sequence[str],
     accept_missing: Sequence[str],
+    require: Sequence[str],
     detach: bool,
     dry: bool,
     engine: str | None,
@@ -153,20 +157,32 @@ def _run_chosen(
     from rocwright.catalog.server import GPU
     from rocwright.execution.progress import PlainProgress
     from rocwright.plan.resolve.own import own_request
-    from rocwright.serving import check, choose, container, in_environment, known, laid, start, state
+    from rocwright.serving import (
+        check,
+        choose,
+        container,
+        in_environment,
+        known,
+        laid,
+        start,
+        state,
+    )
+    from rocwright.serving.asked import asked_for, environment_words
     from rocwright.serving.model_file import may_last, model_of
     from rocwright.serving.own_fit import own_need
     from rocwright.serving.words import check_own
+    from rocwright.verify.proven import ORIGIN
 
     catalog = the_catalog()
     local_gpus = gpus_here(catalog)
+    words = environment_words(stack, gpu, base, versions, optional, accept_missing, require)
     own = own_request(Path.cwd(), stack, {}) if stack and gpu == AUTO else None
     gpu = own[1].gpu[0] if own is not None else gpu
     (target,) = (local_gpus[0],) if gpu == AUTO and local_gpus else chosen_targets(gpu, silent, catalog)
     lasts = bool(stack) and all(may_last(address) for address in (request.model, *companions.values()))
-    stack = catalog.stack(stack).name if stack else choose.best_stack(catalog, target, home, request.model)
+    named = stack or choose.best_stack(catalog, target, home, request.model)
     project = project_for(
-        stack,
+        named,
         "" if own is not None else target,
         base,
         home=home.path,
@@ -175,11 +191,12 @@ def _run_chosen(
         accept_missing=accept_missing,
         say=say,
     )
+    stack = project.request.stack
     component = choose.served_component(project.catalog, stack)
     if component is None or component.server is None:
         raise laid.not_served(project)
     check_own(component.server, request.options, dict(request.variables))
-    request = replace(request, name=request.name or (f"{stack}.dry-run" if dry else stack))
+    request = replace(request, name=request.name or named.partition(ORIGIN)[0])
     compute = choose.compute_for(component, target if target in local_gpus else "", request.on, dry=dry)
     messages = [
         *filter(None, (check.unknown_cards(catalog) if gpu == AUTO else "",)),
@@ -189,19 +206,25 @@ def _run_chosen(
     ]
     for line in messages:
         say(line)
-    if component.kind in in_environment.INSTALLED:
-        in_environment.check_place(stack, request)
+    in_environment.check_place(component, stack, request, require)
     laid.check_place(component, request.place)
     container.check_works(request.place)
     if dry:
-        start.check_key(component.server, replace(request, name=stack))
+        start.check_key(component.server, request)
     else:
         port = start.check_wanted(component.server, request, state.servers(home), say)
         lasts = lasts and port == (request.port or component.server.port)
         request = replace(request, port=port)
     reporter = progress or PlainProgress()
     model = model_of(
-        request.model, component.server, home, companions=companions, trust=trust, say=say, progress=reporter
+        request.model,
+        component.server,
+        home,
+        companions=companions,
+        trust=trust,
+        bring=not dry,
+        say=say,
+        progress=reporter,
     )
     files = known.stamps(model.files) if model is not None else ()
     machine = check.machine_here(catalog, home)
@@ -225,36 +248,37 @@ def _run_chosen(
             model,
             compute,
             reporter,
+            digest=asked_for(words),
+            require=require,
             engine=engine,
-            build=not dry,
+            dry=dry,
             stays=detach,
             agree=agree,
         )
-        if dry:
-            folder = state.folder_of(home, launch.state.name)
-            return StartedServer(
-                server=launch.state, key=launch.key, request=launch.server.request, folder=folder
-            )
-        return started(launch, home, say)
+        return _unstarted(launch, home) if dry else started(launch, home, say)
     product = laid.product_of(
         project, engine, reporter, contained=contained, build=not dry, before_build=fits, agree=agree
     )
     memory = 0
     if model is not None:
-        need = None if contained else own_need(product, model, compute, reporter)
+        need = None if contained or dry else own_need(product, model, compute, reporter)
         memory = check.check_fit(model, room, need, say)
-    launch = start.prepare(product, request, model, compute, reporter, stays=detach)
+    launch = start.prepare(product, request, model, compute, reporter, stays=detach, dry=dry)
     if dry:
-        folder = state.folder_of(home, launch.state.name)
-        return StartedServer(
-            server=launch.state, key=launch.key, request=component.server.request, folder=folder
-        )
+        return _unstarted(launch, home)
     running = started(launch, home, say)
     if lasts and files is not None and (memory or model is None):
         known.remember(
             home, digest, launch, project.lock_path, files, memory=memory, card=card, messages=messages
         )
     return running
+
+
+def _unstarted(launch: Launch, home: Home) -> StartedServer:
+    from rocwright.serving.state import folder_of
+
+    folder = folder_of(home, launch.state.name)
+    return StartedServer(server=launch.state, request=launch.server.request, folder=folder)
 
 
 def started(launch: Launch, home: Home, say: Say) -> StartedServer:

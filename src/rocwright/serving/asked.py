@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rocbase.files.atomic import sha256_bytes
@@ -28,6 +28,20 @@ def asked_for(words: Sequence[object], sysfs: Path = SYSFS) -> str:
     gpus = [(gpu.target, gpu.pci_id) for gpu in find_gpus({}, sysfs)]
     nodes = [name for name in GPU_DEVICES if Path(name).exists()]
     return sha256_bytes(canonical_json([*words, boot_id(), __version__, gpus, nodes, stamps, own]))
+
+
+def environment_words(
+    stack: str,
+    gpu: str,
+    base: str,
+    versions: Mapping[str, str],
+    optional: Sequence[str],
+    accept_missing: Sequence[str],
+    extra: Sequence[str],
+) -> tuple[object, ...]:
+    """Return what an environment is known by: all that was said of it."""
+    named = (sorted(names) for names in (optional, accept_missing, extra))
+    return stack, gpu, base, sorted(versions.items()), *named
 
 
 def _stamps(folder: Path) -> list[tuple[str, int, int]]:

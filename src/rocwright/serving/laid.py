@@ -57,12 +57,15 @@ def product_of(
     agree: Agree = lambda line: None,
 ) -> Product:
     """The artifact of a project, built or fetched where it is not here, after `before_build` is called; its
-    image only where it is to run `contained`. Raises what a build raises, InputError where there is no image,
-    and without `build` where something would have to be built, and what `agree` raises.
+    image only where it is to run `contained`. Without `build` nothing is built, fetched or written. Raises
+    what a build raises, InputError where there is no image, and without `build` where something would have
+    to be built, and what `agree` raises.
     """
     component = served_component(project.catalog, project.request.stack)
     if component is None:
         raise not_served(project)
+    if not (build or project.lock_path.exists()):
+        raise not_built(project.request)
     locked = flow.current_lock(project, progress.say)
     plan = make_plan(locked, project.catalog)
     needed = (_image_step(plan, component)[0] if contained else _step(plan, component)).name
@@ -73,10 +76,11 @@ def product_of(
             raise not_built(project.request)
         progress.say(f"{project.request.stack} is not built here yet: building it first")
         ask(project, decisions, agree)
-    with progress:
-        built = flow.build(project, locked, BuildOptions(engine=engine), progress, step_names=(needed,))
-    if built.failures:
-        raise built.failures[0][1]
+    if build:
+        with progress:
+            built = flow.build(project, locked, BuildOptions(engine=engine), progress, step_names=(needed,))
+        if built.failures:
+            raise built.failures[0][1]
     version = next(entry.version for entry in locked.components if entry.name == component.name)
     return Product(project=project, lock=locked, plan=plan, component=component, version=version)
 
@@ -108,12 +112,17 @@ def not_served(project: Project) -> InputError:
     )
 
 
-def root_of(product: Product, progress: Progress) -> Path:
+def root_of(product: Product, progress: Progress, *, dry: bool = False) -> Path:
     """The folder of the base's root file system that the product runs on: the one that it is checked in where
-    there is none for runs alone. Raises InputError where there is neither."""
+    there is none for runs alone. It is made and unpacked, but not in a `dry` run. Raises InputError where
+    there is neither, and in a dry run where it is not made."""
+
+    def folder(sha256: str) -> Path:
+        roots = product.project.home.roots
+        return roots / sha256 if dry else unpacked_root(product.project.store, sha256, roots, progress.say)
+
     if product.component.kind == IMAGE:
-        output = _output(product, _step(product.plan, product.component))
-        return unpacked_root(product.project.store, output.sha256, product.project.home.roots, progress.say)
+        return folder(_output(product, _step(product.plan, product.component)).sha256)
     steps = {step.name: step for step in product.plan.steps}
     name = next((root for root in (RUN_ROOT, CHECK_ROOT) if root in steps), "")
     project = product.project
@@ -125,20 +134,26 @@ def root_of(product: Product, progress: Progress) -> Path:
         )
     step = steps[name]
     record = finished(project.store, step.key)
+    if record is None and dry:
+        raise not_built(project.request)
     if record is None:
         under_way = UnderWay("run", project.request, project.home, progress.say, lock=product.lock)
         with under_way:
             record = made_steps((name,), project, product.plan, under_way, progress)[name]
             under_way.ended("built")
-    project.store.bring(step.key)
-    return unpacked_root(project.store, record.output("root").sha256, project.home.roots, progress.say)
+    if not dry:
+        project.store.bring(step.key)
+    return folder(record.output("root").sha256)
 
 
-def program_of(product: Product, say: Callable[[str], None]) -> Path:
-    """The folder with the product's archive unpacked, which is kept for the next time."""
+def program_of(product: Product, say: Callable[[str], None], *, dry: bool = False) -> Path:
+    """The folder with the product's archive unpacked, which is kept for the next time; a `dry` run unpacks
+    nothing."""
     output = _output(product, _step(product.plan, product.component))
     project = product.project
     target = project.home.programs / output.sha256
+    if dry:
+        return target
     with contextlib.suppress(FileNotFoundError):
         os.utime(target)  # its last use, for clean
         return target
@@ -185,5 +200,6 @@ def _step(plan: Plan, component: Component) -> Step:
 
 def _output(product: Product, step: Step) -> Output:
     record = product.project.store.record(step.key)
-    assert record is not None, "it was built before"
+    if record is None:
+        raise not_built(product.project.request)
     return record.outputs[0]

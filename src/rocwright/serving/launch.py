@@ -39,8 +39,13 @@ def new_mark(name: str) -> str:
     return f"rocwright-server-{name}-{secrets.token_hex(4)}"
 
 
-def boxed(job: SandboxJob, home: Home, name: str, mark: str, *, stays: bool) -> sandbox.Ready:
-    """The command that runs a server's job in its sandbox, whose settings are laid out in its folder."""
+def boxed(
+    job: SandboxJob, home: Home, name: str, mark: str, *, stays: bool, dry: bool = False
+) -> sandbox.Ready:
+    """The command that runs a server's job in its sandbox, whose settings are laid out in its folder; of a
+    `dry` run the command alone."""
+    if dry:
+        return sandbox.describe(job, mark)
     box = state.box_of(home, name)
     box.mkdir()
     return sandbox.make_ready(job, box, mark, stays=stays)

@@ -23,11 +23,12 @@ def model_of(
     *,
     companions: Mapping[str, str],
     trust: bool,
+    bring: bool = True,
     say: Callable[[str], None],
     progress: Progress,
 ) -> Model | None:
-    """The model that is meant, brought and checked, with the files that `companions` names for it; None for
-    a server that takes none.
+    """The model that is meant, checked, with the files that `companions` names for it; None for a server that
+    takes none. It is brought or made, unless `bring` is False.
 
     Raises InputError, and what `find_model` raises.
     """
@@ -60,7 +61,14 @@ def model_of(
 
     def find(words: str) -> Model:
         return find_model(
-            words, server.models, home=home, tiny=server.tiny, trust=trust, say=say, progress=progress
+            words,
+            server.models,
+            home=home,
+            tiny=server.tiny,
+            trust=trust,
+            bring=bring,
+            say=say,
+            progress=progress,
         )
 
     model = find(address)

@@ -3,7 +3,6 @@ caller."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from rocwright import sandbox
 from rocwright.home import Home
 from rocwright.sandbox.model import GPU_DEVICES, Mount, SandboxJob
 from rocwright.serving.environments import ENGINE, HOME, INSIDE, PLACE, Environment
-from rocwright.sources.bases.roots import remove_tree
 
 # Where a program has its own home: what it keeps there (caches of compiled kernels) it finds again.
 AT_HOME = f"{PLACE}-home"
@@ -49,17 +47,10 @@ def program_command(
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> tuple[str, ...]:
-    """The command that runs it in bubblewrap, as one may type it: it needs no rocwright.
-
-    What that command shows of the system is laid out beside the environment, and lasts as long. Raises
-    InputError where the folder cannot be shown.
-    """
+    """The command by which bubblewrap would run it, for a reader; nothing is written. Raises InputError where
+    the folder cannot be shown."""
     job = program_job(environment, home, argv, env=env or {}, folder=folder or Path.cwd())
-    name = f"command-{hashlib.sha256(repr(job).encode()).hexdigest()[:12]}"
-    laid = environment.folder(home) / name
-    remove_tree(laid)
-    laid.mkdir()
-    return sandbox.make_ready(job, laid, name, stays=False).argv
+    return sandbox.describe(job, environment.stack).argv
 
 
 def program_job(

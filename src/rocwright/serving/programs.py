@@ -26,7 +26,6 @@ def environment(
     accept_missing: Sequence[str] = (),
     extra: Sequence[str] = (),
     engine: str | None = None,
-    build: bool = True,
     home: str | Path | None = None,
     progress: Progress | None = None,
     agree: Say = lambda line: None,
@@ -34,17 +33,16 @@ def environment(
 ) -> Environment:
     """The environment of a wheel stack: its base, the wheels that were built, and what these require.
 
-    What is not there yet is fetched, built and installed; without `build` it must be built. `versions` pins
+    What is not there yet is fetched, built and installed. `versions` pins
     components of the stack, `optional` adds such as are not built otherwise, and `accept_missing` is as in
     `request`. `extra` are requirements
     (PEP 508) of your own; they are locked beside the stack's lock. Without a `stack` it is that of the
     project in this folder. `agree` hears what a long build needs before it starts, and may raise. Raises
-    InputError for a stack that makes no wheels, or without `build` for one that is not built here, CheckError
-    where they do not install, and what a build raises.
+    InputError for a stack that makes no wheels, CheckError where they do not install, what a build raises.
     """
     from rocwright.api.projects import project as project_for
     from rocwright.execution.progress import PlainProgress
-    from rocwright.serving.asked import asked_for
+    from rocwright.serving.asked import asked_for, environment_words
     from rocwright.serving.environments import remember
     from rocwright.serving.prepare import prepare
     from rocwright.serving.wheels import built_lock, check_makes_wheels
@@ -65,9 +63,9 @@ def environment(
     )
     check_makes_wheels(project)
     reporter = progress or PlainProgress()
-    locked = built_lock(project, engine, reporter, say, build=build, agree=agree)
+    locked = built_lock(project, engine, reporter, say, agree=agree)
     created = prepare(project, locked, say, reporter, extra=extra, engine=engine)
-    digest = asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
+    digest = asked_for(environment_words(stack, gpu, base, versions, optional, accept_missing, extra))
     remember(project.home, digest, project.lock_path, created)
     return created
 
@@ -84,11 +82,11 @@ def known_environment(
     home: str | Path | None = None,
 ) -> Environment | None:
     """The environment that `environment` gave for the same, if lock, catalog and machine are as they were."""
-    from rocwright.serving.asked import asked_for
+    from rocwright.serving.asked import asked_for, environment_words
     from rocwright.serving.environments import remembered
 
     return remembered(
-        _home(home), asked_for(_words(stack, gpu, base, versions, optional, accept_missing, extra))
+        _home(home), asked_for(environment_words(stack, gpu, base, versions, optional, accept_missing, extra))
     )
 
 
@@ -130,9 +128,10 @@ def program_command(
     env: Mapping[str, str] | None = None,
     home: str | Path | None = None,
 ) -> tuple[str, ...]:
-    """The words of the command, bubblewrap's, by which `run_program` would run it on the host; nothing runs.
+    """The words of the command, bubblewrap's, by which `run_program` would run it on the host.
 
-    It holds as long as the environment does. Raises InputError for a folder that cannot be shown.
+    They are for a reader: nothing runs, and nothing is written. Raises InputError for a folder that cannot be
+    shown.
     """
     from rocwright.serving import program
 
@@ -186,19 +185,6 @@ def notebook_packages() -> tuple[str, ...]:
     from rocwright.catalog.notebook import the_notebook
 
     return the_notebook().requires
-
-
-def _words(
-    stack: str,
-    gpu: str,
-    base: str,
-    versions: Mapping[str, str],
-    optional: Sequence[str],
-    accept_missing: Sequence[str],
-    extra: Sequence[str],
-) -> tuple[object, ...]:
-    named = (sorted(names) for names in (optional, accept_missing, extra))
-    return stack, gpu, base, sorted(versions.items()), *named
 
 
 def _home(home: str | Path | None) -> Home:

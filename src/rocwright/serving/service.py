@@ -96,14 +96,17 @@ class Service:
         return home.data / self.stack
 
     def kept(self, home: Home) -> tuple[Mount, ...]:
-        """The folder that it keeps, with all that it wants to find there; what is there stays."""
+        """The folder that it keeps."""
         if not self.server.keeps:
             return ()
+        return (Mount(source=self.folder(home), target=DATA, writable=True),)
+
+    def make_kept(self, home: Home) -> None:
+        """Make the folder that it keeps, with all that it wants to find there; what is there stays."""
         folder = self.folder(home)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in self.server.keeps:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             Untrusted(folder, f"the server of {self.component}").make_folders(name)
-        return (Mount(source=folder, target=DATA, writable=True),)
 
     def variables(self, places: dict[str, str]) -> dict[str, str]:
         """What its recipe sets for every run, what it computes on wants, and what the user sets."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rocbase.errors import InputError
@@ -59,10 +60,12 @@ def prepare(
     progress: Progress,
     *,
     stays: bool,
+    dry: bool = False,
 ) -> Launch:
-    """Lay everything out that a server runs on, in its own folder. Nothing is started yet."""
-    with claimed(product.project.home, run_request.name):
-        return _launch(product, run_request, model, compute, progress, stays=stays)
+    """Lay everything out that a server runs on, in its own folder. Nothing is started yet, and of a `dry`
+    run nothing is written."""
+    with nullcontext() if dry else claimed(product.project.home, run_request.name):
+        return _launch(product, run_request, model, compute, progress, stays=stays, dry=dry)
 
 
 def _launch(
@@ -73,6 +76,7 @@ def _launch(
     progress: Progress,
     *,
     stays: bool,
+    dry: bool,
 ) -> Launch:
     server, home, request = product.component.server, product.project.home, product.lock.request
     assert server is not None, "it was looked for by that"
@@ -91,24 +95,25 @@ def _launch(
     port = run_request.port or server.port
     mark = new_mark(run_request.name)
     contained = run_request.place != "host"
-    mounts = [Mount(source=_cache(product), target=CACHE, writable=True), *service.model_mounts]
-    key = ""
-    if run_request.key and not is_loopback(run_request.host):
-        key, key_file = make_key(home, run_request.name)
-        sandbox.make_writable(key_file)
-        mounts.append(Mount(source=key_file, target=KEY))
-    mounts += service.shown_of_catalog(product.project.catalog)
-    for mount in service.kept(home):
-        sandbox.make_writable(mount.source)
-        mounts.append(mount)
+    keyed = run_request.key and not is_loopback(run_request.host)
+    mounts = [
+        Mount(source=_cache_of(product), target=CACHE, writable=True),
+        *service.model_mounts,
+        *((Mount(source=state.key_of(home, run_request.name), target=KEY),) if keyed else ()),
+        *service.shown_of_catalog(product.project.catalog),
+        *service.kept(home),
+    ]
+    key = "" if dry else _lay_out(product, service, run_request, mounts, keyed=keyed)
     devices = devices_for(product.component, compute)
     env = environment_for(product.component, product.project.catalog, product.lock, compute)
     job = None
     if contained:
         archive, image = image_of(product)
-        loaded = container.load(run_request.place, archive, home.work)
+        loaded = (
+            container.digests(archive)[0] if dry else container.load(run_request.place, archive, home.work)
+        )
         places = service.places(ANY, server.port, image.prefix)
-        words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
+        words, env = service.words(places, keyed=keyed), env | service.variables(places)
         spec = container.Contained(
             name=mark,
             image=loaded,
@@ -124,21 +129,39 @@ def _launch(
         argv, around = container.command(run_request.place, spec), container.environment(mark)
     else:
         places = service.places(run_request.host, port, ARTIFACT)
-        words, env = service.words(places, keyed=bool(key)), env | service.variables(places)
+        words, env = service.words(places, keyed=keyed), env | service.variables(places)
         if product.component.kind != IMAGE:
-            mounts.append(Mount(source=program_of(product, progress.say), target=ARTIFACT))
+            mounts.append(Mount(source=program_of(product, progress.say, dry=dry), target=ARTIFACT))
         job = SandboxJob(
-            root=root_of(product, progress),
+            root=root_of(product, progress, dry=dry),
             argv=words,
             env=env,
             mounts=tuple(mounts),
             network=True,
             devices=devices,
         )
-        ready = boxed(job, home, run_request.name, mark, stays=stays)
+        ready = boxed(job, home, run_request.name, mark, stays=stays, dry=dry)
         argv, around = ready.argv, dict(ready.env)
-    server_state = service.state(home, run_request, port, keyed=bool(key), mark=mark, command=argv)
+    server_state = service.state(home, run_request, port, keyed=keyed, mark=mark, command=argv)
     return Launch(state=server_state, argv=argv, env=around, server=server, key=key, job=job)
+
+
+def _lay_out(
+    product: Product, service: Service, run_request: RunRequest, mounts: Sequence[Mount], *, keyed: bool
+) -> str:
+    """Make the folders that a server writes to, and its key; gives the key, "" for none."""
+    home, cache = product.project.home, _cache_of(product)
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.utime(cache)  # its last use, for clean
+    service.make_kept(home)
+    key = ""
+    if keyed:
+        key, key_file = make_key(home, run_request.name)
+        sandbox.make_writable(key_file)
+    for mount in mounts:
+        if mount.writable:
+            sandbox.make_writable(mount.source)
+    return key
 
 
 def devices_for(component: Component, compute: Compute) -> tuple[str, ...]:
@@ -149,11 +172,6 @@ def devices_for(component: Component, compute: Compute) -> tuple[str, ...]:
     return tuple(name for name in serve.devices if Path(name).exists())
 
 
-def _cache(product: Product) -> Path:
+def _cache_of(product: Product) -> Path:
     """The folder in which a product keeps what it compiles for a GPU, from run to run."""
-    home = product.project.home
-    folder = home.programs / f"{product.component.name}-{product.version}.cache"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sandbox.make_writable(folder)
-    os.utime(folder)  # its last use, for clean
-    return folder
+    return product.project.home.programs / f"{product.component.name}-{product.version}.cache"

@@ -45,6 +45,15 @@ def not_built(request: Request) -> InputError:
     )
 
 
+def not_installed(stack: str) -> InputError:
+    """The refusal of a dry run: the environment that the command names is made by the first run."""
+    return InputError(
+        f"{stack or 'this project'} is not installed here yet, and --dry-run writes nothing",
+        cause="the command names an environment, which the first run of the same makes",
+        next_step="leave --dry-run out",
+    )
+
+
 def makes_wheels(catalog: Catalog, stack: str) -> bool:
     """Whether programs can run in the environment of a stack: one that makes wheels, or takes those of
     others."""
@@ -58,17 +67,14 @@ def built_lock(
     progress: Progress,
     say: Callable[[str], None],
     *,
-    build: bool = True,
     agree: Agree = lambda line: None,
 ) -> Lock:
     """The lock of a stack all of which is in the store: had from there, fetched or built. Raises what a build
-    does; InputError without `build`, where something would have to be built, and what `agree` raises.
+    does, and what `agree` raises.
     """
     locked = flow.current_lock(project, say)
     _, decisions = flow.planned(project, locked)
     if any(decision.state is State.RUN for decision in decisions):
-        if not build:
-            raise not_built(project.request)
         say(f"{project.request.stack} is not built here yet: building it first")
         ask(project, decisions, agree)
     with progress:

@@ -308,3 +308,18 @@ def test_names_that_would_leave_the_folder_are_not_brought(hub: FakeHub, wanted:
     found = wanted(f"hf:{REPOSITORY}", "transformers")
     assert not [one for one in wanted.home.path.rglob("*") if "evil" in one.name]
     assert found.path.is_dir()
+
+
+@pytest.mark.parametrize("words", [f"hf:{REPOSITORY}/model-Q8_0.gguf", f"hf:{REPOSITORY}", "tiny"])
+def test_a_dry_run_takes_a_model_that_is_here_and_brings_none(
+    hub: FakeHub, wanted: Wanted, words: str
+) -> None:
+    def looked_at() -> Model:
+        return find_model(words, ("gguf",), home=wanted.home, bring=False, say=pytest.fail)
+
+    with pytest.raises(InputError, match="is not on this machine yet"):
+        looked_at()
+    assert not hub.asked and not wanted.home.models.exists()
+    brought = wanted(words)
+    if words != f"hf:{REPOSITORY}":
+        assert looked_at().path == brought.path

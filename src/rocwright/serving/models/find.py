@@ -22,7 +22,7 @@ from rocwright.serving.models.local import (
     local_model,
 )
 from rocwright.serving.models.model import Model
-from rocwright.serving.models.refused import shown
+from rocwright.serving.models.refused import not_here, shown
 from rocwright.serving.models.tiny import is_tiny, tiny_model
 
 
@@ -33,6 +33,7 @@ def find_model(
     home: Home,
     tiny: str = "",
     trust: bool = False,
+    bring: bool = True,
     say: Callable[[str], None],
     progress: Progress | None = None,
 ) -> Model:
@@ -40,18 +41,26 @@ def find_model(
 
     `words` are a path, `hf:OWNER/NAME[@REVISION][/FILE]`, `tiny` or `tiny:NAME`. `kinds` are the formats that
     the program takes, by their names in models.toml, the one it likes best first; `tiny` is the small model
-    that it is given where only "tiny" is said. `trust` allows pickled weights. Raises InputError, CheckError
-    (damaged, cut short), FetchError, NetworkError, OutOfDiskError.
+    that it is given where only "tiny" is said. `trust` allows pickled weights. Without `bring` nothing is
+    downloaded or made, and a model that is not here is refused. Raises InputError, CheckError (damaged, cut
+    short), FetchError, NetworkError, OutOfDiskError.
     """
     facts = model_facts()
     if is_tiny(words):
-        return tiny_model(words, kinds, home.models, facts, tiny)
+        return tiny_model(words, kinds, home.models, facts, tiny, make=bring)
     if not words.startswith(SCHEME):
         path = Path(words).expanduser().absolute()
         _refuse_address(words, path)
         return local_model(path, kinds, facts, trust, f"file:{path}")
     hub = Hub(home.models / "hub", say, progress or PlainProgress())
-    return _of_hub(hub, parse_address(words), kinds, facts, trust, say)
+    address = parse_address(words)
+    if not bring:
+        commit = hub.known_commit(address)
+        path = hub.place(address, commit, address.file or ".")
+        if not (commit and path.exists()):
+            raise not_here(words)
+        return local_model(path, kinds, facts, trust, words)
+    return _of_hub(hub, address, kinds, facts, trust, say)
 
 
 def _refuse_address(words: str, path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rocbase.errors import CheckError
+from rocbase.errors import CheckError, InputError
 from rocbase.units import count, printable, size
 
 # Characters of a stranger's text that a message shows.
@@ -17,6 +17,15 @@ BYTES = 4096
 def shown(text: str) -> str:
     """A stranger's text, as a message may have it."""
     return printable(text[:MOST_SHOWN])
+
+
+def not_here(words: str) -> InputError:
+    """Return the refusal of a dry run: a model that would have to be downloaded or made."""
+    return InputError(
+        f"the model {shown(words)} is not on this machine yet",
+        cause="--dry-run downloads and makes nothing",
+        next_step="leave --dry-run out, or name a file or a folder with --model",
+    )
 
 
 def damaged(path: Path, reason: str) -> CheckError:

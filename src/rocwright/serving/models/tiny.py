@@ -11,6 +11,7 @@ from rocbase.files.atomic import sha256_file
 from rocwright.catalog.model_files import ModelsFile
 from rocwright.serving.models.local import local_model
 from rocwright.serving.models.model import Model
+from rocwright.serving.models.refused import not_here
 from rocwright.verify.small_models import LLAMA, MAKERS
 
 TINY = "tiny"
@@ -29,9 +30,11 @@ def maker_named(words: str, default: str) -> str:
     return words.partition(":")[2] or default or LLAMA
 
 
-def tiny_model(words: str, kinds: Collection[str], folder: Path, facts: ModelsFile, default: str) -> Model:
+def tiny_model(
+    words: str, kinds: Collection[str], folder: Path, facts: ModelsFile, default: str, *, make: bool = True
+) -> Model:
     """`tiny` or `tiny:NAME`, made where it is not there yet. Raises InputError where there is none, or one
-    that is of none of `kinds`."""
+    that is of none of `kinds`, and without `make` where it is not made yet."""
     name = maker_named(words, default)
     maker = MAKERS.get(name)
     if maker is None:
@@ -47,6 +50,9 @@ def tiny_model(words: str, kinds: Collection[str], folder: Path, facts: ModelsFi
             f"it takes {', '.join(facts.named(kind).says for kind in kinds)}",
             next_step="name a model of your own: --model FILE, --model FOLDER or --model hf:OWNER/NAME",
         )
-    path, companions = maker.make(folder / TINY / str(GENERATED))
+    place = folder / TINY / str(GENERATED)
+    if not make and not (place / maker.file).is_file():
+        raise not_here(words)
+    path, companions = maker.make(place)
     model = local_model(path, kinds, facts, False, f"{TINY}:{name}")
     return replace(model, sha256=sha256_file(model.path), companions=companions)

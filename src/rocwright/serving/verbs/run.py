@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rocbase.cli.options import json_option, say
-from rocwright.cli.common import complete, complete_gpu, engine_option, versions_of
+from rocwright.cli.common import (
+    complete,
+    complete_gpu,
+    engine_option,
+    origin_option,
+    versions_of,
+    with_origin,
+)
 from rocwright.serving.verbs.run_program import (
     PROGRAM,
     Chosen,
@@ -18,6 +25,7 @@ from rocwright.serving.verbs.run_program import (
     check_words,
     companions,
     had,
+    requirements,
     run_program,
     show_program,
     start_notebook,
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
     help='Such as gfx1151 or "RX 580"; auto is the GPU of this machine.',
 )
 @click.option("--base", default="", help="Such as debian:sid.", shell_complete=complete("base"))
+@origin_option
 @click.option("--name", default="", help="What to call the server.  [default: the stack's name]")
 @click.option(
     "--host",
@@ -87,7 +96,7 @@ if TYPE_CHECKING:
 @click.option("--on", default="", metavar="DEVICE", help="What to compute on: gpu, cpu, software.")
 @click.option("--no-auth", "key", flag_value=False, default=True, help="Ask nobody for a key.")
 @click.option("--detach", "-d", is_flag=True, help="Leave it running, and return once it can be used.")
-@click.option("--dry-run", "dry", is_flag=True, help="Print the exact command; build and start nothing.")
+@click.option("--dry-run", "dry", is_flag=True, help="Print the command; write and start nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Build what is missing without a question.")
 @click.option("--try", "tries", is_flag=True, help="Ask it something, and print the answer.")
 @click.option("--shell", is_flag=True, help="A shell in the environment of STACK, a stack of wheels.")
@@ -107,8 +116,9 @@ if TYPE_CHECKING:
 @click.option(
     "--require",
     multiple=True,
+    callback=requirements,
     metavar="REQUIREMENT",
-    help="A Python package to have in the environment too, such as pandas; repeatable.",
+    help="A Python package to add to the environment of STACK, such as pandas; repeatable.",
 )
 @engine_option
 @json_option
@@ -123,6 +133,7 @@ def command(
     trust_model: bool,
     gpu: str,
     base: str,
+    origin: str,
     name: str,
     host: str,
     port: int | None,
@@ -153,7 +164,7 @@ def command(
 
     A program sees the current folder, which it may change, and a home of its own, not yours.
     """
-    words = context.meta[PROGRAM]
+    stack, words = with_origin(stack, origin), context.meta[PROGRAM]
     options = words if words and words[0].startswith("-") and not (shell or jupyter or image) else ()
     program = shell or bool(words and not options)
     check_words(
@@ -180,7 +191,7 @@ def command(
             )
         if dry and place != "host":
             raise click.UsageError("--dry-run prints the command that runs a program in host.")
-        environment = had(chosen, require, engine, build=not dry)
+        environment = had(chosen, require, engine, dry=dry)
         if dry:
             show_program(environment, context.meta[PROGRAM], env)
             return
@@ -211,6 +222,7 @@ def command(
             key=key,
             options=options,
             variables=env,
+            require=require,
             detach=detach,
             dry=dry,
             engine=engine,
@@ -232,7 +244,7 @@ def _show_command(running: StartedServer) -> None:
     from rocwright.serving.verbs.servers import typed
 
     click.echo(typed(running.server.command))
-    say(f"what it needs lies in {running.folder}; rocwright stop {running.server.name} removes it")
+    say("nothing was written: a start also makes mount points and a filter of system calls")
 
 
 def _follow(running: StartedServer) -> None:

@@ -36,6 +36,18 @@ def variables(_: click.Context, __: click.Parameter, words: Sequence[str]) -> di
     return _pairs(words, "NAME=VALUE")
 
 
+def requirements(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the packages that --require names; refuse what pip could not read before anything is built."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for text in texts:
+        try:
+            Requirement(text)
+        except InvalidRequirement as error:
+            raise click.BadParameter(f"{text!r} is no requirement such as 'pandas>=2'.") from error
+    return texts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class With:
     """What --with names: files that belong to a model, and optional components of a stack."""
@@ -62,7 +74,7 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     return pairs
 
 
-_ANYTHING = frozenset({"stack", "gpu", "base", "engine", "sets", "beside", "accept_missing", "yes"})
+_ANYTHING = frozenset({"stack", "origin", "gpu", "base", "engine", "sets", "beside", "accept_missing", "yes"})
 # What has an effect on each of the things that run starts, by the names of its parameters.
 _TAKES = {
     "a server": {
@@ -78,6 +90,7 @@ _TAKES = {
         "detach",
         "dry",
         "tries",
+        "require",
     }
     | {"as_json"},
     "a program": {"shell", "env", "require", "place", "dry"},
@@ -149,9 +162,9 @@ def check_folder() -> None:
     programs.check_folder()
 
 
-def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bool = True) -> Environment:
-    """The environment of a wheel stack; what is there already is had in milliseconds. Without `build` it is
-    refused for what is not built."""
+def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, dry: bool = False) -> Environment:
+    """The environment of a wheel stack; what is there already is had in milliseconds. A `dry` run refuses one
+    that is not there."""
     from rocwright.serving import programs
 
     stack, gpu, base = chosen.stack or "", chosen.gpu, chosen.base
@@ -167,6 +180,10 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
     )
     if environment is not None:
         return environment
+    if dry:
+        from rocwright.serving.wheels import not_installed
+
+        raise not_installed(stack)
     from rocwright.execution.progress import choose_progress
 
     return programs.environment(
@@ -178,7 +195,6 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, build: bo
         accept_missing=accept,
         extra=require,
         engine=engine,
-        build=build,
         progress=choose_progress(),
         agree=chosen.agree,
         say=say,
