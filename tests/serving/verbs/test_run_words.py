@@ -71,6 +71,8 @@ def test_a_dry_run_makes_no_environment_for_a_program(monkeypatch: pytest.Monkey
     monkeypatch.setattr("rocwright.serving.programs.environment", pytest.fail)
     refused = CliRunner().invoke(cli, ["run", "pytorch", "--dry-run", "--", "true"])
     assert "pytorch is not installed here yet" in str(refused.exception)
+    refused = CliRunner().invoke(cli, ["run", "vllm", "--from", "built", "--dry-run", "--", "true"])
+    assert "vllm is not installed here yet" in str(refused.exception)
 
 
 @pytest.mark.parametrize("words", [["--", "true"], ["--model", "tiny"]])

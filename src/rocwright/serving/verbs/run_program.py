@@ -182,8 +182,9 @@ def had(chosen: Chosen, require: Sequence[str], engine: str | None, *, dry: bool
         return environment
     if dry:
         from rocwright.serving.wheels import not_installed
+        from rocwright.verify.proven import ORIGIN
 
-        raise not_installed(stack)
+        raise not_installed(stack.partition(ORIGIN)[0])
     from rocwright.execution.progress import choose_progress
 
     return programs.environment(
