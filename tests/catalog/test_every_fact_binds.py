@@ -12,7 +12,7 @@ from rocwheel_samples.tables import each
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys, marked
 from rocwright.catalog_lint.tables import FILES
 
-WALKS = ("facts_bind", "targets_bind", "recipes_bind", "bases_bind", "host_binds")
+WALKS = ("facts_bind", "targets_bind", "recipes_bind", "bases_bind", "host_binds", "packages_bind")
 NAMES = ("name", "*.name", "maker.name", "unsupported.name", "release.version", "check.kind")
 """Taken out with the row that they name, or no row could be read without them."""
 
@@ -96,6 +96,7 @@ OF_THE_FIELD = (
     "overrides.toml",
     "package_managers.toml",
     "providers/*.toml",
+    "python_packages.toml",
     "stacks/*.toml",
     "targets.toml",
     "watchlist.toml",

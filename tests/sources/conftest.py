@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ class Index:
     form: str = "json"
     hashes: bool = True
     truncate: bool = False
+    ranges: bool = False
     page: bytes | None = None
     wrong: bytes | None = None
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -96,7 +98,17 @@ def served_index() -> Iterator[Index]:
             else:
                 self.send_error(404)
                 return
-            self.send_response(200)
+            span = (
+                re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", "")) if served.ranges else None
+            )
+            if span and words[0] == "files":
+                size = len(body)
+                first = int(span[1]) if span[1] else max(size - int(span[2]), 0)
+                body = body[first : int(span[2]) + 1 if span[1] else size]
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {first}-{first + len(body) - 1}/{size}")
+            else:
+                self.send_response(200)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -30,7 +30,7 @@ from rocwright.api.projects import (
 )
 from rocwright.api.rehearsals import rehearse
 from rocwright.api.sharing import check_shared, clean_shared, pull, push, shared_usage, sync
-from rocwright.api.wheels import audit_override, inspect, reproduce_wheel, runs_on, slim, wheel_sbom
+from rocwright.api.wheels import audit_override, check, inspect, reproduce_wheel, runs_on, slim, wheel_sbom
 from rocwright.execution.options import BuildOptions
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "bench",
     "build",
     "carry",
+    "check",
     "check_offered",
     "check_shared",
     "clean_shared",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocwright.api.gpus import code_target, code_targets
+from rocwright.api.gpus import AUTO, code_target, code_targets, silent, target
 
 if TYPE_CHECKING:
     from rocwheel.wheels.audit.run import AuditReport as Audit
     from rocwheel.wheels.inspection import Inspection
     from rocwheel.wheels.runs_on import Judged
     from rocwheel.wheels.slim.report import SlimReport
+    from rocwright.doctor.requirements.check import CheckedList
     from rocwright.execution.options import BuildOptions
     from rocwright.execution.progress import Progress
     from rocwright.model.steps import Step
@@ -44,6 +45,28 @@ def runs_on(path: str | Path, gpu: str) -> list[Judged]:
 
     (target,) = targets([code_target(gpu)], machines().values())
     return judge(Path(path), target, the_catalog().overrides)
+
+
+def check(
+    path: str | Path, gpu: str = "", *, python: str = "", say: Callable[[str], None] = silent
+) -> CheckedList:
+    """Check a list of Python packages, or an environment's folder, for a GPU by any of its names.
+
+    Without `gpu` it is that of the project, else this machine's; `say` hears which. `python` is the version
+    that installs the list, by default the running one. The package index is asked. Raises InputError for what
+    is no list and for a GPU that is not known.
+    """
+    import platform
+
+    from rocwright.catalog.load import the_catalog
+    from rocwright.doctor.requirements.check import check_list
+    from rocwright.plan.resolve.own import own_gpus
+    from rocwright.sources.python_resolver import Interpreter
+
+    own = own_gpus(Path.cwd()) if not gpu else ()
+    known = target(gpu or (own[0] if len(own) == 1 else AUTO), say)
+    interpreter = Interpreter(python or ".".join(platform.python_version_tuple()[:2]), platform.machine())
+    return check_list(Path(path), known.name, interpreter, the_catalog())
 
 
 def slim(

@@ -33,8 +33,8 @@ FOLDERS = ("bases", "components", "downloads", "edits", "issues", "providers", "
 _TABLES = (
     "bench channels clean elf_machines emulators error_lines evidence for_people "
     "generic_targets gpu_names host isas job_kinds job_tools launchers leftovers libraries lint_rules "
-    "loose_kernels machine_code models notebook overrides package_managers package_names rehearsals "
-    "system targets watchlist"
+    "loose_kernels machine_code models notebook overrides package_managers package_names python_packages "
+    "rehearsals system targets watchlist"
 )
 TABLES = tuple(f"{name}.toml" for name in _TABLES.split())
 

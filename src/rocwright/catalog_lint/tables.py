@@ -29,6 +29,7 @@ from rocwright.catalog.target import PciId
 from rocwright.catalog_lint.for_people import ForPeopleFile, in_vain, keys
 from rocwright.catalog_lint.recipes import Findings, LintedTable, check_catalog, unknown
 from rocwright.diagnosis.facts import Concern, HostFile
+from rocwright.doctor.requirements.facts import PythonPackagesFile
 from rocwright.execution.cleanup.model import Kinds
 from rocwright.execution.jobs.forms import JobTools
 from rocwright.execution.jobs.processes import Programs
@@ -213,6 +214,13 @@ def _rehearsals(table: Book, catalog: Catalog) -> Findings:
                 yield f"{place}.trial", f"{trial.name} has no `run`, and the recipe no `resume`"
 
 
+def _python_packages(table: PythonPackagesFile, catalog: Catalog) -> Findings:
+    for number, row in enumerate(table.package):
+        place = f"package.{number}"
+        yield from unknown(f"{place}.component", filter(None, [row.component]), catalog.components)
+        yield from unknown(f"{place}.stack", filter(None, [row.stack]), catalog.stacks)
+
+
 def _bench(table: BenchFile, catalog: Catalog) -> Findings:
     for number, measurement in enumerate(table.measurement):
         yield from unknown(f"measurement.{number}.components", measurement.components, catalog.components)
@@ -244,6 +252,7 @@ TABLES: dict[str, LintedTable] = {
     "notebook": LintedTable("notebook.toml", Notebook),
     "override": LintedTable("overrides.toml", OverridesFile, _overrides),
     "package_name": LintedTable("package_names.toml", PackageNamesFile, _package_names),
+    "python_package": LintedTable("python_packages.toml", PythonPackagesFile, _python_packages),
     "rehearsal": LintedTable("rehearsals.toml", Book, _rehearsals),
 }
 

@@ -20,6 +20,7 @@ SECTIONS = {
         "stacks": "What can be built: every stack, GPU and base, and how well each is tested.",
         "targets": "GPUs by any name, and the ones in this machine.",
         "doctor": "Is this machine ready to build and to run? What is wrong, why, and how to fix it.",
+        "check": "Will this list of Python packages work on the GPU? What to write instead.",
         "init": "Write rocwright.toml: this stack, for this GPU, on this base.",
     },
     "Lock and plan": {

@@ -40,6 +40,7 @@ KINDS = (
     "override",
     "package_name",
     "provider",
+    "python_package",
     "rehearsal",
     "stack",
     "target",

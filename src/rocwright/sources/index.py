@@ -6,7 +6,7 @@ import email
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,7 +45,7 @@ SECONDS = 60
 _SETTING = re.compile(r"^(\S+)\.([a-z-]+)='([^']+)'$", re.MULTILINE)
 
 
-def _client(endpoint: str = "") -> PyPISimple:
+def index_client(endpoint: str = "") -> PyPISimple:
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, PyPISimple
 
     if not endpoint:
@@ -67,8 +67,10 @@ class _NoProjectError(FetchError):
     """An index that answered, and does not have the project."""
 
 
-def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> ProjectPage:
-    """What the index tells of a project. Raises FetchError, NetworkError."""
+def project_page(
+    client: PyPISimple, project: str, seconds: float = SECONDS, received: Callable[[int], object] = int
+) -> ProjectPage:
+    """What the index tells of a project; `received` hears its bytes. Raises FetchError, NetworkError."""
     import requests
     from pypi_simple import ProjectPage
     from pypi_simple.errors import UnsupportedRepoVersionError
@@ -91,6 +93,7 @@ def _page(client: PyPISimple, project: str, seconds: float = SECONDS) -> Project
                 )
             answer.raise_for_status()
             body = read_whole(answer, max(until - time.monotonic(), 0.1))
+            received(len(body))
         if answer.headers.get("Content-Type", "").partition(";")[0].strip().endswith("+json"):
             return ProjectPage.from_json_data(json.loads(body), answer.url)
         return ProjectPage.from_html(project=project, html=body, base_url=answer.url)
@@ -128,7 +131,7 @@ class Published:
 
 def the_index() -> str:
     """The address of the index that pip is set up for, or its mirror."""
-    return _client().endpoint
+    return index_client().endpoint
 
 
 def at(endpoint: str) -> str:
@@ -141,7 +144,7 @@ def published(project: str, endpoint: str, seconds: float) -> tuple[Published, .
     from pypi_simple import PyPISimple
 
     with PyPISimple(endpoint=endpoint) as client:
-        packages = _page(client, project, seconds).packages
+        packages = project_page(client, project, seconds).packages
     return tuple(
         Published(
             filename=package.filename,
@@ -162,8 +165,8 @@ def find_sdist(project: str, version: str, store: Store) -> FilePin:
 
     An index that does not tell sizes makes it be downloaded at once, into the store.
     """
-    client = _client()
-    for package in _page(client, project).packages:
+    client = index_client()
+    for package in project_page(client, project).packages:
         if package.package_type == "sdist" and package.version == version:
             if "sha256" not in package.digests:
                 break
@@ -181,8 +184,8 @@ def download(pin: FilePin, folder: Path) -> None:
     Raises FetchError, NetworkError.
     """
     assert isinstance(pin.origin, IndexOrigin)
-    client = _client(pin.origin.index)
-    page = _page(client, pin.origin.project)
+    client = index_client(pin.origin.index)
+    page = project_page(client, pin.origin.project)
     package = next((candidate for candidate in page.packages if candidate.filename == pin.filename), None)
     if package is None:
         raise FetchError(
@@ -194,7 +197,7 @@ def download(pin: FilePin, folder: Path) -> None:
 
 
 def _fetch(package: DistributionPackage, target: Path, client: PyPISimple, size: int) -> None:
-    address = _address(package.url, client)
+    address = file_address(package.url, client)
     if address.startswith("file:"):
         web.download(package.url, target, size=size or None)
         return
@@ -240,7 +243,7 @@ def resolve(
     """
     requirements = [read_requirement(text) for text in specs]
     endpoints = (endpoint, "") if endpoint and fallback else (endpoint,)
-    index = _Index({place: _client(place) for place in endpoints}, store, until, leave)
+    index = _Index({place: index_client(place) for place in endpoints}, store, until, leave)
     chosen = python_resolver.solve(requirements, index, Interpreter(python, machine), kept)
     wheels, sdists = [], []
     for package in chosen:
@@ -312,7 +315,7 @@ class _Index:
     def _read_metadata(self, package: DistributionPackage) -> Metadata:
         if package.package_type != "wheel":
             return Metadata(requires=self.sdist(package).requires)
-        address = _address(package.url, *self._clients.values())
+        address = file_address(package.url, *self._clients.values())
         # a mirror of files need not have the metadata beside them
         if package.has_metadata and address == package.url:
             text = checked_metadata(web.read_bytes(package.metadata_url, SECONDS), package)
@@ -333,8 +336,8 @@ def _first_page(clients: Mapping[str, PyPISimple], project: str) -> tuple[Projec
     *first, last = clients
     for endpoint in first:
         with suppress(_NoProjectError):
-            return _page(clients[endpoint], project), endpoint
-    return _page(clients[last], project), last
+            return project_page(clients[endpoint], project), endpoint
+    return project_page(clients[last], project), last
 
 
 def _pin(package: DistributionPackage, endpoint: str, client: PyPISimple, store: Store) -> FilePin:
@@ -362,7 +365,7 @@ def _put(package: DistributionPackage, endpoint: str, client: PyPISimple, store:
     return pin
 
 
-def _address(url: str, *clients: PyPISimple) -> str:
+def file_address(url: str, *clients: PyPISimple) -> str:
     """Where a file of an index is to be had: at a mirror, or where it says; with the index's own login."""
     if not url.startswith(("https://", "http://")):
         raise FetchError(

@@ -6,6 +6,7 @@ the user who types `rocwright lock`: its `--only-binary` does not bind such requ
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -186,7 +187,7 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
         specifier = self._pins.get(project, SpecifierSet())
         for need in needs:
             specifier &= need.requirement.specifier
-        versions = self._files(project, specifier)
+        versions = self.files(project, specifier)
         fitting = sorted(
             (version for version in specifier.filter(versions) if version not in bad), reverse=True
         )
@@ -217,7 +218,7 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
             marker.evaluate({**self._environment, "extra": extra}) for extra in extras or {""}
         )
 
-    def _files(self, project: str, specifier: SpecifierSet) -> dict[Version, DistributionPackage]:
+    def files(self, project: str, specifier: SpecifierSet) -> dict[Version, DistributionPackage]:
         """Return the best file of each version; yanked ones only for a specifier that names the version."""
         if project not in self._versions:
             self._versions[project] = self._best_files(project)
@@ -252,13 +253,21 @@ class _Provider(AbstractProvider[PythonNeed, WheelCandidate, tuple[str, frozense
         if not self._python.accepts(package.requires_python):
             return None, ()
         if package.package_type != "wheel":
-            return version, ()
+            return version, (sys.maxsize,)
         try:
             _, _, build, tags = names.read_wheel_name(package.filename)
         except InvalidWheelFilename:
             return None, ()
         ranks = [self._python.tags()[tag] for tag in tags if tag in self._python.tags()]
         return (version, (min(ranks), -(build[0] if build else 0))) if ranks else (None, ())
+
+
+def best_file(requirement: Requirement, index: Index, python: Interpreter) -> DistributionPackage | None:
+    """Return the file that an installer takes for one requirement alone, None if none fits."""
+    project = canonicalize_name(requirement.name)
+    files = _Provider(index, python, {}).files(project, requirement.specifier)
+    versions = [*requirement.specifier.filter(files)]
+    return files[max(versions)] if versions else None
 
 
 def _exactly(version: str) -> SpecifierSet:

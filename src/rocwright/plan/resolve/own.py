@@ -28,6 +28,15 @@ def own_request(start: Path, stack: str, given: Mapping[str, object]) -> tuple[P
     return (folder, fitting[0]) if fitting else None
 
 
+def own_gpus(start: Path) -> tuple[str, ...]:
+    """Return the GPUs of the nearest project file, none if there is no such file. Raises InputError."""
+    path = project_folder(start) / PROJECT
+    if not path.is_file():
+        return ()
+    file = read_project(path)
+    return tuple(dict.fromkeys(gpu for gpus in (file.gpu, *(row.gpu for row in file.rows)) for gpu in gpus))
+
+
 def _fits(row: Request, name: str, value: object) -> bool:
     own = getattr(row, name)
     if isinstance(value, tuple):

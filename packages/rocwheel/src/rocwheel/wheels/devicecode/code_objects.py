@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,6 +88,10 @@ def fat_binaries(
             without_code(member)
 
 
+LISTS = (".txt", ".in", ".toml", ".lock", ".yml", ".yaml")
+"""How lists of Python packages end: they are given in place of wheels by mistake."""
+
+
 def refuse_other(path: Path) -> None:
     """Raise InputError for a lone file of a kind that no GPU code is looked for in.
 
@@ -102,7 +107,9 @@ def refuse_other(path: Path) -> None:
     raise InputError(
         f"{path} is no wheel, archive, library, program or code object",
         cause="its first bytes are those of none of these",
-        next_step="name a wheel, a library, an archive, a folder or an environment",
+        next_step=f"rocwright check {shlex.quote(str(path))} reads lists of packages"
+        if path.suffix in LISTS
+        else "name a wheel, a library, an archive, a folder or an environment",
         subject=str(path),
     )
 

@@ -1,0 +1,1 @@
+"""Checks a list of Python packages against a GPU, and says what to write instead."""
