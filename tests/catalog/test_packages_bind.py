@@ -13,8 +13,8 @@ from rocwright.catalog.load import builtin_catalog
 from rocwright.doctor.requirements.facts import Build, PackageFact, PythonPackagesFile, package_facts
 from rocwright.doctor.requirements.judge import Judge, ListFinding
 from rocwright.doctor.requirements.lists import Entry
-from rocwright.doctor.requirements.look_up import Contents
-from rocwright.doctor.requirements.ways import Ways
+from rocwright.doctor.requirements.look_up import PackageContents
+from rocwright.doctor.requirements.substitutes import Substitutes
 from rocwright.sources.python_resolver import Interpreter
 
 FACTS, CATALOG = package_facts(), builtin_catalog()
@@ -26,12 +26,15 @@ def entry(text: str, **more: Any) -> Entry:
     return Entry(place="1", text=text, requirement=Requirement(text), **more)
 
 
-def told(facts: PythonPackagesFile, *entries: Entry, **files: Contents) -> list[list[ListFinding]]:
+def told(facts: PythonPackagesFile, *entries: Entry, **files: PackageContents) -> list[list[ListFinding]]:
     """What a check says of entries, for a card without published wheels and for one with them."""
-    contents = {item: files.get(item.name.replace("-", "_"), Contents()) for item in entries}
+    contents = {item: files.get(item.name.replace("-", "_"), PackageContents()) for item in entries}
     python = Interpreter("3.12", "x86_64")
-    ways = [Ways(catalog=CATALOG, gpu=gpu) for gpu in GPUS]
-    judges = [Judge(entries=entries, contents=contents, python=python, facts=facts, ways=way) for way in ways]
+    ways = [Substitutes(catalog=CATALOG, gpu=gpu) for gpu in GPUS]
+    judges = [
+        Judge(entries=entries, contents=contents, python=python, facts=facts, substitutes=substitute)
+        for substitute in ways
+    ]
     return [[*judge.findings().values()] for judge in judges]
 
 
@@ -55,7 +58,7 @@ def without(number: int, **changes: object) -> PythonPackagesFile:
 @each("number", range(len(FACTS.package)))
 def test_each_name_of_a_row_is_judged_by_it(number: int) -> None:
     row = FACTS.package[number]
-    files = Contents(version="1", members=("x/libcudart.so",))
+    files = PackageContents(version="1", members=("x/libcudart.so",))
     for item in asked(row):
         name = item.name.replace("-", "_")
         contents = {} if row.brings or not row.component else {name: files}
@@ -81,10 +84,10 @@ CHANGES = [
 @each(("number", "field"), CHANGES)
 def test_what_a_row_says_to_do_is_said(number: int, field: str) -> None:
     item, outcome = asked(FACTS.package[number])[0], {"grade": "error", "part": False}.get(field, "")
-    files = {item.name.replace("-", "_"): Contents(version="1", members=("x/libcudart.so",))}
+    files = {item.name.replace("-", "_"): PackageContents(version="1", members=("x/libcudart.so",))}
     changed, entries = without(number, **{field: outcome}), [item]
     if field == "part":
-        files = {"sampler": Contents(version="1", requires=(Requirement(item.name),))}
+        files = {"sampler": PackageContents(version="1", requires=(Requirement(item.name),))}
         entries = [entry("sampler")]
     files = files if field == "part" or not FACTS.package[number].brings else {}
     assert told(FACTS, *entries, **files) != told(changed, *entries, **files)
@@ -110,21 +113,21 @@ SHOWN = [
 @each(("name", "field", "glob"), SHOWN)
 def test_each_glob_of_a_build_shows_it(name: str, field: str, glob: str) -> None:
     text, globs = example(glob), tuple(one for one in getattr(BUILDS[name], field) if one != glob)
-    files: dict[str, Contents] = {}
+    files: dict[str, PackageContents] = {}
     other = entry("other==1+rocm1.1")
-    cuda = Contents(version="1", members=("x/libcudart.so",))
+    cuda = PackageContents(version="1", members=("x/libcudart.so",))
     match field:
         case "tags":
             entries = [entry(f"thing==1+{text}")]
         case "addresses":
             entries = [entry("torch==1" if name == "ROCm" else "thing==1", url=text)]
         case "files" if name == "CUDA":
-            entries, files = [entry("thing")], {"thing": Contents(version="1", members=(text,))}
+            entries, files = [entry("thing")], {"thing": PackageContents(version="1", members=(text,))}
         case "files":
             entries = [entry("thing")]
             files = {"thing": replace(cuda, members=(*cuda.members, text))}
         case "runtime":
-            one = Contents(version="1", members=(text,))
+            one = PackageContents(version="1", members=(text,))
             entries, files = [entry("thing"), entry("second")], {"thing": one, "second": one}
         case _:
             entries = [other, entry(f"{text}==7.2.0")]

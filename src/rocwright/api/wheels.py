@@ -64,9 +64,9 @@ def check(
     from rocwright.sources.python_resolver import Interpreter
 
     own = own_gpus(Path.cwd()) if not gpu else ()
-    known = target(gpu or (own[0] if len(own) == 1 else AUTO), say)
+    gpu_target = target(gpu or (own[0] if len(own) == 1 else AUTO), say)
     interpreter = Interpreter(python or ".".join(platform.python_version_tuple()[:2]), platform.machine())
-    return check_list(Path(path), known.name, interpreter, the_catalog())
+    return check_list(Path(path), gpu_target.name, interpreter, the_catalog())
 
 
 def slim(

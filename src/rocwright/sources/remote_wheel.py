@@ -55,8 +55,8 @@ _BROKEN = (
 class Allowance:
     """Bytes and seconds that looking into an index may take, for all threads together."""
 
-    def __init__(self, most: int, seconds: float) -> None:
-        self._most, self._until = most, time.monotonic() + seconds
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit, self._until = limit, time.monotonic() + seconds
         self._lock = threading.Lock()
         self.received = 0
 
@@ -68,9 +68,9 @@ class Allowance:
     def check(self, count: int = 0) -> None:
         """Raise NetworkError if so many more bytes, or any more time, would be too much."""
         late = time.monotonic() > self._until
-        if late or self.received + count > self._most:
+        if late or self.received + count > self._limit:
             raise NetworkError(
-                "the check has used up its time" if late else f"the check has fetched {size(self._most)}",
+                "the check has used up its time" if late else f"the check has fetched {size(self._limit)}",
                 cause="the list is long, or the index is slow",
                 next_step="check a part of the list",
             )
@@ -123,26 +123,26 @@ class RemoteWheel:
         text = self._read(path, METADATA) if path else b""
         return tuple(map(str, email.message_from_bytes(text).get_all("Requires-Dist", [])))
 
-    def extract(self, paths: Iterable[str], folder: Path, most: int) -> list[Path]:
-        """Write files, of `most` packed bytes in all, to `folder` under their last names."""
+    def extract(self, paths: Iterable[str], folder: Path, limit: int) -> list[Path]:
+        """Write files, of `limit` packed bytes in all, to `folder` under their last names."""
         extracted: list[Path] = []
         for info in map(self._zip.getinfo, paths):
-            most -= info.compress_size
-            if most >= 0 and info.file_size <= MOST_UNPACKED:
+            limit -= info.compress_size
+            if limit >= 0 and info.file_size <= MOST_UNPACKED:
                 target = folder / str(len(extracted)) / Path(info.filename).name
                 target.parent.mkdir()
                 target.write_bytes(self._read(info.filename, MOST_UNPACKED))
                 extracted.append(target)
         return extracted
 
-    def _read(self, path: str, most: int) -> bytes:
+    def _read(self, path: str, limit: int) -> bytes:
         try:
             with self._zip.open(path) as file:
-                data = file.read(most + 1)
+                data = file.read(limit + 1)
         except _BROKEN as error:
             raise self._damaged(error) from error
-        if len(data) > most:
-            raise self._damaged(ValueError(f"a file in it unpacks to more than {size(most)}"))
+        if len(data) > limit:
+            raise self._damaged(ValueError(f"a file in it unpacks to more than {size(limit)}"))
         return data
 
     def _damaged(self, error: Exception) -> CheckError:

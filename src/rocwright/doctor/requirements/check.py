@@ -11,8 +11,8 @@ from rocwright.catalog.load import Catalog
 from rocwright.doctor.requirements.facts import package_facts
 from rocwright.doctor.requirements.judge import Judge, ListFinding
 from rocwright.doctor.requirements.lists import Entry, read_list
-from rocwright.doctor.requirements.look_up import Lookup, installed
-from rocwright.doctor.requirements.ways import Ways
+from rocwright.doctor.requirements.look_up import Lookup, applies, installed
+from rocwright.doctor.requirements.substitutes import Substitutes
 from rocwright.sources.python_resolver import Interpreter
 
 
@@ -55,7 +55,11 @@ def check_list(path: Path, gpu: str, python: Interpreter, catalog: Catalog) -> C
         contents = installed(path, target, catalog.overrides)
         entries = [*contents]
     else:
-        entries = [entry for entry in read_list(path, gpu) if _applies(entry, python)]
+        entries = [
+            entry
+            for entry in read_list(path, gpu)
+            if not entry.requirement or applies(entry.requirement, python)
+        ]
         lookup = Lookup(facts=facts, gpu=target, overrides=catalog.overrides, python=python)
         contents = lookup.look_up(entries)
         received = lookup.allowance.received
@@ -64,7 +68,7 @@ def check_list(path: Path, gpu: str, python: Interpreter, catalog: Catalog) -> C
         contents=contents,
         python=python,
         facts=facts,
-        ways=Ways(catalog=catalog, gpu=gpu),
+        substitutes=Substitutes(catalog=catalog, gpu=gpu),
         is_installed=path.is_dir(),
     )
     findings = judge.findings()
@@ -80,16 +84,11 @@ def check_list(path: Path, gpu: str, python: Interpreter, catalog: Catalog) -> C
     )
 
 
-def _applies(entry: Entry, python: Interpreter) -> bool:
-    marker = entry.requirement.marker if entry.requirement else None
-    return marker is None or marker.evaluate({**python.environment(), "extra": ""})
-
-
 def _lines(entries: list[Entry], findings: dict[Entry, ListFinding]) -> Iterator[str]:
     """Yield the lines of the list that works, for pip and uv: without hashes, which are of the old files."""
     yield from (
         f"--extra-index-url {index}"
-        for index in dict.fromkeys(one.index for one in findings.values())
+        for index in dict.fromkeys(finding.index for finding in findings.values())
         if index
     )
     for entry in (*entries, *(entry for entry, finding in findings.items() if finding.added)):

@@ -156,14 +156,14 @@ def _pip_line(path: Path, line: str, place: str, included: set[Path]) -> Iterato
 
 
 def _include(path: Path, value: str, place: str, included: set[Path]) -> Iterator[Entry]:
-    other = (path.parent / value).resolve()
-    if other in included:
+    inner = (path.parent / value).resolve()
+    if inner in included:
         return
-    if not other.is_relative_to(path.parent.resolve()) or len(included) >= MOST_FILES or not other.is_file():
+    if not inner.is_relative_to(path.parent.resolve()) or len(included) >= MOST_FILES or not inner.is_file():
         yield Entry(place=place, text=value, problem="not read: it is not a list in this folder")
         return
-    included.add(other)
-    yield from _pip(other, _text_of(other, "GPU"), f"{value}:", included)
+    included.add(inner)
+    yield from _pip(inner, _text_of(inner, "GPU"), f"{value}:", included)
 
 
 def requirements_in(text: str, place: str) -> Iterator[Entry]:

@@ -35,7 +35,7 @@ SILENT = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class PackageContents:
     """What the file holds that an installer takes for an entry.
 
     `code` are verdicts on its GPU code. `unfit` says why an installer finds no file, `unread` why nobody
@@ -61,7 +61,7 @@ class Lookup:
     allowance: Allowance = field(default_factory=lambda: Allowance(MOST_BYTES, MOST_SECONDS))
     patience: Patience = field(default_factory=lambda: Patience(SILENT))
 
-    def look_up(self, entries: Sequence[Entry]) -> dict[Entry, Contents]:
+    def look_up(self, entries: Sequence[Entry]) -> dict[Entry, PackageContents]:
         """Return what the files of entries hold, for those that an index can be asked about."""
         options = [entry for entry in entries if entry.option in ("--index-url", "--extra-index-url")]
         own = [url for entry in options if self._is_of_rocm(url := entry.url)]
@@ -70,7 +70,7 @@ class Lookup:
         # the time and the bytes that there are go to those of which something is known
         askable = sorted(filter(self._can_ask, entries), key=lambda entry: not self._row(entry))
 
-        def look(entry: Entry) -> Contents:
+        def look(entry: Entry) -> PackageContents:
             with with_patience(self.patience):
                 return self._look(entry, indexes)
 
@@ -91,13 +91,13 @@ class Lookup:
     def _row(self, entry: Entry) -> PackageFact | None:
         return self.facts.fact(entry.name, entry.requirement.extras) if entry.requirement else None
 
-    def _look(self, entry: Entry, indexes: dict[str, RemoteIndex]) -> Contents:
+    def _look(self, entry: Entry, indexes: dict[str, RemoteIndex]) -> PackageContents:
         """Return what the first index that has a file holds: for ROCm's versions not the general one."""
         assert entry.requirement is not None
         of_rocm = bool(local_tag(entry))
         chosen = {url: index for url, index in indexes.items() if bool(url) == of_rocm}
         if not chosen:
-            return Contents(unread="not asked: its version is on no index of this list")
+            return PackageContents(unread="not asked: its version is on no index of this list")
         unread = ""
         for url, index in chosen.items():
             try:
@@ -108,13 +108,15 @@ class Lookup:
                 host = f"{urlsplit(url).hostname}: " if url else ""
                 unread = f"not asked: {host}{error.message}"
         return (
-            Contents(unread=unread) if unread else Contents(unfit=f"no file for Python {self.python.version}")
+            PackageContents(unread=unread)
+            if unread
+            else PackageContents(unfit=f"no file for Python {self.python.version}")
         )
 
-    def _contents(self, wheel: RemoteWheel | None, version: str) -> Contents:
+    def _contents(self, wheel: RemoteWheel | None, version: str) -> PackageContents:
         if wheel is None:
-            return Contents(version=version)
-        return Contents(
+            return PackageContents(version=version)
+        return PackageContents(
             version=version,
             members=wheel.members,
             requires=tuple(parsed(wheel.requires())),
@@ -132,9 +134,9 @@ class Lookup:
                     continue  # a library that cannot be read says nothing of the GPU
 
 
-def installed(path: Path, gpu: Target, overrides: Overrides) -> dict[Entry, Contents]:
+def installed(path: Path, gpu: Target, overrides: Overrides) -> dict[Entry, PackageContents]:
     """Return the packages of an environment and what they hold. Raises InputError if it is none."""
-    contents: dict[Entry, Contents] = {}
+    contents: dict[Entry, PackageContents] = {}
     for folder in site_packages(path):
         packages = [package for package in distributions(path=[str(folder)]) if _entry(package)]
         files = {str(file): package for package in packages for file in package.files or ()}
@@ -145,7 +147,7 @@ def installed(path: Path, gpu: Target, overrides: Overrides) -> dict[Entry, Cont
             )
             code.setdefault(id(owner), []).append(judged)
         for package in packages:
-            contents[_entry(package)] = Contents(  # type: ignore[index]
+            contents[_entry(package)] = PackageContents(  # type: ignore[index]
                 version=package.version,
                 members=tuple(map(str, package.files or ())),
                 requires=tuple(parsed(package.requires or ())),
@@ -168,6 +170,12 @@ def parsed(texts: Sequence[str]) -> Iterator[Requirement]:
             yield names.read_requirement(text)
         except InvalidRequirement:
             continue
+
+
+def applies(requirement: Requirement, python: Interpreter) -> bool:
+    """Return whether the marker of a requirement holds for an interpreter, without an extra."""
+    marker = requirement.marker
+    return marker is None or marker.evaluate({**python.environment(), "extra": ""})
 
 
 def local_tag(entry: Entry) -> str:

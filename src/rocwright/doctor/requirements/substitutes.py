@@ -1,4 +1,4 @@
-"""Finds ways to have a Python package on an AMD GPU: published wheels, another package, a build, advice."""
+"""Finds what replaces a Python package on an AMD GPU: published wheels, another package, a build."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rocwright.plan.resolve.constraints import refusals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Substitute:
     """A requirement to `write`, from an `index` if it is not the usual one; else a command, or advice.
 
     `python` is the range of interpreters that it is for, and `brings` names packages that come with it.
@@ -33,16 +33,16 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
-    """The ways of a catalog for one GPU."""
+class Substitutes:
+    """Finds substitutes in a catalog for one GPU."""
 
     catalog: Catalog
     gpu: str
 
-    def way(self, row: PackageFact | None, name: str, specifier: str = "") -> Way:
-        """Return the way to have a package, in a version of the specifier if there is one."""
+    def find(self, row: PackageFact | None, name: str, specifier: str = "") -> Substitute:
+        """Return what replaces a package, in a version of the specifier if there is one."""
         if row is None:
-            return Way(advice="no build for AMD is known: leave it out")
+            return Substitute(advice="no build for AMD is known: leave it out")
         published = [*self._published(row, name)]
         fitting = [
             (own, release)
@@ -56,13 +56,13 @@ class Ways:
             guard = () if needs else self.catalog.components[row.component].guard
             wheels = {canonicalize_name(Requirement(wheel).name) for wheel in place.of([self.gpu], "").wheels}
             brings = tuple(name for name in guard if name not in wheels)
-            return Way(write=str(own), index=place.index, python=python, brings=brings)
+            return Substitute(write=str(own), index=place.index, python=python, brings=brings)
         if row.write:
-            return Way(write=row.write)
+            return Substitute(write=row.write)
         stack = self.catalog.stacks.get(row.stack)
-        if stack and any(known.gpu == self.gpu for known in stack.row):
-            return Way(build=f"rocwright build {stack.name} --gpu {self.gpu}")
-        return Way(advice=row.advice or f"no build for {self.gpu} is known: leave it out")
+        if stack and any(row_of.gpu == self.gpu for row_of in stack.row):
+            return Substitute(build=f"rocwright build {stack.name} --gpu {self.gpu}")
+        return Substitute(advice=row.advice or f"no build for {self.gpu} is known: leave it out")
 
     def _published(self, row: PackageFact, name: str) -> Iterator[tuple[Requirement, Release]]:
         """Yield the requirements by which releases for the GPU take a package, the first ones first."""
