@@ -135,7 +135,7 @@ def test_projects_and_locks_are_read(tmp_path: Path, name: str, text: str, named
         ("x.toml", b"[", "it is not TOML: "),
         ("x.toml", b"[tool.poetry.dependencies]\ntorch = '2'\n", "it names no package in a form read here"),
         ("x.md", b"# Title\n\nSome prose, here.\n", "line 3 is no requirement"),
-        ("x.txt", b"a\n" * (MOST_ENTRIES + 1), "it has 5,001 entries, and 5,000 are read"),
+        ("x.txt", b"a\n" * (MOST_ENTRIES + 1), "it has more than 5,000 entries"),
         ("x.txt", b"#" * (MOST_BYTES + 1), "it has more than 4,194,304 bytes"),
     ],
 )

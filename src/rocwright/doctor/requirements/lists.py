@@ -7,6 +7,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +22,7 @@ from rocwheel.wheels import names
 from rocwheel.wheels.formats import AR_MAGIC, ZIP_MAGIC, packing
 
 # Bytes of a list: the largest lock files have 3 MB. Entries of one, with the lists that it includes.
-MOST_BYTES, MOST_ENTRIES, MOST_FILES = METADATA, 5000, 32
+MOST_BYTES, MOST_ENTRIES, MOST_FILES, MOST_ON_A_LINE = METADATA, 5000, 32, 16
 
 FORMS = (
     "requirements.txt, environment.yml, pyproject.toml, uv.lock, pylock.toml, poetry.lock or an environment"
@@ -75,15 +76,15 @@ def pin_of(requirement: Requirement) -> str:
 def read_list(path: Path, gpu: str) -> list[Entry]:
     """Return the entries of a list. Raises InputError for a file that is none, such as a wheel for `gpu`."""
     text = _text_of(path, gpu)
-    suffix, data = path.suffix, None
-    if suffix in (".toml", ".lock"):
-        data = _toml(path, text)
-    if suffix in (".yml", ".yaml"):
-        entries = [*_conda(text)]
-    elif data is not None:
-        entries = [*_tables(data, text.splitlines())]
+    if path.suffix in (".yml", ".yaml"):
+        form = _conda(text)
+    elif path.suffix in (".toml", ".lock"):
+        form = _tables(_toml(path, text), text)
     else:
-        entries = [*_pip(path, text, "", {path.resolve()})]
+        form = _pip(path, text, "", {path.resolve()})
+    entries = [*islice(form, MOST_ENTRIES + 1)]
+    if len(entries) > MOST_ENTRIES:
+        raise _no_list(path, f"it has more than {MOST_ENTRIES:,} entries", "split it")
     unread = [entry for entry in entries if entry.problem]
     if 2 * len(unread) >= len(entries):
         cause = (
@@ -92,8 +93,6 @@ def read_list(path: Path, gpu: str) -> list[Entry]:
             else "it names no package in a form read here"
         )
         raise _no_list(path, cause, f"give {FORMS}")
-    if len(entries) > MOST_ENTRIES:
-        raise _no_list(path, f"it has {len(entries):,} entries, and {MOST_ENTRIES:,} are read", "split it")
     return entries
 
 
@@ -102,6 +101,8 @@ def _no_list(path: Path, cause: str, next_step: str) -> InputError:
 
 
 def _text_of(path: Path, gpu: str) -> str:
+    if not path.is_file():
+        raise _no_list(path, "it is not a file", f"give {FORMS}")
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -169,7 +170,7 @@ def _include(path: Path, value: str, place: str, included: set[Path]) -> Iterato
 def requirements_in(text: str, place: str) -> Iterator[Entry]:
     """Yield the requirement in a text, or all of several with blanks between them, or why there is none."""
     entry = _requirement(text, place)
-    parts = [_requirement(part, place) for part in text.split()] if entry.problem else []
+    parts = [_requirement(part, place) for part in text.split(None, MOST_ON_A_LINE)] if entry.problem else []
     yield from parts if parts and not any(part.problem for part in parts) else [entry]
 
 
@@ -226,18 +227,19 @@ def _conda_entry(value: str, place: str) -> Entry:
     return replace(entry, text=value, conda=True)
 
 
-def _tables(data: Mapping[str, Any], lines: list[str]) -> Iterator[Entry]:
+def _tables(data: Mapping[str, Any], text: str) -> Iterator[Entry]:
     """Yield the entries of pyproject.toml, or of a lock file's list of packages."""
 
-    def place(text: str) -> str:
-        return next((str(number) for number, line in enumerate(lines, 1) if text in line), "")
+    def place(words: str) -> str:
+        position = text.find(words)
+        return str(text.count("\n", 0, position) + 1) if position >= 0 else ""
 
     project, tool = _table(data, "project"), _table(_table(data, "tool"), "uv")
     groups = (*_table(project, "optional-dependencies").values(), *_table(data, "dependency-groups").values())
     for group in (project.get("dependencies"), *groups, tool.get("dev-dependencies")):
-        for text in group if isinstance(group, list) else ():
-            if isinstance(text, str):
-                yield _requirement(text, place(text))
+        for line in group if isinstance(group, list) else ():
+            if isinstance(line, str):
+                yield _requirement(line, place(line))
     for index in tool.get("index", ()) if isinstance(tool.get("index"), list) else ():
         if isinstance(index, dict) and isinstance(url := index.get("url"), str):
             yield Entry(
