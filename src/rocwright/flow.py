@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rocbase.errors import ConflictError, ExplainedError, InputError, OutOfDiskError
 from rocbase.files.atomic import write_atomic
@@ -20,13 +19,18 @@ from rocwright.plan.make import make_plan
 from rocwright.plan.resolve.files import read_lock, write_lock
 from rocwright.plan.resolve.model import Lock
 from rocwright.plan.resolve.validate import check_runs_here
-from rocwright.project import Project, built_outputs, kept_keys, last_plan, project_of
+from rocwright.project import (
+    Project,
+    built_outputs,
+    kept_keys,
+    last_plan,
+    lock_offline,
+    locks_below,
+    project_of,
+)
 from rocwright.records.model import Artifact as Made
 from rocwright.records.model import Run
 from rocwright.store.leases import holding
-
-if TYPE_CHECKING:
-    from rocwright.plan.resolve.standing import LocksOf
 
 # How often a build plans anew after it found something damaged in the store.
 ROUNDS = 3
@@ -62,7 +66,7 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         remedies = tuple(remedy.model_copy(update={"undo": ""}) for remedy in old_remedies)
         try:
             liked = preferred(catalog, request)
-            base_locks = _base_locks(project)
+            base_locks = locks_below(project)
             new_lock = make_lock(
                 request, catalog, outside, on_line, remedies=remedies, locks_below=base_locks, **liked
             )
@@ -74,13 +78,6 @@ def lock(project: Project, on_line: Callable[[str], None], *, forget: bool = Fal
         _share(new_lock.on, project)
     write_lock(project.lock_path, new_lock)
     return new_lock
-
-
-def _base_locks(project: Project) -> LocksOf:
-    """The locks in the home folder on which that of a project may stand: those that fit the recipes here."""
-    from rocwright.plan.resolve.standing import kept_below
-
-    return kept_below(project.home, lambda candidate: make_plan(candidate, project.catalog))
 
 
 def _share(base_lock: Lock, project: Project) -> None:
@@ -178,17 +175,13 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
     Without a `network` the last is made from the catalog alone, and not written. Raises what resolving
     raises.
     """
-    from rocwright.plan.resolve.lock import make_lock
-    from rocwright.plan.resolve.shipped import preferred, shipped_lock
-    from rocwright.plan.resolve.upstream import OfflineUpstream
-
-    request, catalog = project.request, project.catalog
+    from rocwright.plan.resolve.shipped import shipped_lock
 
     if not project.lock_path.exists():
         offered = offered_lock(project, on_line)
         if offered is not None:
             return offered
-        shipped = shipped_lock(catalog, request)
+        shipped = shipped_lock(project.catalog, project.request)
         if shipped is not None:
             on_line(
                 "lock: using the one that comes with rocwright; rocwright lock fills in what it leaves open"
@@ -199,10 +192,7 @@ def known_lock(project: Project, on_line: Callable[[str], None], *, network: boo
                 "lock: none yet, so it is planned by the catalog alone: versions of what the base brings "
                 "along are those seen when the catalog was written; rocwright lock asks for those of today"
             )
-            outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
-            return make_lock(
-                request, catalog, outside, lambda _: None, locks_below=_base_locks(project), **liked
-            )
+            return lock_offline(project)
     return current_lock(project, on_line)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -16,10 +17,13 @@ from rocwright.config import store_of
 from rocwright.home import Home
 from rocwright.model.steps import Plan, Step
 from rocwright.plan.resolve.aliases import catalog_for
-from rocwright.plan.resolve.files import read_project, read_request
+from rocwright.plan.resolve.files import read_lock, read_project, read_request
 from rocwright.plan.resolve.folder import LOCK, PROJECT
-from rocwright.plan.resolve.model import Request
+from rocwright.plan.resolve.model import Lock, Request
 from rocwright.store.model import Output, Store, finished
+
+if TYPE_CHECKING:
+    from rocwright.plan.resolve.standing import LocksOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,33 @@ def own_project(folder: Path, row: Request, home: Home | None = None) -> Project
     if file.rows == (row,) or (file.stack and file.request == row):
         return project_in(folder, home)
     return project_of(row, folder, home)
+
+
+def lock_offline(project: Project) -> Lock:
+    """Return the lock as it is, else the one that comes with rocwright, else one from the catalog alone.
+
+    Nothing is asked outside or written. Raises what resolving raises.
+    """
+    from rocwright.plan.resolve.lock import make_lock
+    from rocwright.plan.resolve.shipped import preferred, shipped_lock
+    from rocwright.plan.resolve.upstream import OfflineUpstream
+
+    request, catalog = project.request, project.catalog
+    if project.lock_path.exists():
+        return read_lock(project.lock_path, request)
+    outside, liked = OfflineUpstream(request.architecture), preferred(catalog, request)
+    return shipped_lock(catalog, request) or make_lock(
+        request, catalog, outside, lambda _: None, locks_below=locks_below(project), **liked
+    )
+
+
+def locks_below(project: Project) -> LocksOf:
+    """Return the locks in the home folder on which that of a project may stand: those that fit the recipes
+    here."""
+    from rocwright.plan.make import make_plan
+    from rocwright.plan.resolve.standing import kept_below
+
+    return kept_below(project.home, lambda candidate: make_plan(candidate, project.catalog))
 
 
 def last_plan(project: Project) -> Plan | None:

@@ -28,6 +28,7 @@ from rocwright.diagnosis.machine.model import Machine
 from rocwright.diagnosis.machine.tree import Tree
 from rocwright.doctor.able import able, lacking
 from rocwright.doctor.findings.driver import driver
+from rocwright.doctor.needs import need_of
 from rocwright.doctor.this_machine import here
 from rocwright.home import Home
 from rocwright.plan.resolve.gpus import targets_named
@@ -257,4 +258,5 @@ def jobs(around: Machine, catalog: Catalog, target: str) -> list[int]:
     seen = around.model_copy(
         update={"gpus": (gpu.model_copy(update={"target": target}),), "processors": 64, "memory": None}
     )
-    return [one.jobs for one in able(seen, catalog, CATALOG.stacks, [], [])]
+    needs = {(target, name): need_of(seen, catalog, name, target, None) for name in CATALOG.stacks}
+    return [one.jobs for one in able(seen, catalog, CATALOG.stacks, [], [], needs)]

@@ -33,6 +33,8 @@ from tests.diagnosis.machine.machines import (
 
 CATALOG, FACTS = builtin_catalog(), host_facts()
 EVERY = tuple(CATALOG.stacks)
+# Of each kind that findings tell apart; each costs its plan.
+SOME = ("pytorch", "llama-hip", "llama-vulkan", "ollama")
 
 
 def report(root: Path, *stacks: str) -> DoctorReport:
@@ -42,7 +44,7 @@ def report(root: Path, *stacks: str) -> DoctorReport:
 
 
 def named(root: Path, name: str, *stacks: str) -> list[DoctorFinding]:
-    return [one for one in report(root, *stacks).findings if one.name == name and one.grade != "ok"]
+    return [one for one in report(root, *(stacks or SOME)).findings if one.name == name and one.grade != "ok"]
 
 
 def test_a_machine_without_amd_is_told_what_it_has(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def with_device_of(root: Path, group: Group, mode: int = 0o660) -> list[DoctorFi
     with Tree(machine(root, POLARIS)) as tree:
         found = here(tree, CATALOG, FACTS, Home(root))
     closed = Right(path="/dev/kfd", there=True, group=group, mode=mode, may=False)
-    judged = examine(found.model_copy(update={"rights": (closed,)}), CATALOG, FACTS, EVERY)
+    judged = examine(found.model_copy(update={"rights": (closed,)}), CATALOG, FACTS, SOME)
     return [one for one in judged.findings if one.name in ("rights", "nameless-group")]
 
 
@@ -218,7 +220,7 @@ def test_who_may_make_no_cgroup_is_told_what_that_costs(tmp_path: Path) -> None:
     told = {}
     for delegated in (None, True, False):
         memory = found.memory.model_copy(update={"delegated": delegated})
-        judged = examine(found.model_copy(update={"memory": memory}), CATALOG, FACTS, EVERY)
+        judged = examine(found.model_copy(update={"memory": memory}), CATALOG, FACTS, SOME)
         told[delegated] = [one.grade for one in judged.findings if one.name == "no-delegation"]
     assert told == {None: [], True: [], False: ["warning"]}
 
@@ -285,16 +287,16 @@ def test_what_is_too_little_for_some_stacks_is_told_for_those_alone(tmp_path: Pa
     found = named(machine(tmp_path, memory=2 * GIB), "memory")
     names = [name.split(" (")[0] for name in found[0].what.split("too little for ")[1].split(", ")]
     assert found[0].stacks == tuple(names)
-    assert set(names) < set(EVERY)
+    assert set(names) < set(SOME)
 
 
 def test_engines_are_judged_where_they_were_tried(tmp_path: Path) -> None:
     with Tree(machine(tmp_path)) as tree:
         found = here(tree, CATALOG, FACTS, Home(tmp_path), {"podman": "not installed", "bubblewrap": ""})
-    grades = [one.grade for one in examine(found, CATALOG, FACTS, EVERY).findings if one.name == "engine"]
+    grades = [one.grade for one in examine(found, CATALOG, FACTS, SOME).findings if one.name == "engine"]
     assert grades == ["ok"]
     none = found.model_copy(update={"engines": {"podman": "not installed"}})
-    [one] = [one for one in examine(none, CATALOG, FACTS, EVERY).findings if one.name == "engine"]
+    [one] = [one for one in examine(none, CATALOG, FACTS, SOME).findings if one.name == "engine"]
     assert (one.grade, one.what) == ("error", "no sandbox works (podman: not installed)")
 
 
@@ -328,7 +330,7 @@ def test_a_gpu_that_is_asked_for_is_judged_alone(tmp_path: Path) -> None:
 
 def test_what_no_release_serves_says_why_and_what_no_recipe_says_is_unknown(tmp_path: Path) -> None:
     found = {one.stack: one for one in report(machine(tmp_path, POLARIS)).able}
-    assert (found["ollama"].how, found["ollama"].need.disk) == ("not served", 0)
+    assert found["ollama"].how == "not served"
     assert found["ollama"].why.endswith(" more")
     assert found["llama-vulkan"].need.disk > 0
 
@@ -401,4 +403,4 @@ def test_junk_in_the_kernels_files_is_no_crash(junk: dict[str, str]) -> None:
         for name, text in junk.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(text.encode(errors="replace"))
-        assert report(root).findings
+        assert report(root, "llama-hip").findings

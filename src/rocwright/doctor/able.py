@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from rocbase.model import Frozen
@@ -10,7 +10,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.catalog.model import Component, Stack
 from rocwright.catalog.target import Takes, Target
 from rocwright.diagnosis.machine.model import Machine
-from rocwright.doctor.needs import BuildNeed, need_of
+from rocwright.doctor.needs import BuildNeed
 from rocwright.plan.resolve.evidence import Evidence
 from rocwright.records.model import SAID, Cell, Said
 
@@ -22,8 +22,8 @@ class Able(Frozen):
     """A stack on a GPU. `row` says that rocwright comes with a lock for it, `said` the most that was seen of
     it (nothing: nobody has tried it). `took` is what a whole build took on this machine, in wall seconds.
 
-    `lacks` are components of it that the card has no code of, with the words of the facts. Where its own
-    recipes do not say how much disk they want, `others` is what building for this target took others.
+    `lacks` are components of it that the card has no code of, with the words of the facts. If its
+    plan does not say how much disk it needs, `others` is what building for this target took others.
     """
 
     stack: str
@@ -45,17 +45,30 @@ def able(
     stacks: Iterable[str],
     records: Iterable[Evidence],
     cells: Iterable[Cell],
+    needs: Mapping[tuple[str, str], BuildNeed],
 ) -> tuple[Able, ...]:
-    """Each stack on each kind of GPU that is here and known."""
-    targets = dict.fromkeys(gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
+    """Each stack on each kind of GPU that is here and known, with the `needs` by target and stack."""
     evidence = list(records)
     took = {(cell.stack, cell.gpu): cell.whole_seconds for cell in sorted(cells, key=lambda cell: cell.at)}
     return tuple(
-        _able(machine, catalog, catalog.stack(name), target, evidence, took.get((name, target)))
-        for target in targets
-        if target is not None
+        _able(
+            machine,
+            catalog,
+            catalog.stack(name),
+            target,
+            evidence,
+            took.get((name, target)),
+            needs[target, name],
+        )
+        for target in targets_here(machine, catalog)
         for name in stacks
     )
+
+
+def targets_here(machine: Machine, catalog: Catalog) -> tuple[str, ...]:
+    """Return the targets of the machine's GPUs that the catalog has facts of, each once."""
+    targets = (gpu.target for gpu in machine.gpus if gpu.target in catalog.targets)
+    return tuple(dict.fromkeys(target for target in targets if target is not None))
 
 
 def _able(
@@ -65,22 +78,23 @@ def _able(
     target: str,
     evidence: list[Evidence],
     took: float | None,
+    need: BuildNeed,
 ) -> Able:
-    need, card = need_of(catalog, stack.name), catalog.targets[target]
+    card = catalog.targets[target]
     rows = [row for row in stack.row if row.gpu == target]
     how, reason = served(catalog, stack, target)
     lacks = lacking(stack, card)
     # a row says how it is done all the same
     if lacks and not rows and how != "not served":
         how, reason = "not served", "; ".join(f"{name} for {target}: {lack}" for name, lack in lacks.items())
+    if need.reason and how != "not served":
+        how, reason = "not served", need.reason
     levels = [
         record.said
         for record in evidence
         if record.stack == stack.name and (not record.gpu or target in record.gpu) and rows
     ]
-    memory = machine.memory
-    usable = min(memory.total, memory.limit or memory.total) if memory else 0
-    job_limit = usable // need.memory_per_job if need.memory_per_job and usable else machine.processors
+    job_limit = need.outlook.jobs if need.outlook else machine.processors
     return Able(
         stack=stack.name,
         target=target,
@@ -90,7 +104,7 @@ def _able(
         said=max(levels, key=SAID.index, default=""),
         need=need,
         took=took,
-        jobs=min(machine.processors, job_limit, card.takes.jobs or job_limit),
+        jobs=min(job_limit, card.takes.jobs or job_limit),
         lacks=lacks,
         others=None if need.disk or card.takes == Takes() else card.takes,
     )

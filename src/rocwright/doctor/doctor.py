@@ -13,7 +13,7 @@ from rocwright.catalog.load import Catalog
 from rocwright.config import store_of
 from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.diagnosis.machine.model import Machine
-from rocwright.doctor.able import Able, able
+from rocwright.doctor.able import Able, able, targets_here
 from rocwright.doctor.findings.devices import devices
 from rocwright.doctor.findings.driver import driver
 from rocwright.doctor.findings.kernel import kernel
@@ -24,6 +24,7 @@ from rocwright.doctor.findings.surroundings import surroundings
 from rocwright.doctor.needs import need_of
 from rocwright.home import Home
 from rocwright.plan.resolve.evidence import shipped_evidence
+from rocwright.plan.resolve.gpus import table_of
 from rocwright.records.model import Cell
 from rocwright.verify.standing import local_cells, local_evidence
 
@@ -61,12 +62,17 @@ def examine(
     With `home`, what was built on this machine before counts too.
     """
     names = tuple(stacks)
-    needs = tuple(need_of(catalog, name) for name in names)
+    targets = targets_here(machine, catalog) or (table_of(catalog).fallback,)
+    needs = {
+        (target, name): need_of(machine, catalog, name, target, home) for target in targets for name in names
+    }
+    # of several GPUs, the one for which a stack needs most
+    largest = {need.stack: need for need in sorted(needs.values(), key=lambda need: need.disk)}
     findings = [
         *devices(machine, facts, names),
         *driver(machine, catalog, facts, names),
         *kernel(machine, catalog, facts, names),
-        *room(machine, facts, needs),
+        *room(machine, facts, tuple(largest[name] for name in names)),
         *surroundings(machine, catalog, facts, names),
         *(programs(catalog, facts, names, home) if home else ()),
     ]
@@ -96,5 +102,7 @@ def examine(
     findings.sort(key=lambda finding: ORDER.index(finding.grade))
     observed = [*shipped_evidence(catalog), *(local_evidence(home, cells) if home else ())]
     return DoctorReport(
-        machine=machine, findings=tuple(findings), able=able(machine, catalog, names, observed, cells)
+        machine=machine,
+        findings=tuple(findings),
+        able=able(machine, catalog, names, observed, cells, needs),
     )

@@ -8,6 +8,7 @@ from rocbase.units import duration, size
 from rocwright.doctor.able import Able
 from rocwright.doctor.doctor import DoctorReport
 from rocwright.doctor.findings.model import DoctorFinding
+from rocwright.execution.requirements import disk_text, time_text
 
 # Marks a text by what it is: the grade of a finding, or "head".
 Style = Callable[[str, str], str]
@@ -30,7 +31,7 @@ def lines(report: DoctorReport, style: Style = plain) -> Iterator[str]:
         yield f"{'':9}tools on the host: {tools}"
     if report.able:
         yield ""
-        head = "What it can build (times and disk space from the catalog, for two cores, partly estimated):"
+        head = "What it can build (time and disk of a whole build, as rocwright plan estimates them):"
         yield style(head, "head")
         yield from _table(report.able)
 
@@ -52,14 +53,16 @@ def _finding(finding: DoctorFinding, style: Style) -> Iterator[str]:
 def _table(every: Sequence[Able]) -> Iterator[str]:
     for ability in every:
         took = f"took {duration(ability.took)} here" if ability.took else ""
-        expected = f"about {duration(ability.need.seconds)}" if ability.need.seconds else "time unknown"
+        forecast = ability.need.outlook
         if ability.how == "not served":
             words = [f"not supported: {ability.why}"]
         else:
             words = [
                 f"{ability.how}{f' ({ability.why})' if ability.why else ''}",
-                took or expected,
-                size(ability.need.disk) if ability.need.disk else _needed_elsewhere(ability),
+                took or (time_text(forecast) if forecast else "time not known"),
+                *filter(
+                    None, (disk_text(forecast, brief=True) if forecast else "", _needed_elsewhere(ability))
+                ),
                 "1 job" if ability.jobs == 1 else f"{ability.jobs} jobs",
                 ability.said or ("has a lock, not tested yet" if ability.row else "never tried"),
                 *(f"{name}: {lack}" for name, lack in ability.lacks.items()),
@@ -68,10 +71,10 @@ def _table(every: Sequence[Able]) -> Iterator[str]:
 
 
 def _needed_elsewhere(ability: Able) -> str:
-    """What building for the target took others, where no recipe says it."""
+    """What building for the target took others, if its plan does not say it."""
     if ability.others is None:
-        return "disk unknown"
+        return ""
     figures = [f"{size(ability.others.memory)} of memory"] if ability.others.memory else []
     figures += [f"{size(ability.others.disk)} of disk"] if ability.others.disk else []
     figures += [f"{ability.others.hours} h"] if ability.others.hours else []
-    return f"other machines took {', '.join(figures)}" if figures else "disk unknown"
+    return f"other machines took {', '.join(figures)}" if figures else ""

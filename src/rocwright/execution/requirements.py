@@ -24,8 +24,9 @@ class Outlook(Frozen):
     """Wall seconds, bytes of disk and memory that the steps to run need with `jobs` of `wanted` jobs.
 
     `unlocked` are those of which the lock does not know the files yet: what they take, and how long, comes on
-    top. `bound` says what keeps the jobs fewer than wanted; `short` what there is too little of; `cannot` why
-    this machine can run none of it. `sources` are the ways in which the time is known.
+    top. `memory_per_job` is what the largest compiler takes. `bound` says what keeps the jobs fewer than
+    wanted; `short` what there is too little of; `cannot` why this machine can run none of it. `sources` are
+    the ways in which the time is known.
     """
 
     left: Left
@@ -33,6 +34,7 @@ class Outlook(Frozen):
     disk: int
     unlocked: tuple[str, ...] = ()
     memory: int
+    memory_per_job: int = 0
     jobs: int
     wanted: int
     bound: str = ""
@@ -65,14 +67,11 @@ def outlook(
     } | {step.key: None for step in unlocked}
     remaining = whole(steps, seconds, job_limit)
     wanted_disk = sum(step.resources.disk for step in steps)
-    wanted_memory = max(
-        (
-            per_job(learnt, step.component, step.name, step.resources.memory)
-            * min(job_limit, step.resources.cores)
-            for step in reckoned
-        ),
-        default=0,
-    )
+    peaks = [
+        (per_job(learnt, step.component, step.name, step.resources.memory), step.resources.cores)
+        for step in reckoned
+    ]
+    wanted_memory = max((peak * min(job_limit, cores) for peak, cores in peaks), default=0)
     short = [f"{size(disk)} of disk are free"] if wanted_disk > disk else []
     short += [f"{size(room.available)} of memory are available"] if wanted_memory > room.available else []
     return Outlook(
@@ -85,6 +84,7 @@ def outlook(
         disk=wanted_disk,
         unlocked=tuple(step.name for step in unlocked),
         memory=wanted_memory,
+        memory_per_job=max((peak for peak, _ in peaks), default=0),
         jobs=job_limit,
         wanted=jobs,
         bound="memory" if job_limit < jobs else "",
@@ -130,10 +130,13 @@ def outlook_line(forecast: Outlook) -> str:
         else f"{forecast.jobs} jobs of {forecast.wanted} ({forecast.bound})"
     )
     can = forecast.cannot or "; ".join(forecast.short) or f"ok, {jobs}"
-    return f"{_time(forecast)}, {_disk(forecast)}{memory}      this machine: {can}"
+    return f"{time_text(forecast)}, {disk_text(forecast)}{memory}      this machine: {can}"
 
 
-def _disk(forecast: Outlook) -> str:
+def disk_text(forecast: Outlook, *, brief: bool = False) -> str:
+    """Return the disk that is needed, as far as it is known; `brief` leaves out why that is all."""
+    if brief and forecast.unlocked:
+        return f"at least {size(forecast.disk)} disk" if forecast.disk else "disk not known"
     if not forecast.unlocked:
         return f"{size(forecast.disk)} disk"
     names = f"{', '.join(forecast.unlocked[:3])}{', ...' if len(forecast.unlocked) > 3 else ''}"
@@ -142,7 +145,8 @@ def _disk(forecast: Outlook) -> str:
     return f"at least {size(forecast.disk)} disk ({names} not locked)"
 
 
-def _time(forecast: Outlook) -> str:
+def time_text(forecast: Outlook) -> str:
+    """Return the time that is needed, and how well it is known."""
     unknown = forecast.left.unknown
     names = f"no history of {', '.join(unknown[:3])}{', ...' if len(unknown) > 3 else ''}"
     if unknown and not forecast.sources:

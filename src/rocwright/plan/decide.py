@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -27,6 +27,22 @@ class Decision(Frozen):
     reasons: tuple[str, ...] = ()
 
 
+def needed(plan: Plan, required: tuple[str, ...] = (), cached: Collection[str] = ()) -> set[str]:
+    """Return the keys of the `required` steps, else the artifacts, and of all that they need, without those
+    that are `cached` and what only these need."""
+    by_key = {step.key: step for step in plan.steps}
+    names = {step.name: key for key, step in by_key.items()}
+    must: set[str] = set()
+    waiting = [names[name] for name in required or plan.artifacts]
+    while waiting:
+        key = waiting.pop()
+        if key in cached or key in must:
+            continue
+        must.add(key)
+        waiting += [item.key for item in by_key[key].inputs]
+    return must
+
+
 def decide(
     plan: Plan,
     store: Store,
@@ -40,18 +56,10 @@ def decide(
     that was built last, for the reasons, or what reads it, which is called only where something must run.
     """
     by_key = {step.key: step for step in plan.steps}
-    names = {step.name: key for key, step in by_key.items()}
     damaged: set[str] = set()
     records = records_of(store, by_key, damaged.add)
     cached = {key for key, record in records.items() if in_store(store, record)}
-    must: set[str] = set()
-    waiting = [names[name] for name in required or plan.artifacts]
-    while waiting:
-        key = waiting.pop()
-        if key in cached or key in must:
-            continue
-        must.add(key)
-        waiting += [item.key for item in by_key[key].inputs]
+    must = needed(plan, required, cached)
     last_plan = previous() if callable(previous) and must else previous
     last = {step.name: step for step in last_plan.steps} if isinstance(last_plan, Plan) else {}
     decisions = []

@@ -37,10 +37,10 @@ def _memory(
 ) -> Iterator[DoctorFinding]:
     say = _speaker(facts, needs)
     usable = min(memory.total, memory.limit or memory.total)
-    short = [need for need in needs if need.memory > usable]
+    short = [need for need in needs if need.memory_per_job > usable]
     message = f"{size(memory.total)} of memory, {size(memory.available)} available"
     if short:
-        names = ", ".join(f"{need.stack} ({size(need.memory)})" for need in short)
+        names = ", ".join(f"{need.stack} ({size(need.memory_per_job)})" for need in short)
         grade: Grade = "error" if len(needs) == 1 else "warning"
         yield _speaker(facts, short)("memory", grade, f"{message}: too little for {names}")
     else:
