@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,15 +137,18 @@ def test_steps_of_which_nothing_is_known_are_named() -> None:
     assert (found.seconds, found.unknown) == (105, ("b", "d"))
 
 
-def test_what_is_left_of_a_build_goes_down_step_by_step() -> None:
+def test_what_is_left_of_a_build_goes_down_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     expected = {one.name: Expected(work=8000, source="built here") for one in PLAN}
     build = Whole(PLAN, expected, 8)
-    assert build.describe() == "about 1 h 06 min left · 4 of 4 steps to go"
+    assert build.describe() == "about 33 to 133 min left · 4 of 4 steps to go"
     running = build.started(A, 8)
     assert (running.jobs, running.expected) == (8, 1000)
     build.again(A)
     assert build.describe().endswith("4 of 4 steps to go")
     build.ended(A)
+    clock[0] = 750.0
     assert build.describe() == "about 50 min 00 s left · 3 of 4 steps to go"
     build.failed(B)
     assert build.describe() == ""

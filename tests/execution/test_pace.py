@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocwright.execution.pace import FEWEST, MOST_KEPT, Marks, seconds_left
+from rocwright.execution.pace import FEWEST, MOST_KEPT, VAGUE, Calm, Marks, left_text, seconds_left
 
 
 def test_half_of_what_was_counted_takes_as_long_again() -> None:
@@ -109,3 +111,59 @@ def test_it_is_never_negative_and_never_stands_still(
     due = seconds_left(done, done + more, counting, rest, 0) / more if more else 0
     # only where it fell as far as it rose again
     assert not turns or idle < due < idle + later
+
+
+# as it is shown
+
+
+def test_estimates_that_jump_under_load_are_shown_without_jumps() -> None:
+    """A build once showed 6, 84, 3 and 33 min left within five minutes."""
+    calm = Calm()
+    shown = [calm.follow((360, 5040, 180, 1980)[second // 75], second) for second in range(300)]
+    minutes = [shown[second] / 60 for second in (0, 74, 149, 224, 299)]
+    assert max(minutes) < 10
+    assert all(later < 1.5 * earlier and earlier - 1.25 < 2 * later for earlier, later in pairwise(minutes))
+
+
+def test_an_estimate_that_is_right_is_shown_as_it_is() -> None:
+    calm = Calm()
+    assert [calm.follow(600 - second, second) for second in (0, 20, 599)] == [600, 580, 1]
+
+
+def test_what_was_shown_far_too_small_gets_right_in_time() -> None:
+    """Of 84 min it showed 6 at first."""
+    calm = Calm()
+    calm.follow(360, 0)
+    shown = [calm.follow(84 * 60 - second, second) for second in range(1, 1001)]
+    assert shown[-1] == pytest.approx(84 * 60 - 1000)
+
+
+@given(estimates=st.lists(st.tuples(st.floats(0, 10**6), st.floats(0, 100)), min_size=2, max_size=50))
+def test_what_is_shown_is_never_negative_and_moves_no_faster_than_it_may(
+    estimates: list[tuple[float, float]],
+) -> None:
+    calm, clock, shown = Calm(), 0.0, -1.0
+    for estimate, passed in estimates:
+        clock += passed
+        earlier, shown = shown, calm.follow(estimate, clock)
+        assert shown >= 0
+        if earlier >= 0:
+            assert abs(shown - earlier) <= passed * (2.25 + earlier / 300) + 1e-3
+
+
+def test_the_time_left_is_a_range_until_a_tenth_is_done() -> None:
+    shares = (0.0, 0.02, 0.05, 0.09, VAGUE, 1.0)
+    assert [left_text(2400, share) for share in shares] == [
+        "20 to 80 min left",
+        "22 to 72 min left",
+        "27 to 60 min left",
+        "36 to 44 min left",
+        "40 min 00 s left",
+        "40 min 00 s left",
+    ]
+    assert [left_text(seconds, 0) for seconds in (0, 1, 40, 4 * 3600)] == [
+        "1 s left",
+        "1 to 2 s left",
+        "20 to 80 s left",
+        "2 to 8 h left",
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
 from rocbase.units import duration
 from rocwright.execution.estimate import Expected, compiles, most_jobs, whole
+from rocwright.execution.pace import Calm, left_text
 from rocwright.execution.progress import RunningStep
 from rocwright.model.steps import Step
 
@@ -19,6 +21,7 @@ class Whole:
         self._count, self._expected, self._jobs = len(steps), expected, jobs
         self._running: dict[str, RunningStep] = {}
         self._lock = Lock()
+        self._begun, self._calm = time.monotonic(), Calm()
 
     def started(self, step: Step, jobs: int) -> RunningStep:
         """A step begins, with so many jobs: what is to be told of it."""
@@ -61,7 +64,12 @@ class Whole:
         unknown = [step for step in steps if step.name in total.unknown and compiles(step)]
         parts = [f"{len(steps)} of {self._count} steps to go"]
         if total.seconds:
-            parts.insert(0, f"{'at least' if unknown else 'about'} {duration(total.seconds)} left")
+            elapsed = time.monotonic() - self._begun
+            shown = self._calm.follow(total.seconds, self._begun + elapsed)
+            share = elapsed / (elapsed + shown) if shown else 1
+            parts.insert(
+                0, f"at least {duration(shown)} left" if unknown else f"about {left_text(shown, share)}"
+            )
         if unknown:
             parts.append(f"no history of {', '.join(step.name for step in unknown[:3])}")
         return " · ".join(parts)

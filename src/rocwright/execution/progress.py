@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rocbase.terminal import is_dumb, unguarded
 from rocbase.units import count, duration, plain_text, printable, size
-from rocwright.execution.pace import Marks, seconds_left
+from rocwright.execution.pace import Calm, Marks, left_text, seconds_left
 from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, RowPart, cut, fit, joined
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class RunningStep:
     """When the counter last changed."""
     last: str = ""
     told: float = field(default_factory=time.monotonic)
+    calm: Calm = field(default_factory=Calm)
 
     def note(self, line: str) -> None:
         """Take a line of its output in."""
@@ -148,7 +149,8 @@ class RunningStep:
         remaining = self.left
         parts.append(RowPart(duration(time.monotonic() - self.begun), 3 if remaining is not None else 1))
         if remaining is not None:
-            parts.append(RowPart(f"{duration(remaining)} left", 1))
+            shown = self.calm.follow(remaining, time.monotonic())
+            parts.append(RowPart(left_text(shown, self.share or 0), 1))
         if not self.expected:
             parts.append(
                 RowPart("no history: counting steps" if self.counter is not None else "no history", 6)
