@@ -48,9 +48,10 @@ class PackageManager(Frozen):
     `lists` prints the addresses of the package lists that a root reads, a line each; `dated_lists` are those
     of a `{snapshot}` for an `{architecture}`; `form` is how they are written.
     `files` is a glob of package files; `env` is the commands' environment; `forget` are globs of what an
-    installation leaves in the root that is no part of it. `bootstrap` makes a root in the empty folder
-    `{root}` on a machine that has the program `bootstrap_with`, with `settings` as the file `{settings}` and
-    from the `{release}` of a base.
+    installation leaves in the root that is no part of it. `phases` are patterns of the lines that `install`
+    prints about each package, the first when it unpacks it; their group is the package's name. `bootstrap`
+    makes a root in the empty folder `{root}` on a machine that has the program `bootstrap_with`, with
+    `settings` as the file `{settings}` and from the `{release}` of a base.
     """
 
     name: str
@@ -62,6 +63,7 @@ class PackageManager(Frozen):
     files: str
     env: dict[str, str] = {}
     forget: tuple[str, ...] = ()
+    phases: tuple[re.Pattern[str], ...] = ()
     list: tuple[str, ...]
     lists: tuple[str, ...] = ()
     dated_lists: tuple[str, ...] = ()

@@ -245,6 +245,8 @@ def _perform(step: Step, context: Context) -> ActionResult:
 
 
 def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult:
+    from rocwright.catalog.load import the_catalog
+    from rocwright.execution.tally import count_packages
     from rocwright.sources.bases.debian import make_root
     from rocwright.sources.bases.image import make_image_root
     from rocwright.sources.bases.tools import Tools
@@ -256,16 +258,17 @@ def _make_base(step: Step, action: BaseAction, context: Context) -> ActionResult
         if action.family == "debian" or package.sha256 != action.image
     ]
     target, scratch = context.workspace.out / "root.tar.zst", context.workspace.scratch
+    on_line = count_packages(packages, the_catalog().managers.values(), context.on_line)
     tools = Tools(context.home, context.on_line)
     match action.family:
         case "debian":
             files = {package.sha256: package.filename for package in context.inputs["packages"]}
             require_signed(files, _pins(step, context.store), tools)
-            content = make_root(action, packages, target, scratch, tools, context.on_line)
+            content = make_root(action, packages, target, scratch, tools, on_line)
             outputs, contents = {"root": target}, {"root": content}
             return ActionResult(outputs=outputs, contents=contents, tools=tools.digest)
         case "image":
-            content = make_image_root(action, packages, context.store, target, scratch, context.on_line)
+            content = make_image_root(action, packages, context.store, target, scratch, on_line)
     return ActionResult(outputs={"root": target}, contents={"root": content})
 
 

@@ -12,6 +12,7 @@ from rocbase.toml.read import holder
 from rocbase.units import count, size
 from rocwright.catalog.folders import catalog_folders
 from rocwright.home import Home
+from rocwright.execution.tally import count_downloads
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import (
     ArchiveOrigin,
@@ -49,6 +50,15 @@ def fetch(
         return
     on_line(f"fetch: {count(len(missing), 'file')}, {size(sum(pin.size for pin in missing))}")
     scratch.mkdir(parents=True, exist_ok=True)
+    # a package manager downloads into a folder of its own
+    with count_downloads(missing, (scratch, scratch / "inside/packages"), on_line):
+        _fetch(missing, store, apt, scratch, on_line)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _fetch(
+    missing: Sequence[FilePin], store: Store, home: Home, scratch: Path, on_line: Callable[[str], None]
+) -> None:
     packages: defaultdict[tuple[str, str], list[FilePin]] = defaultdict(list)
     of_images: list[FilePin] = []
     for pin in missing:
@@ -79,7 +89,6 @@ def fetch(
     # the packages of an image are fetched by that image's own package manager, which is in the store by now
     fetch_packages(of_images, store, scratch, on_line)
     _keep(of_images, scratch, store)
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _keep(pins: Sequence[FilePin], scratch: Path, store: Store) -> None:

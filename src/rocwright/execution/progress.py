@@ -14,6 +14,7 @@ from rocbase.terminal import is_dumb, unguarded
 from rocbase.units import count, duration, plain_text, printable, size
 from rocwright.execution.pace import Calm, Marks, left_text, seconds_left
 from rocwright.execution.row import BETWEEN, LEAST_LAST, Columns, RowPart, cut, fit, joined
+from rocwright.execution.tally import TALLY
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -78,6 +79,8 @@ class RunningStep:
     progressed: float = 0
     """When the counter last changed."""
     last: str = ""
+    tally: str = ""
+    """How many things and bytes are done of how many, where its lines tell."""
     told: float = field(default_factory=time.monotonic)
     calm: Calm = field(default_factory=Calm)
 
@@ -96,7 +99,9 @@ class RunningStep:
                 self.progressed = time.monotonic()
                 self.marks.note(self.progressed, self.before + counter[0])
             self.counter = counter
-        if line.strip():
+        if match := TALLY.match(line):
+            self.tally = match["tally"]
+        elif line.strip():
             self.last = line.strip()
         self.resumed = self.resumed or (self.counter is None and line.startswith(GOES_ON))
 
@@ -146,6 +151,7 @@ class RunningStep:
             parts.append(RowPart(f"{self.counter[0]:,}/{self.counter[1]:,}", 4))
         if self.done is not None:
             parts.append(RowPart(f"{100 * self.done[0] / self.done[1]:.0f} %", 2))
+        parts.append(RowPart(self.tally, 3))
         remaining = self.left
         parts.append(RowPart(duration(time.monotonic() - self.begun), 3 if remaining is not None else 1))
         if remaining is not None:

@@ -90,6 +90,7 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
     writes a tar to its standard output."""
     return [
         _MAKER,
+        "--verbose",
         "--mode=root",
         "--variant=essential",
         "--format=tar",
