@@ -127,3 +127,7 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         say("ended")
         sys.exit(130)
+    except (AssertionError, ValueError) as error:
+        # a server did not start in time, or a build printed no result
+        say(f"gave up: {error or type(error).__name__}")
+        sys.exit(1)

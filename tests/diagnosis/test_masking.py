@@ -16,6 +16,11 @@ SECRET = "Zm9vOmJhcg-and-more"
         f"api-key: {SECRET}",
         f"> Authorization: Bearer {SECRET}",
         f"authorization:basic {SECRET}",
+        f'{{"model": "x", "api_key": "{SECRET}", "stream": true}}',
+        f'{{"api_key":"{SECRET}"}}',
+        f"{{'hf_token': 'two words and {SECRET}'}}",
+        f'"{{\\"password\\": \\"{SECRET}\\"}}"',
+        f'"Authorization": "Bearer {SECRET}"',
         f"cloning https://me:{SECRET}@example.org/x.git",
     ],
 )
@@ -24,9 +29,15 @@ def test_what_a_line_itself_calls_a_secret_is_masked(line: str) -> None:
     assert "***" in masked(line, ())
 
 
+def test_what_follows_a_secret_in_json_stays() -> None:
+    line = f'{{"api_key": "{SECRET}", "stream": true}}'
+    assert masked(line, ()) == '{"api_key": ***, "stream": true}'
+
+
 @pytest.mark.parametrize(
     "line",
     [
+        '{"max_tokens": 16, "tokenizer": "gpt2"}',
         "slot update_slots: id  0 | task 0 | prompt done, n_tokens = 11, batch.n_tokens = 11",
         "print_info: EOS token        = 2 '</s>'",
         "load: control token: 128009 '<|eot_id|>' is not marked as EOG",

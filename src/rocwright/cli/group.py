@@ -6,6 +6,7 @@ from typing import cast
 
 import click
 
+from rocbase import errors
 from rocbase.cli.verbs import Verbs
 from rocwright.cli import ELSEWHERE, MODULES, PLUGINS, SECTIONS, VERBS
 
@@ -14,6 +15,12 @@ def _plugin(verb: str) -> click.Command | None:
     from rocwright.plugins import load  # help imports no tables of packages
 
     return cast("click.Command | None", load(PLUGINS, verb))
+
+
+def _installer(program: str) -> str:
+    from rocwright.sources.programs import install_command
+
+    return install_command([program])
 
 
 @click.group(
@@ -42,6 +49,7 @@ def cli(context: click.Context, debug: bool, stop_with: int | None) -> None:
     A GPU, a stack, a base: rocwright gives a lock, a plan, and artifacts that it has checked.
     """
     context.obj = {"debug": debug}
+    errors.how_to_install = _installer
     if stop_with is not None:
         from rocbase.processes.parent import stop_with as stop
 

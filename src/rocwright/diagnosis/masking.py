@@ -10,8 +10,9 @@ import re2
 
 # RE2: its time is linear, whatever a log holds
 _SECRET = re2.compile(
-    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*\s*[=:]\s*"
-    r"|authorization\s*:\s*(?:bearer|basic)\s+)(\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
+    r"(?i)\b([\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w.-]*(?:\\?[\"'])?\s*[=:]\s*"
+    r"|authorization(?:\\?[\"'])?\s*:\s*(?:\\?[\"'])?(?:bearer|basic)\s+)"
+    r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|\S+)|(://[^/\s:@]*:)([^/\s@]+)(@)"
 )
 
 # Logs of language models count tokens and name tokenizers: `n_tokens = 11,`, `tokenizer='gpt2'`.

@@ -22,6 +22,7 @@ from rocbase.processes import run as process
 from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 from rocwright.sources.bases.tools import ARCHIVE, Tools
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
+from rocwright.sources.debian_failures import archive_failure, last_error
 from rocwright.sources.patience import asked, current, within
 
 # A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
@@ -60,9 +61,6 @@ class SourcePackage:
     name: str
     version: str
     files: tuple[FilePin, ...]
-
-
-SILENT = "no answer in time"
 
 
 def _limits(*, quoted: bool = False) -> Iterator[str]:
@@ -128,10 +126,11 @@ class DebianArchive:
             limits = [word for option in _limits() for word in ("-o", option)]
             completed = self.apt("apt-get", *limits, "update", "--error-on=any", seconds=within(1800))
         if not completed.ok:
-            raise NetworkError(
+            raise archive_failure(
                 f"the package lists of Debian {self.suite} could not be fetched",
-                cause=SILENT if completed.timed_out else _last_error(completed.stderr),
-                next_step="check the network and the machine's own apt (apt-get update), then try again",
+                completed,
+                self.folder,
+                "check the network and the machine's own apt (apt-get update), then try again",
             )
 
     @property
@@ -148,11 +147,11 @@ class DebianArchive:
             if completed.ok or _NO_RELEASE not in completed.stderr:
                 break
         if not completed.ok:
-            raise NetworkError(
-                f"mmdebstrap cannot reach an archive with the suite {self.below}",
-                cause=SILENT if completed.timed_out else _last_error(completed.stderr),
-                next_step="check the network; on other systems install the Debian archive's keys "
-                "(apt-get install debian-archive-keyring)",
+            raise archive_failure(
+                f"mmdebstrap cannot read an archive with the suite {self.below}",
+                completed,
+                self.folder,
+                "check the network, then try again",
             )
         listed = self.folder / "etc/apt/sources.list"
         entries = [line for line in listed.read_text().splitlines() if line.startswith("deb ")]
@@ -290,7 +289,7 @@ class DebianArchive:
             )
         return ConflictError(
             f"no set of packages of Debian {self.suite} satisfies {', '.join(requested)}",
-            cause=_last_error(output),
+            cause=last_error(output),
             detail="\n".join(line for line in output.splitlines() if " : " in line or line.startswith("E:")),
             next_step="use another suite, or try again later (sid is often inconsistent for some hours)",
         )
@@ -347,7 +346,7 @@ class DebianArchive:
         if any(sign in failed for sign in _NO_NETWORK):
             raise NetworkError(
                 f"the archive of Debian {self.suite} does not answer",
-                cause=_last_error(failed),
+                cause=last_error(failed),
                 next_step="check the network and the machine's own apt, then try again: finished "
                 "downloads are kept",
             )
@@ -388,8 +387,3 @@ def _plain_names(folder: Path) -> None:
     for path in folder.glob("*_*%3a*"):
         name, version, suffix = path.name.split("_", 2)
         path.rename(folder / f"{name}_{version.split('%3a', 1)[1]}_{suffix}")
-
-
-def _last_error(output: str) -> str:
-    errors = [line for line in output.splitlines() if line.startswith("E:")]
-    return (errors or output.strip().splitlines() or ["no message"])[-1].removeprefix("E:").strip()

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
+
+
+def _any_installer(program: str) -> str:
+    return f"install the package of your distribution that has {program}"
+
+
+how_to_install: Callable[[str], str] = _any_installer
+"""Tells how a program is installed here. A program that knows the distributions puts its own in here."""
 
 
 class FailureClass(StrEnum):
@@ -232,7 +241,7 @@ def as_known(error: Exception, program: str, frees: str = "") -> ExplainedError:
             return DiskError(
                 f"{path} cannot be read or written",
                 cause=f"{error.strerror}, on {_device(path)}",
-                next_step="use a folder that you can write to; set ROCWRIGHT_HOME to one"
+                next_step="run it in a folder that you can write to, with ROCWRIGHT_HOME in such a folder too"
                 if error.errno == errno.EROFS
                 else "look at the kernel's messages (dmesg); set ROCWRIGHT_HOME to a disk that works",
             )

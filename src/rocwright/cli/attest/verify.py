@@ -34,7 +34,7 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
     from rocbase.errors import InputError
     from rocwright.cli.attest.show import tell
     from rocwright.provenance.check import SAYS_NOT, statements_of, verify
-    from rocwright.store.signing.keys import own_public_key, public_key
+    from rocwright.store.signing.keys import fingerprint, own_public_key, public_key
 
     own = own_public_key()
     trusted = keys or ((own,) if own else ())
@@ -44,19 +44,22 @@ def command(file: Path, keys: tuple[Path, ...], statement: Path | None, as_json:
             cause="none was named, and you have no key of your own",
             next_step="name the public key of whoever built the file: --key FILE.pub",
         )
-    verified = verify(file, statement or statements_of(file), [public_key(key) for key in trusted])
+    by_id = {(public := public_key(path)).keyid: (public, path) for path in trusted}
+    verified = verify(file, statement or statements_of(file), [public for public, _ in by_id.values()])
+    shown = fingerprint(by_id[verified.keyid][1].read_bytes())
     if as_json:
         print_json(
             {
                 "file": str(file),
                 "sha256": verified.sha256,
                 "keyid": verified.keyid,
+                "fingerprint": shown,
                 "says": asdict(verified.told),
                 "says_not": list(SAYS_NOT),
             }
         )
         return
-    click.echo(click.style(f"verified: {file.name} is what the key {verified.keyid[:16]} signed", fg="green"))
+    click.echo(click.style(f"verified: {file.name} is what the key {shown} signed", fg="green"))
     tell(verified.told)
     click.echo("it does not say")
     for text in SAYS_NOT:

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Thread, Timer
 from typing import IO
 
+from rocbase import errors
 from rocbase.errors import InputError
 from rocbase.files.atomic import CHUNK
 
@@ -322,7 +323,7 @@ def not_installed(program: str) -> InputError:
     return InputError(
         f"{program} is not installed",
         cause=f"the command {program!r} was not found on PATH",
-        next_step=f"install it (on Debian and Ubuntu: apt-get install {Path(program).name}), then try again",
+        next_step=f"{errors.how_to_install(Path(program).name)}; then try again",
     )
 
 
