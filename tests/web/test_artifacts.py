@@ -198,3 +198,17 @@ def test_names_of_artifacts_are_never_paths(here: Served, records: Records, work
         at = put(records, name, bytes([number]))
         assert here.client().get(at).status_code == 200
         assert here.client().get(f"{at}/proof/laid-out").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "content", [b"stack = [", b"\xff", b'stack = "tiny"\ngpu = "gfx1151"\n', b"[channel]\n"]
+)
+def test_a_project_file_that_cannot_be_read_is_told_on_the_page_of_a_cell(
+    here: Served, records: Records, content: bytes
+) -> None:
+    put(records)
+    (here.site.folder / "rocwright.toml").write_bytes(content)
+    answer = here.client().get("/cell?stack=tiny&gpu=gfx1151&base=debian:sid")
+    assert answer.status_code == 200
+    assert 'role="alert"' in answer.text
+    assert "rocwright.toml is not" in answer.text

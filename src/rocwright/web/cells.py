@@ -17,7 +17,7 @@ from rocwright import api
 from rocwright.catalog.load import the_catalog
 from rocwright.diagnosis.masking import masked
 from rocwright.follow.cycle.run import last_cycle
-from rocwright.follow.cycle.stands import ChannelPlace, stands
+from rocwright.follow.cycle.stands import ChannelPlace, Stand, stands
 from rocwright.plan.resolve.model import Request as Asked
 from rocwright.records.model import Artifact, Cell, NewestEvidence, Run, Which
 from rocwright.records.read import Records
@@ -66,6 +66,7 @@ class Cells:
         promotions = await asked(lambda: records.promotions(**criteria))
         checked = next((run for run in runs if run.command == "verify"), None)
         findings = await asked(lambda: records.findings(run=checked.id)) if checked else []
+        channels, wrong = await asked(lambda: self._stands(place))
         return self.pages.page(
             request,
             "cell.html",
@@ -80,8 +81,16 @@ class Cells:
             promotions=promotions,
             findings=once(findings),
             checked=checked,
-            stands=await asked(lambda: stands(records, self.site.folder, place, self.site.channels())),
+            stands=channels,
+            wrong=wrong,
         )
+
+    def _stands(self, place: ChannelPlace) -> tuple[tuple[Stand, ...], InputError | None]:
+        """Return how the cell stands to each channel, or what is wrong with the project file."""
+        try:
+            return stands(self.site.records, self.site.folder, place, self.site.channels()), None
+        except InputError as error:
+            return (), error
 
     async def gpu(self, request: Request) -> Response:
         """Every stack that was built for a GPU."""
