@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import re
 import tarfile
 from collections.abc import Sequence
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from click.testing import CliRunner
 from tests.conftest import Command
 from tests.execution.conftest import Workshop, workshop  # noqa: F401 - a fixture
 from tests.making import builtin, lock_of, record_of
 
+from rocbase import errors
+from rocbase.processes.run import not_installed
+from rocwright.cli import cli
 from rocwright.home import Home
 from rocwright.model.steps import FetchAction, Input, Step, TreeAction
 from rocwright.plan.resolve.files import read_lock, write_lock, write_request
@@ -399,7 +404,7 @@ READ_ONLY = ("unshare", "--mount", "sh", "-c", 'p=$0; mount -t tmpfs -o ro none 
 def test_a_read_only_folder_is_told_with_the_file_that_was_to_be_written(
     refused: Refused, folder: Path
 ) -> None:
-    told = (f"{folder}/rocwright.toml cannot be read or written", "use a folder that you can write to")
+    told = (f"{folder}/rocwright.toml cannot be read or written", "run it in a folder that you can write to")
     refused(["init", "--stack", "gfx-smoke"], "disk", *told, before=(*READ_ONLY, str(folder)))
 
 
@@ -417,3 +422,11 @@ def test_a_home_that_is_a_file_is_told(refused: Refused, folder: Path, tmp_path:
     write_project(folder, lock_of("gfx-smoke"))
     (tmp_path / "file").write_text("x")
     refused(["plan"], "input", str(tmp_path / "file"), env={"ROCWRIGHT_HOME": str(tmp_path / "file")})
+
+
+def test_a_missing_program_is_told_with_the_installer_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "how_to_install", errors.how_to_install)
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "nobara", "ID_LIKE": "fedora"})
+    assert "distribution" in not_installed("skopeo").next_step
+    CliRunner().invoke(cli, ["stacks"])
+    assert not_installed("skopeo").next_step == "sudo dnf install skopeo; then try again"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner, SSlibKey
@@ -23,7 +24,7 @@ from rocwright.provenance import statement
 from rocwright.provenance.check import read_statement, statements_of, told, verify
 from rocwright.provenance.sidecars import attest
 from rocwright.store.signing import envelope
-from rocwright.store.signing.keys import KEY, PASSPHRASE, chosen, make_key, public_key, signer_of
+from rocwright.store.signing.keys import KEY, PASSPHRASE, chosen, fingerprint, make_key, public_key, signer_of
 from tests.provenance.workplace import BETA, make_workplace
 
 ALICE, BOB = CryptoSigner.generate_ed25519(), CryptoSigner.generate_ed25519()
@@ -254,6 +255,15 @@ def test_a_key_is_the_users_alone_and_is_never_overwritten(tmp_path: Path) -> No
     assert public_key(made.public).keyid == made.keyid
     with pytest.raises(InputError, match="already exists"):
         make_key()
+
+
+def test_a_key_has_the_same_form_where_it_is_made_and_where_it_verifies(file: Path) -> None:
+    """verify showed a part of the key's id, and no person could compare that."""
+    made = make_key()
+    write(file, line(saying(sha256_file(file)), signer_of(made.private)))
+    shown = CliRunner().invoke(cli, ["attest", "verify", str(file), "--key", str(made.public)])
+    assert shown.exit_code == 0, shown.output
+    assert f"is what the key {fingerprint(made.public.read_bytes())} signed" in shown.output
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:

@@ -77,6 +77,12 @@ def test_a_disk_that_fails_is_named_with_its_device_and_path(number: int) -> Non
     assert told.cause == f"{os.strerror(number)}, on proc at /proc"
 
 
+def test_a_folder_that_is_read_only_is_left_for_another() -> None:
+    """It said to set ROCWRIGHT_HOME, of a file in the folder of the project."""
+    told = as_known(OSError(errno.EROFS, "Read-only file system", "rocwright.toml"), "rocwright")
+    assert told.next_step.startswith("run it in a folder that you can write to")
+
+
 def test_what_nobody_foresaw_is_told_as_a_fault_of_the_program() -> None:
     told = as_known(ZeroDivisionError("division by zero"), "rocwheel")
     assert isinstance(told, InternalError)

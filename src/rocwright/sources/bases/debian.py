@@ -70,7 +70,9 @@ _INSIDE = "/work"
 def _command(action: BaseAction, scratch: Path, names: Sequence[str], tools: Tools) -> list[str]:
     mounts = [*programs(), "--bind", str(PLACE / "work"), _INSIDE, "--tmpfs", "/tmp"]  # noqa: S108
     environment = ENVIRONMENT | {"HOME": f"{_INSIDE}/temporary", "TMPDIR": f"{_INSIDE}/temporary"}
-    words = mmdebstrap_words(action, f"{_INSIDE}/packages", ",".join(names))
+    maker, *words = mmdebstrap_words(action, f"{_INSIDE}/packages", ",".join(names))
+    # the lines of dpkg tell how far it is
+    words = [maker, "--verbose", *words]
     return sandboxed(scratch, words, mounts, environment, binds={TOOLS: tools.root}, mounting=True)
 
 
@@ -90,7 +92,6 @@ def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[st
     writes a tar to its standard output."""
     return [
         _MAKER,
-        "--verbose",
         "--mode=root",
         "--variant=essential",
         "--format=tar",
