@@ -11,8 +11,8 @@ from rocbase.errors import FetchError
 from rocbase.toml.read import holder
 from rocbase.units import count, size
 from rocwright.catalog.folders import catalog_folders
-from rocwright.home import Home
 from rocwright.execution.tally import count_downloads
+from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import (
     ArchiveOrigin,
@@ -52,7 +52,7 @@ def fetch(
     scratch.mkdir(parents=True, exist_ok=True)
     # a package manager downloads into a folder of its own
     with count_downloads(missing, (scratch, scratch / "inside/packages"), on_line):
-        _fetch(missing, store, apt, scratch, on_line)
+        _fetch(missing, store, home, scratch, on_line)
     shutil.rmtree(scratch, ignore_errors=True)
 
 

@@ -11,13 +11,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 
 from filelock import FileLock
 
-from rocbase.errors import ExplainedError, NetworkError, OutOfDiskError, SandboxError
 from rocbase.files.atomic import sha256_bytes
 from rocbase.processes import run as process
 from rocwright.config import store_of
@@ -31,6 +31,7 @@ from rocwright.sources import image
 from rocwright.sources.bases.namespace import PLACE, TOOLS, give, host_settings, programs, sandboxed
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.sources.bases.writable import WritableRoot, writable_root
+from rocwright.sources.debian_failures import archive_failure
 from rocwright.sources.programs import check_programs, tools_source
 from rocwright.store.model import Output, Record, Store, finished
 from rocwright.store.packed import content_of, packing
@@ -206,8 +207,8 @@ def _by_engine(program: str, stage: Path, target: Path, store: Store) -> None:
         errors: list[str] = []
         with packing(target, threads=os.cpu_count() or 1) as packed:
             code = process.pipe([*engine, "export", name], packed.write, errors.append)
-        if code != 0:
-            raise _explain("\n".join(errors))
+        output = "\n".join(errors)
+        _check(process.Finished(argv=(program,), returncode=code, stdout="", stderr=output, seconds=0))
     finally:
         process.run([*engine, "rm", "--force", name], timeout=120)
 
@@ -223,27 +224,13 @@ def _silent(line: str) -> None:
 
 def _check(completed: process.Finished) -> None:
     if not completed.ok:
-        output = f"{completed.stdout}\n{completed.stderr}"
-        raise _explain("no answer in time" if completed.timed_out else output)
-
-
-_CLASSES: Mapping[str, tuple[type[ExplainedError], str]] = {
-    "No space left on device": (OutOfDiskError, "free some room, or set ROCWRIGHT_HOME to a larger disk"),
-    "uid_map": (SandboxError, "give the user ranges in /etc/subuid and /etc/subgid, or be root"),
-    "unprivileged user namespaces": (SandboxError, "rocwright sandbox says what this host forbids"),
-    "": (NetworkError, "check the network and the mirror of Debian's archive, then try again"),
-}
-
-
-def _explain(output: str) -> ExplainedError:
-    lines = [line for line in output.splitlines() if line.startswith(("E:", "Error:", "bwrap:", "unshare:"))]
-    sign = next(sign for sign in _CLASSES if sign in output)
-    error, next_step = _CLASSES[sign]
-    return error(
-        "rocwright's own Debian could not be made",
-        cause=(lines or output.strip().splitlines() or ["no message"])[-1][:300],
-        next_step=next_step,
-    )
+        output = completed.stderr or completed.stdout
+        raise archive_failure(
+            "rocwright's own Debian could not be made",
+            replace(completed, stderr=output),
+            Path(tempfile.gettempdir()),
+            "check the network, and the mirror of Debian's archive, then try again",
+        )
 
 
 _WAYS: Mapping[str, Callable[[Path, Path, Store], None]] = {
