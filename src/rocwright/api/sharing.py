@@ -43,6 +43,7 @@ def push(
     from rocwright.home import Home
     from rocwright.plan.resolve.files import lock_text
     from rocwright.plan.roots import RUN_ROOT
+    from rocwright.sources.bases.tools import tools_key
     from rocwright.store.blobs import Damage
     from rocwright.store.bucket import Bucket
     from rocwright.store.model import records
@@ -65,6 +66,8 @@ def push(
             cause="the store has no record of its steps",
             next_step="rocwright build first",
         )
+    # a machine that has no mmdebstrap and no images takes the tools root from here
+    keys.append(tools_key())
     damage = Damage((project.home if project is not None else Home.default()).store)
     pusher = Pusher(store, Bucket(to), signer, lambda sent: say(f"  sent {size(sent)}"), damage)
     pusher.open(name or to.rstrip("/").rpartition("/")[2] or "store")

@@ -162,7 +162,7 @@ def origin_option(function: F) -> F:
     """--from on every verb that takes a stack."""
     return click.option(
         "--from",
-        "origin",
+        "stack_origin",
         default="",
         metavar="ORIGIN",
         help="Which origin of STACK to take if it has several: published, built, image.",
@@ -186,7 +186,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
     def gather(
         *args: Any,
         stack: str | None,
-        origin: str,
+        stack_origin: str,
         gpus: tuple[str, ...],
         base: str | None,
         architecture: str | None,
@@ -198,7 +198,7 @@ def project_options(function: F, stack: Callable[[Any], Any] = STACK) -> F:
         **rest: Any,
     ) -> Any:
         selection = Selection(
-            stack=with_origin(stack, origin),
+            stack=with_origin(stack, stack_origin),
             gpus=gpus,
             base=base,
             architecture=architecture,

@@ -178,6 +178,7 @@ class DebianArchive:
             "--variant=custom",
             "--skip=check/qemu",  # lists are read for another architecture too: nothing of it is run
             "--skip=check/empty",
+            f"--keyring={_keys()}",
             f"--architectures={self.architecture}",
             f"--components={','.join(self.components)}",
             '--aptopt=Acquire::Check-Valid-Until "false"',
@@ -188,12 +189,10 @@ class DebianArchive:
         return self.tools.run(words, archive=self.folder, network=True, seconds=within(600))
 
     def _configuration(self) -> str:
-        host_keys = Path("/etc/apt/trusted.gpg.d")
-        parts = host_keys if any(host_keys.glob("debian-archive-*")) else "/usr/share/keyrings"
         return (
             f'Dir "{ARCHIVE}/";\n'
             f'Dir::State::status "{ARCHIVE}/var/lib/dpkg/status";\n'
-            f'Dir::Etc::TrustedParts "{parts}/";\n'
+            f'Dir::Etc::TrustedParts "{_keys()}/";\n'
             f'APT::Architecture "{self.architecture}";\n'
             f'APT::Architectures {{ "{self.architecture}"; }};\n' + OPTIONS
         )
@@ -376,6 +375,12 @@ class DebianArchive:
             completed = self.apt("apt-get", "source", "--download-only", *only, "--", source, files=folder)
             failed += "" if completed.ok else completed.stderr
         return failed
+
+
+def _keys() -> str:
+    """Return the folder of keys as the tools root sees it: that of the machine's apt if it has Debian's."""
+    folder = Path("/etc/apt/trusted.gpg.d")
+    return str(folder) if any(folder.glob("debian-archive-*")) else "/usr/share/keyrings"
 
 
 def _absent(pins: Sequence[FilePin], folder: Path) -> list[str]:

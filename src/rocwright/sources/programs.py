@@ -28,14 +28,14 @@ def missing(purposes: Iterable[str], *, tools: bool = True, ids: Iterable[str] =
     distribution, or that of these `ids`, has packages of.
     """
     purposes = [*purposes]
-    maker = () if tools or "debian" not in purposes or tools_source() else _first_source(ids)
+    maker = () if tools or "debian" not in purposes or tools_sources() else _first_source(ids)
     return _absent(dict.fromkeys([*maker, *(name for purpose in purposes for name in PROGRAMS[purpose])]))
 
 
-def tools_source() -> str:
-    """Return the first program of this host that a tools root can be made by, or ""."""
+def tools_sources() -> list[str]:
+    """Return the programs of this host that a tools root can be made by, the best first."""
     sources = host_facts().tools_root.sources.items()
-    return next((name for name, others in sources if not _absent([name, *others])), "")
+    return [name for name, others in sources if not _absent([name, *others])]
 
 
 def _first_source(ids: Iterable[str]) -> tuple[str, ...]:
@@ -78,5 +78,6 @@ def check_programs(purposes: Iterable[str], *, tools: bool) -> None:
     raise InputError(
         f"{', '.join(lacking)} {verb} not installed",
         cause=f"PATH has no such program ({len(lacking)} of those that this starts)",
-        next_step=f"{install_command(lacking)}; then try again",
+        next_step=f"{install_command(lacking)}; then try again"
+        + ("" if tools else ", or trust a store that has the tools root (rocwright trust add URL)"),
     )

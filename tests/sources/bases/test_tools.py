@@ -26,23 +26,22 @@ FACTS = host_facts().tools_root
 
 
 @each(
-    ("present", "source"),
+    ("present", "able"),
     [
-        ("mmdebstrap bwrap podman skopeo", "mmdebstrap"),
-        ("mmdebstrap podman skopeo", "podman"),
-        ("docker", "docker"),
+        ("mmdebstrap bwrap podman skopeo", "mmdebstrap podman skopeo"),
+        ("mmdebstrap docker podman", "podman docker"),
         ("skopeo bwrap", "skopeo"),
         ("skopeo mmdebstrap", ""),
     ],
 )
-def test_the_first_program_that_a_host_has_makes_it(
-    present: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_programs_of_a_host_that_can_make_it_are_tried_in_order(
+    present: str, able: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in present.split():
         (tmp_path / name).unlink(missing_ok=True)
         (tmp_path / name).symlink_to("/usr/bin/true")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert programs.tools_source() == source
+    assert programs.tools_sources() == able.split()
     for name in present.split():
         (tmp_path / name).unlink()
 
@@ -97,7 +96,7 @@ def test_two_tools_roots_make_the_same_root(
     archive = DebianArchive(first, "sid", "amd64")
     archive.refresh()
     archive.download(archive.resolve(["make"]), tmp_path / "debs")
-    monkeypatch.setattr("rocwright.sources.bases.tools.tools_source", lambda: "podman")
+    monkeypatch.setattr("rocwright.sources.bases.tools.tools_sources", lambda: ["podman"])
     debian = [
         "mmdebstrap",
         "--variant=apt",

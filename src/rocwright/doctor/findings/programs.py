@@ -10,14 +10,14 @@ from rocwright.diagnosis.facts import Grade, HostFacts
 from rocwright.doctor.findings.model import DoctorFinding, speaker
 from rocwright.home import Home
 from rocwright.sources.bases.tools import has_tools
-from rocwright.sources.programs import PROGRAMS, install_command, missing, tools_source
+from rocwright.sources.programs import PROGRAMS, install_command, missing, tools_sources
 
 
 def programs(
     catalog: Catalog, facts: HostFacts, stacks: tuple[str, ...], home: Home
 ) -> Iterator[DoctorFinding]:
     """Yield what this machine lacks for each kind of base and of sources, with the stacks that need it."""
-    tools = bool(tools_source()) or has_tools(home)
+    tools = bool(tools_sources()) or has_tools(home)
     lacking = {purpose: missing([purpose], tools=tools) for purpose in PROGRAMS}
     ways = {name: _ways(catalog, catalog.stack(name)) for name in stacks}
     stuck = [name for name, possible in ways.items() if lacking["git"] or all(map(lacking.get, possible))]

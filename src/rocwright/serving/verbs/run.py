@@ -133,7 +133,7 @@ def command(
     trust_model: bool,
     gpu: str,
     base: str,
-    origin: str,
+    stack_origin: str,
     name: str,
     host: str,
     port: int | None,
@@ -164,7 +164,7 @@ def command(
 
     A program sees the current folder, which it may change, and a home of its own, not yours.
     """
-    stack, words = with_origin(stack, origin), context.meta[PROGRAM]
+    stack, words = with_origin(stack, stack_origin), context.meta[PROGRAM]
     options = words if words and words[0].startswith("-") and not (shell or jupyter or image) else ()
     program = shell or bool(words and not options)
     check_words(

@@ -149,7 +149,8 @@ def _with_digest(stanza: str, repository: Path) -> str:
 
 
 def _explain(log: Sequence[str]) -> CheckError | SandboxError | OutOfDiskError:
-    errors = [line for line in log if line.startswith("E:") or "dpkg: error" in line]
+    starts = ("E:", "unshare:", "newuidmap:", "bwrap:")
+    errors = [line for line in log if line.startswith(starts) or "dpkg: error" in line]
     text = "\n".join(log)
     cause = errors[0].removeprefix("E:").strip() if errors else "see the log"
     if "No space left on device" in text:
@@ -165,7 +166,7 @@ def _explain(log: Sequence[str]) -> CheckError | SandboxError | OutOfDiskError:
         return SandboxError(
             "mmdebstrap may not make a root file system as this user",
             cause=cause,
-            next_step="install uidmap and give the user ranges in /etc/subuid and /etc/subgid, or be root",
+            next_step="rocwright doctor shows the command that gives you ranges of user and group ids",
         )
     return CheckError(
         "the root file system could not be made from the packages of the lock",

@@ -85,21 +85,23 @@ def sandboxed(
     *,
     binds: Mapping[str, Path] | None = None,
     ids: bool = True,
+    directory: str = "/",
     network: bool = False,
     mounting: bool = False,
 ) -> list[str]:
     """Return the words that run `command` as root of a sandbox that sees `mounts` alone.
 
     `mounts` are words of bubblewrap that name what lies in `folder` by its place below PLACE; `binds` and
-    `ids` are those of `in_namespace`. With `mounting` the command may mount in the sandbox. Raises
-    SandboxError without libseccomp.
+    `ids` are those of `in_namespace`; the command starts in `directory`. With `mounting` it may mount in the
+    sandbox. Raises SandboxError without libseccomp.
     """
     rules = folder / "seccomp.bpf"
     rules.write_bytes(seccomp.program(seccomp.MOUNTING if mounting else ()))
     # everybody inside can read the command line and the environment of bwrap
     words = ["env", "-i", f"PATH={os.environ['PATH']}", "sh", "-c", _FILTERED, "sh", str(PLACE / rules.name)]
     words += ["chroot", str(PLACE / TOOLS)] if _enters(binds) else []
-    words += ["bwrap", "--seccomp", "9", *_APART, *([] if network else ["--unshare-net"]), *mounts]
+    words += ["bwrap", "--seccomp", "9", *_APART, *([] if network else ["--unshare-net"])]
+    words += [*mounts, "--chdir", directory]
     for name in (*CAPABILITIES, *(("SYS_ADMIN",) if mounting else ())):
         words += ["--cap-add", f"CAP_{name}"]
     for name, text in environment.items():
@@ -109,13 +111,14 @@ def sandboxed(
 
 _APART = (
     *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", HOSTNAME),
-    *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv", "--chdir", "/"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
 )
 
 
 # What programs need of /etc to start; the settings of apt and how names are resolved are the host's.
 _ETC = ("alternatives", "dpkg", "group", "ld.so.cache", "nsswitch.conf", "passwd", "ssl")
-_HOST_ETC = ("apt", "hosts", "resolv.conf")
+_HOST_ETC = ("hosts", "resolv.conf")
+_HOST_APT = ("apt.conf", "apt.conf.d", "auth.conf", "auth.conf.d", "trusted.gpg.d")
 
 
 def programs(root: PurePosixPath = PLACE / TOOLS) -> list[str]:
@@ -134,11 +137,14 @@ def host_settings(folder: Path) -> list[str]:
     They are copied because a link in /etc may lead to what a sandbox does not show. What the caller may not
     read is left out.
     """
-    words = []
-    for name in _HOST_ETC:
+    for name in ("apt.conf.d", "preferences.d", "trusted.gpg.d"):
+        (folder / "apt" / name).mkdir(parents=True)
+    for name in (*_HOST_ETC, *(f"apt/{name}" for name in _HOST_APT)):
         source, copy = Path("/etc", name), folder / name
         with contextlib.suppress(OSError, shutil.Error):
-            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, copy)
-        if copy.exists():
-            words += ["--ro-bind", str(PLACE / name), f"/etc/{name}"]
-    return words
+            if source.is_dir():
+                shutil.copytree(source, copy, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(source, copy)
+    shown = (name for name in ("apt", *_HOST_ETC) if (folder / name).exists())
+    return [word for name in shown for word in ("--ro-bind", str(PLACE / name), f"/etc/{name}")]

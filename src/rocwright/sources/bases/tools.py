@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from filelock import FileLock
 
+from rocbase.errors import ExplainedError
 from rocbase.files.atomic import sha256_bytes
 from rocbase.processes import run as process
 from rocwright.config import store_of
@@ -32,7 +33,7 @@ from rocwright.sources.bases.namespace import PLACE, TOOLS, give, host_settings,
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.sources.bases.writable import WritableRoot, writable_root
 from rocwright.sources.debian_failures import archive_failure
-from rocwright.sources.programs import check_programs, tools_source
+from rocwright.sources.programs import check_programs, tools_sources
 from rocwright.store.model import Output, Record, Store, finished
 from rocwright.store.packed import content_of, packing
 
@@ -77,9 +78,7 @@ class Tools:
         store, key = store_of(self.home), tools_key()
         self.home.work.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.work / "tools.lock"):
-            record = finished(store, key)
-            if record is None and store.record(key) is not None and store.bring(key):
-                record = finished(store, key)
+            record = store.record(key) if has_tools(self.home) else None
             return record or _make(store, key, self.home, self.on_line)
 
     @property
@@ -110,10 +109,11 @@ class Tools:
             words = sandboxed(
                 stage,
                 command,
-                [*mounts, "--chdir", str([*shown][-1])],
+                mounts,
                 ENVIRONMENT,
                 binds={TOOLS: self.root, **{place.name: folder for place, folder in shown.items()}},
                 ids=False,
+                directory=str([*shown][-1]),
                 network=network,
             )
             return process.run(words, timeout=seconds)
@@ -127,8 +127,12 @@ def _stage(home: Home) -> Iterator[Path]:
 
 
 def has_tools(home: Home) -> bool:
-    """Return whether this machine, or a store that it trusts, has the tools root."""
-    return store_of(home).record(tools_key()) is not None
+    """Return whether this machine has the tools root now; it is fetched from a trusted store if need be.
+
+    A step looks into this machine's own store alone.
+    """
+    store, key = store_of(home), tools_key()
+    return store.record(key) is not None and store.bring(key) and finished(store, key) is not None
 
 
 def tools_key() -> str:
@@ -139,12 +143,9 @@ def tools_key() -> str:
 
 def _make(store: Store, key: str, home: Home, on_line: Callable[[str], None]) -> Record:
     begun, started = time.monotonic(), datetime.now(UTC).isoformat()
+    check_programs(["debian"], tools=False)
     with _stage(home) as stage:
-        target = stage / "root.tar.zst"
-        check_programs(["debian"], tools=False)
-        program = tools_source()
-        on_line(f"tools: making rocwright's own Debian {_facts().suite} by {program}, once")
-        _WAYS[program](stage, target, store)
+        target = _first_made(stage, store, on_line)
         content = content_of(target)
         sha256, size = store.put_file(target, move=True)
     output = Output(name="root", filename="root.tar.zst", sha256=sha256, size=size, content=content)
@@ -158,6 +159,26 @@ def _make(store: Store, key: str, home: Home, on_line: Callable[[str], None]) ->
         seconds=time.monotonic() - begun,
     )
     return store.put_record(record)
+
+
+def _first_made(stage: Path, store: Store, on_line: Callable[[str], None]) -> Path:
+    """Return what the first program makes that can: a docker without its daemon cannot.
+
+    Raises what the first of them failed with.
+    """
+    failures: list[ExplainedError] = []
+    for program in tools_sources():
+        on_line(f"tools: making rocwright's own Debian {_facts().suite} by {program}, once")
+        folder = stage / program
+        folder.mkdir()
+        try:
+            _WAYS[program](folder, folder / "root.tar.zst", store)
+        except ExplainedError as error:
+            on_line(f"tools: {program} could not: {error.cause}")
+            failures.append(error)
+        else:
+            return folder / "root.tar.zst"
+    raise failures[0]
 
 
 def _facts() -> ToolsRoot:
@@ -202,7 +223,8 @@ def _by_engine(program: str, stage: Path, target: Path, store: Store) -> None:
     name = f"rocwright-tools-{secrets.token_hex(6)}"
     engine = [program, *(base_words() if program == "podman" else ())]
     try:
-        installed = [*engine, "run", "--name", name, *ulimits(), _facts().image, *_installing()]
+        words = ["run", "--name", name, "--network", "host", *ulimits(), _facts().image]
+        installed = [*engine, *words, *_installing()]
         _check(process.run(installed, timeout=_SECONDS))
         errors: list[str] = []
         with packing(target, threads=os.cpu_count() or 1) as packed:
