@@ -34,6 +34,7 @@ from tests.skips import (
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
+from tests.tools_root import give_tools, shared_tools
 
 __all__ = [
     "no_fixture_reads_the_users_settings",
@@ -78,10 +79,12 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    """The home folder of one test."""
+def home(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Home]:
+    """The home folder of one test; that of a real one has the tools root."""
     home = Home(tmp_path / "home")
     home.path.mkdir()
+    if request.node.get_closest_marker("real"):
+        give_tools(home, shared_tools())
     yield home
     remove_tree(home.path)
 

@@ -35,7 +35,7 @@ def test_doctor_and_plan_say_the_same_of_a_stack(
     need = need_of(
         around.model_copy(update={"processors": processors}), the_catalog(), stack, target, Home.default()
     )
-    project = api.project(stack, target)
+    project = api.project(f"{stack}:built" if the_catalog().stack(stack).origins else stack, target)
     decisions = api.plan(project)
     planned = outlook_here(decisions, expected(project, decisions), project.home)
     assert need.outlook is not None

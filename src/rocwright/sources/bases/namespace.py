@@ -146,5 +146,15 @@ def host_settings(folder: Path) -> list[str]:
                 shutil.copytree(source, copy, dirs_exist_ok=True)
             else:
                 shutil.copyfile(source, copy)
+    proxies = [
+        f'Acquire::{name}::Proxy "{proxy}";\n' for name in ("http", "https") if (proxy := _proxy(name))
+    ]
+    (folder / "apt/apt.conf.d/99environment").write_text("".join(proxies))
     shown = (name for name in ("apt", *_HOST_ETC) if (folder / name).exists())
     return [word for name in shown for word in ("--ro-bind", str(PLACE / name), f"/etc/{name}")]
+
+
+def _proxy(scheme: str) -> str:
+    """Return the proxy that the caller's environment names; "" for none that apt's settings can hold."""
+    proxy = next(filter(None, (os.environ.get(name) for name in (f"{scheme}_proxy", "all_proxy"))), "")
+    return "" if set(proxy) & set('";\n') else proxy

@@ -33,6 +33,7 @@ from rocwright.sources.bases.namespace import PLACE, TOOLS, give, host_settings,
 from rocwright.sources.bases.roots import remove_tree, unpacked_root
 from rocwright.sources.bases.writable import WritableRoot, writable_root
 from rocwright.sources.debian_failures import archive_failure
+from rocwright.sources.patience import asked, within
 from rocwright.sources.programs import check_programs, tools_sources
 from rocwright.store.model import Output, Record, Store, finished
 from rocwright.store.packed import content_of, packing
@@ -110,7 +111,7 @@ class Tools:
                 stage,
                 command,
                 mounts,
-                ENVIRONMENT,
+                ENVIRONMENT | _no_proxy(),
                 binds={TOOLS: self.root, **{place.name: folder for place, folder in shown.items()}},
                 ids=False,
                 directory=str([*shown][-1]),
@@ -144,7 +145,7 @@ def tools_key() -> str:
 def _make(store: Store, key: str, home: Home, on_line: Callable[[str], None]) -> Record:
     begun, started = time.monotonic(), datetime.now(UTC).isoformat()
     check_programs(["debian"], tools=False)
-    with _stage(home) as stage:
+    with asked(f"Debian {_facts().suite}"), _stage(home) as stage:
         target = _first_made(stage, store, on_line)
         content = content_of(target)
         sha256, size = store.put_file(target, move=True)
@@ -197,11 +198,11 @@ def _by_mmdebstrap(stage: Path, target: Path, store: Store) -> None:
         *(f'--aptopt={name} "{value}"' for name, value in _APT.items()),
         *(_facts().suite, "/work/root"),
     ]
-    environment = ENVIRONMENT | {"TMPDIR": "/work/temporary", "HOME": "/work/temporary"}
+    environment = ENVIRONMENT | _no_proxy() | {"TMPDIR": "/work/temporary", "HOME": "/work/temporary"}
     mounts += host_settings(stage)
     try:
         command = sandboxed(stage, words, mounts, environment, network=True, mounting=True)
-        _check(process.run(command, timeout=_SECONDS))
+        _check(process.run(command, timeout=within(_SECONDS)))
         WritableRoot(work / "root", 0, _silent).pack(target)
     finally:
         remove_tree(work)
@@ -225,7 +226,7 @@ def _by_engine(program: str, stage: Path, target: Path, store: Store) -> None:
     try:
         words = ["run", "--name", name, "--network", "host", *ulimits(), _facts().image]
         installed = [*engine, *words, *_installing()]
-        _check(process.run(installed, timeout=_SECONDS))
+        _check(process.run(installed, timeout=within(_SECONDS)))
         errors: list[str] = []
         with packing(target, threads=os.cpu_count() or 1) as packed:
             code = process.pipe([*engine, "export", name], packed.write, errors.append)
@@ -233,6 +234,11 @@ def _by_engine(program: str, stage: Path, target: Path, store: Store) -> None:
         _check(process.Finished(argv=(program,), returncode=code, stdout="", stderr=output, seconds=0))
     finally:
         process.run([*engine, "rm", "--force", name], timeout=120)
+
+
+def _no_proxy() -> dict[str, str]:
+    """Return the hosts that apt asks without a proxy; proxies are in settings that nobody else reads."""
+    return {"no_proxy": os.environ.get("no_proxy", "")}
 
 
 def _installing() -> list[str]:
