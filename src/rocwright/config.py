@@ -138,7 +138,8 @@ class Slurm(Frozen):
 
 
 class Config(Frozen):
-    """`mirrors` are prefixes of addresses and what stands in for each; `records` is where the records are
+    """`mirrors` are prefixes of addresses and what stands in for each; `debian_snapshots` is the address of a
+    mirror with Debian's past, in which {snapshot} is filled in; `records` is where the records are
     kept, a `postgresql://` URL or a file; nothing: a file in the home folder. `store` is where artifacts are
     kept, a folder or the URL of a store that is known (`rocwright.store`); nothing: the home folder.
     `compiler_cache_size` is what the compiler caches of all steps may take together, such as "50 GiB".
@@ -148,6 +149,7 @@ class Config(Frozen):
     model_config = _SILENT
 
     mirrors: dict[str, str] = {}
+    debian_snapshots: str = Field(default="", pattern=r"^(https?://\S*\{snapshot\}\S*)?$")
     records: str = ""
     store: str = ""
     compiler_cache_size: Size = Field(default=CACHE_BYTES, ge=1024**2)

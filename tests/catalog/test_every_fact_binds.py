@@ -19,6 +19,7 @@ NAMES = ("name", "*.name", "maker.name", "unsupported.name", "release.version", 
 ELSEWHERE = {
     "bases/*.toml": {
         "release*.wheels*": "tests/verify/test_run_wheels.py",
+        "release.snapshot": "tests/sources/test_debian.py",
         "release.over": "tests/sources/test_debian.py",
         "release.takes": "tests/sources/test_debian.py",
         "release.packages*": "tests/plan/resolve/test_on_bases.py",

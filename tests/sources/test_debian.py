@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from hypothesis import given
@@ -14,12 +17,15 @@ from tests.tools_root import give_tools, shared_tools
 from rocbase.errors import FetchError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
+from rocwright.config import config_file, store_of
+from rocwright.execution.fetch import fetch
 from rocwright.home import Home
 from rocwright.model.architecture import host_architecture
 from rocwright.model.steps import DebianOrigin, FilePin
 from rocwright.sources.bases.tools import Tools
 from rocwright.sources.debian import DebianArchive
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
+from rocwright.sources.mirrors import debian_snapshot
 from rocwright.sources.pins import check_pin
 
 STANZAS = """\
@@ -114,6 +120,23 @@ def test_what_is_no_name_of_a_suite_is_refused(tmp_path: Path, suite: str) -> No
         DebianArchive(Tools(Home(tmp_path)), suite, "amd64")
 
 
+def test_a_snapshot_needs_a_mirror_that_the_settings_name(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(home.path))
+    with pytest.raises(InputError, match="name no mirror of Debian's snapshots, and 20261101 is needed"):
+        debian_snapshot("20261101")
+    config_file().write_text('debian_snapshots = "http://host.example/debian/{snapshot}/"\n')
+    assert debian_snapshot("20261101") == "http://host.example/debian/20261101/"
+    assert DebianArchive(Tools(home), "sid@20261101", "amd64").snapshot == "20261101"
+
+
+@pytest.mark.parametrize("suite", ["sid@", "sid@today", "sid@2026-11-01", "sid@20261101/x", "sid@@20261101"])
+def test_what_is_no_day_of_the_archive_is_refused(home: Home, suite: str) -> None:
+    with pytest.raises(InputError, match="is not the name of a Debian suite"):
+        DebianArchive(Tools(home), suite, "amd64")
+
+
 # the archive itself
 
 
@@ -182,6 +205,39 @@ def test_a_lock_of_another_machine_is_fetched_where_no_apt_folder_was_made_yet(
     [hello] = [one for one in trixie.resolve(["hello"]) if one.filename.startswith("hello_")]
     DebianArchive(tools, "trixie", "amd64").download([hello], tmp_path / "got")
     check_pin(tmp_path / "got" / hello.filename, hello)
+
+
+@pytest.fixture
+def mirror(trixie: DebianArchive) -> Iterator[str]:
+    """A mirror of snapshots whose days all are today: it leads to the archive that this machine has."""
+    archive = (trixie.folder / "etc/apt/sources.list").read_text().split()[1].rstrip("/")
+
+    class Mirror(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", f"{archive}/{self.path.split('/', 2)[2]}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Mirror)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/{{snapshot}}/"
+    server.shutdown()
+
+
+@pytest.mark.real
+def test_the_packages_of_a_day_are_pinned_with_it_and_fetched_from_there(
+    tools: Tools, mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCWRIGHT_HOME", str(tools.home.path))
+    config_file().write_text(f'debian_snapshots = "{mirror}"\n')
+    archive = DebianArchive(tools, "trixie@20261101T000000Z", "amd64")
+    archive.refresh()
+    [hello] = [pin for pin in archive.resolve(["hello"]) if pin.filename.startswith("hello_")]
+    assert isinstance(hello.origin, DebianOrigin)
+    assert hello.origin.suite == "trixie@20261101T000000Z"
+    fetch([hello], store_of(tools.home), tools.home, tmp_path / "scratch", print)
+    assert store_of(tools.home).has(hello.sha256, hello.size)
 
 
 @pytest.mark.real

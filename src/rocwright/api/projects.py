@@ -74,7 +74,7 @@ def request(
         allow_untested=allow_untested,
         architecture=architecture_named(architecture),
     )
-    served = serving_request(requested, names, catalog, base)
+    served = serving_request(requested, names, catalog, base and requested.base)
     if served.stack != family:
         choices = ", ".join(f"--from {origin}" for origin in catalog.stack(family).origins)
         say(f"{family}: using the stack {served.stack} (choose with {choices})")

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from rocbase.model import Frozen
 from rocwright.model.architecture import Architecture
+from rocwright.model.steps import Snapshot
 
 
 class Provided(Frozen):
@@ -119,7 +120,8 @@ class BaseRelease(Frozen):
     has too, for what does not build with that one. `wheels` are requirements, by the catalog's name of a
     system package: checks install them, as the base has no such package for this Python.
     `over` is the release below one that is not whole, such as Debian's experimental: all comes from there but
-    the source packages `takes`. `packages` are names of system packages that differ in this release.
+    the source packages `takes`. A `snapshot` is a day of an archive's past, from the mirror that the
+    settings of the machine name. `packages` are names of system packages that differ in this release.
     """
 
     name: str
@@ -129,6 +131,7 @@ class BaseRelease(Frozen):
     interpreter: str = ""
     pythons: tuple[OtherPython, ...] = ()
     wheels: dict[str, str] = {}
+    snapshot: Snapshot = ""
     over: str = ""
     takes: tuple[str, ...] = ()
     packages: dict[str, tuple[str, ...]] = {}

@@ -25,7 +25,10 @@ PREPARE = "prepare/"
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 # A name or version that no program takes for an option or a path.
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~:-]*$")]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._~:@-]*$")]
+
+# A day of an archive's past, as the archive's snapshots name it; "" is today.
+Snapshot = Annotated[str, Field(pattern=r"^([0-9]{8}(T[0-9]{6}Z)?)?$")]
 
 # The name of a file, and never a way to another folder: locks come from strangers too.
 FileName = Annotated[str, Field(pattern=r"^[^./\\\x00-\x1f][^/\\\x00-\x1f]*$")]

@@ -23,6 +23,7 @@ from rocwright.model.steps import DebianOrigin, DebianSourceOrigin, FilePin
 from rocwright.sources.bases.tools import ARCHIVE, Tools
 from rocwright.sources.debian_control import parse_stanzas, upstream_version
 from rocwright.sources.debian_failures import archive_failure, last_error
+from rocwright.sources.mirrors import debian_snapshot
 from rocwright.sources.patience import asked, current, within
 
 # A suite without updates of its own, as mmdebstrap knows. For another such (experimental) it asks for them
@@ -51,7 +52,7 @@ _NOT_SERVED = re.compile(
 )
 _NO_NETWORK = ("Could not resolve", "Could not connect", "Temporary failure resolving", "Unable to connect")
 _NO_RELEASE = "does not have a Release file"
-_SUITE = re.compile(r"[a-z][a-z0-9-]*")
+_SUITE = re.compile(r"[a-z][a-z0-9-]*(@[0-9]{8}(T[0-9]{6}Z)?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class DebianArchive:
     """One suite of the Debian archive, through a private apt folder. `components` are the archive's areas.
 
     `over` is a suite below an incomplete one such as experimental: all packages come from it but those of the
-    source packages `takes`, and source packages do.
+    source packages `takes`, and source packages do. "sid@20261101" is a suite of that day, from the mirror of
+    snapshots that the settings name.
     """
 
     def __init__(
@@ -95,16 +97,13 @@ class DebianArchive:
                 next_step="use the name of a suite, such as trixie or sid",
             )
         self.tools = tools
-        self.folder = tools.home.apt / "-".join(
-            part for part in (suite, over and f"over-{over}", architecture) if part
-        )
-        self.suite = suite
-        self.below = over or suite
+        parts = (suite, over and f"over-{over}", architecture)
+        self.folder = tools.home.apt / "-".join(filter(None, parts))
+        self.suite, _, self.snapshot = suite.partition("@")
+        self.below = over or self.suite
         self.takes = tuple(takes)
         self.architecture = architecture
         self.components = tuple(components)
-
-    # the private apt folder
 
     def refresh(self) -> None:
         """Make the apt folder if need be, and get the newest package lists. Raises NetworkError."""
@@ -185,6 +184,7 @@ class DebianArchive:
             *(f"--aptopt={option}" for option in _limits(quoted=True)),
             suite,
             str(ARCHIVE),
+            *([debian_snapshot(self.snapshot)] if self.snapshot else []),
         ]
         return self.tools.run(words, archive=self.folder, network=True, seconds=within(600))
 
@@ -206,8 +206,6 @@ class DebianArchive:
         """
         command = [program, f"--config-file={ARCHIVE}/etc/apt/tools.conf", *words]
         return self.tools.run(command, archive=self.folder, files=files, network=True, seconds=seconds)
-
-    # what there is
 
     def resolve(self, packages: Iterable[str], kept: Iterable[FilePin] = ()) -> tuple[FilePin, ...]:
         """The exact set that installs `packages` on top of the essential ones, in the order of names.
@@ -268,12 +266,15 @@ class DebianArchive:
             sha256=stanza["SHA256"],
             size=int(stanza["Size"]),
             origin=DebianOrigin(
-                suite=suite,
+                suite=self._named(suite),
                 package=stanza["Package"],
                 version=stanza["Version"],
                 architecture=self.architecture,
             ),
         )
+
+    def _named(self, suite: str) -> str:
+        return f"{suite}@{self.snapshot}" if self.snapshot else suite
 
     def _explain(self, output: str, requested: Sequence[str]) -> InputError | ConflictError:
         missing = sorted(set(_MISSING.findall(output)))
@@ -317,7 +318,10 @@ class DebianArchive:
             )
         stanza = stanzas[-1]
         origin = DebianSourceOrigin(
-            suite=self.below, package=package, version=stanza["Version"], architecture=self.architecture
+            suite=self._named(self.below),
+            package=package,
+            version=stanza["Version"],
+            architecture=self.architecture,
         )
         rows = (line.split() for line in stanza["Checksums-Sha256"].splitlines() if line.strip())
         files = tuple(
@@ -325,8 +329,6 @@ class DebianArchive:
             for digest, size, name in rows
         )
         return SourcePackage(name=package, version=stanza["Version"], files=files)
-
-    # getting it
 
     def download(self, pins: Sequence[FilePin], folder: Path) -> None:
         """Download packages or source files by name and version into `folder`; the caller checks the hashes.
@@ -353,7 +355,8 @@ class DebianArchive:
             f"Debian {self.suite} no longer has all files of the lock",
             cause=f"missing: {', '.join(_absent(pins, folder))}",
             detail="\n".join(line for line in failed.splitlines() if line.startswith("E:"))[:4000],
-            next_step="the archive has newer versions: rocwright lock takes those",
+            next_step="rocwright lock takes today's; --base debian:sid@YYYYMMDD takes those of a day, from "
+            "the mirror that debian_snapshots in config.toml names",
         )
 
     def _download_packages(self, pins: Sequence[FilePin], folder: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from rocbase.errors import InputError
-from rocwright.config import config
+from rocwright.config import config, config_file
 
 # How addresses of folders of this machine begin.
 LOCAL = ("/", "file:")
@@ -70,6 +70,18 @@ def with_settings(environment: Mapping[str, str], settings: Iterable[tuple[str, 
         added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
         added["GIT_CONFIG_COUNT"] = str(number + 1)
     return dict(environment) | added
+
+
+def debian_snapshot(snapshot: str) -> str:
+    """Return the address of Debian's archive of a day. Raises InputError if the settings name no mirror."""
+    address = config().debian_snapshots
+    if not address:
+        raise InputError(
+            f"the settings name no mirror of Debian's snapshots, and {snapshot} is needed",
+            cause=f"{config_file()} has no debian_snapshots",
+            next_step='add debian_snapshots = "http://HOST/archive/debian/{snapshot}/" there',
+        )
+    return address.replace("{snapshot}", snapshot)
 
 
 def mirrors() -> Mirrors:

@@ -10,6 +10,7 @@ from tests.making import lock_of
 from rocbase.errors import ConflictError, InputError
 from rocwheel_samples.tables import each
 from rocwright.catalog.load import builtin_catalog
+from rocwright.plan.resolve.model import Request
 from rocwright.plan.resolve.validate import check_fits, check_request, wanted_packages
 
 CATALOG = builtin_catalog()
@@ -93,3 +94,17 @@ def test_a_lock_without_the_root_of_a_check_that_runs_a_script_does_not_fit() ->
     assert without != lock
     with pytest.raises(InputError, match="does not match the recipes"):
         check_fits(without, CATALOG)
+
+
+def test_a_day_of_the_archive_stands_behind_the_base_and_is_in_all_words_of_the_request() -> None:
+    day = Request(stack="gfx-smoke", gpu=("gfx1103",), base="debian:sid@20261101")
+    today = Request(stack="gfx-smoke", gpu=("gfx1103",), base="debian:sid")
+    assert (day.base, day.snapshot) == ("debian:sid", "20261101")
+    assert "debian:sid@20261101" in day.words
+    assert "20261101" in day.variant
+    assert day.digest != today.digest
+    assert "snapshot" not in today.model_dump()
+    assert Request(**day.model_dump()) == day
+    assert check_request(day, CATALOG)[1].snapshot == "20261101"
+    with pytest.raises(InputError, match="has no snapshots by date"):
+        check_request(Request(stack="vllm", gpu=("gfx1151",), base="fedora:43@20261101"), CATALOG)

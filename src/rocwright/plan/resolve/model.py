@@ -26,7 +26,7 @@ from rocwheel.wheels.names import read_wheel_name
 from rocwright.catalog.place import PlaceKind
 from rocwright.catalog.remedy import Name, RemedyAction
 from rocwright.model.architecture import Architecture
-from rocwright.model.steps import FilePin, IndexOrigin, Word
+from rocwright.model.steps import FilePin, IndexOrigin, Snapshot, Word
 from rocwright.model.versions import PythonVersion, check_version
 
 # Of a name, in characters: it is that of a folder too.
@@ -80,7 +80,9 @@ class Request(Frozen):
     `provider` says where ROCm comes from, `extra` adds optional components of the stack, `versions` pins
     components: a version, or "@" and a commit. `accept_missing` are libraries of ROCm that may be left
     without code for the GPUs; with `allow_untested` the versions pinned may stand on a ROCm that no source
-    saw them on. A project file or command line without `architecture` means this machine's.
+    saw them on. A `snapshot` is the day of the archive that packages come from; in a project file it stands
+    behind the base, as in debian:sid@20261101. A project file or command line without `architecture` means
+    this machine's.
     """
 
     stack: str
@@ -92,12 +94,23 @@ class Request(Frozen):
     accept_missing: tuple[str, ...] = ()
     allow_untested: bool = False
     architecture: Architecture = Architecture.X86_64
+    snapshot: Snapshot = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_snapshot(cls, fields: Any) -> Any:
+        """Read `debian:sid@20261101` as the base debian:sid of that day."""
+        if not isinstance(fields, dict) or "@" not in str(fields.get("base", "")):
+            return fields
+        base, _, snapshot = fields["base"].partition("@")
+        return {**fields, "base": base, "snapshot": snapshot}
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # sums of locks that are out there are of requests without it
+        # sums of locks that are out there are of requests without them
         fields: dict[str, Any] = handler(self)
-        return {name: value for name, value in fields.items() if name != "allow_untested" or value}
+        late = ("allow_untested", "snapshot")
+        return {name: value for name, value in fields.items() if name not in late or value}
 
     @property
     def other_architecture(self) -> str:
@@ -122,13 +135,14 @@ class Request(Frozen):
         extra = sorted({f"+{name}" for name in self.extra})
         missing = sorted({f"without-{name}" for name in self.accept_missing})
         untested = "untested" if self.allow_untested else ""
-        words = (self.provider, *extra, *pins, *missing, untested, self.other_architecture)
+        words = (self.provider, *extra, *pins, *missing, untested, self.other_architecture, self.snapshot)
         return " ".join(word for word in words if word)
 
     @property
     def words(self) -> list[str]:
         """How it is said on the command line, behind a verb."""
-        words = [self.stack, "--base", self.base, *(word for gpu in self.gpu for word in ("--gpu", gpu))]
+        base = f"{self.base}@{self.snapshot}" if self.snapshot else self.base
+        words = [self.stack, "--base", base, *(word for gpu in self.gpu for word in ("--gpu", gpu))]
         words += ["--arch", self.architecture] if self.other_architecture else []
         words += ["--provider", self.provider] if self.provider else []
         words += [word for name in self.extra for word in ("--with", name)]

@@ -124,6 +124,8 @@ class NetworkUpstream:
         Raises FetchError, NetworkError.
         """
         name = suite or self.release.name
+        if self.base.manager == "apt" and self.release.snapshot:
+            name = f"{name}@{self.release.snapshot}"
         if not suite and self.base.made != "packages":
             raise FetchError(
                 f"{self.base.name}:{self.release.name} is not a suite of the Debian archive",

@@ -57,7 +57,13 @@ def check_request(request: Request, catalog: Catalog) -> tuple[Base, BaseRelease
                 else ""
             ),
         )
-    return base, release
+    if request.snapshot and base.manager != "apt":
+        raise InputError(
+            f"{request.base} has no snapshots by date",
+            cause="only the mirrors of Debian's archive keep one for each day",
+            next_step=f"--base {request.base}",
+        )
+    return base, release.model_copy(update={"snapshot": request.snapshot or release.snapshot})
 
 
 def check_runs_here(request: Request) -> None:
