@@ -26,8 +26,10 @@ from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
 from rocwright.records.model import Run, StepRun, now
 from rocwright.records.opening import open_records
+from rocwright.sources.bases.tools import tools_key
 from rocwright.store.gc import DAY, check_whole
 from rocwright.store.local import LocalStore
+from rocwright.store.model import Output
 
 REPOSITORY = Path(__file__).parents[3]
 INSIDE = tuple(kind.name for kind in the_kinds().kind)
@@ -174,6 +176,22 @@ def test_nobody_is_not_asked(store: LocalStore, old: dict[str, str]) -> None:
 def test_what_the_last_plan_needs_stays(home: Home, store: LocalStore, old: dict[str, str]) -> None:
     keep = {step.key for step in small_plan().steps}
     assert look(home, store, keep, 0, INSIDE).pieces == ()
+
+
+def test_the_tools_root_stays_however_old(home: Home, store: LocalStore, old: dict[str, str]) -> None:
+    path = home.path / "root.tar.zst"
+    path.write_bytes(b"programs")
+    sha256, size = store.put_file(path, move=True)
+    output = Output(name="root", filename=path.name, sha256=sha256, size=size)
+    key = tools_key()
+    record = store.record(next(entry.key for entry in store.local.records()))
+    assert record is not None
+    store.put_record(record.model_copy(update={"key": key, "content_key": "ab" * 32, "outputs": (output,)}))
+    age(store.path / "records" / key[:2] / f"{key}.json", 1000)
+    found = what_can_go(home, store, set(), 0)
+    assert {*old.values()} & {*found.blobs}
+    assert sha256 not in found.blobs
+    assert key not in found.records
 
 
 def test_a_file_that_another_record_names_stays(store: LocalStore, old: dict[str, str], home: Home) -> None:

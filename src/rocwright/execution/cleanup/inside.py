@@ -9,6 +9,7 @@ from rocwright.execution import compiler_cache
 from rocwright.execution.cleanup.model import CleanupKind, Piece, Reclaimable, oldest
 from rocwright.execution.workspace import Workspace
 from rocwright.home import Home
+from rocwright.sources.bases.tools import tools_key
 from rocwright.store.gc import (
     Rubbish,
     changed_at,
@@ -34,7 +35,8 @@ def what_can_go(home: Home, store: Store, keep: set[str], days: float) -> Rubbis
     stale = [path for path in stale if not any(key.startswith(path.name) for key in busy)]
     # nothing says which step a half-written file or root belongs to
     stale = [path for path in stale if not busy or path.parent == home.work]
-    needed, names = keep | _needs(store, busy), names_of(store, busy)
+    # apt may be at work in the tools root, of which no step tells
+    needed, names = keep | _needs(store, busy) | {tools_key()}, names_of(store, busy)
     return rubbish(store, needed, days, [*roots, *stale], busy=bool(busy), names=names)
 
 
