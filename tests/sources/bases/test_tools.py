@@ -11,6 +11,7 @@ import pytest
 from tests.tools_root import shared_tools
 
 from rocbase.errors import InputError
+from rocbase.files.atomic import sha256_bytes
 from rocbase.processes import run as process
 from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
@@ -19,6 +20,7 @@ from rocwright.model.steps import BaseAction
 from rocwright.sandbox.podman import base_words
 from rocwright.sources import programs
 from rocwright.sources.bases.debian import make_root
+from rocwright.sources.bases.namespace import host_settings
 from rocwright.sources.bases.tools import Tools, tools_key
 from rocwright.sources.debian import DebianArchive
 
@@ -62,6 +64,30 @@ def test_a_host_that_cannot_make_it_is_told_what_its_distribution_has(
     with pytest.raises(InputError, match="not installed") as caught:
         Tools(home).record  # noqa: B018 - it would be made here
     assert advice in caught.value.next_step
+
+
+@each(
+    ("proxy", "lines"),
+    [
+        ("http://host.example:3128/", 1),
+        ("", 0),
+        ('http://x";\nDPkg::Pre-Invoke { "true"; };\n', 0),
+    ],
+)
+def test_proxies_of_the_environment_are_in_the_settings_of_apt(
+    proxy: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a command line everybody could read a password in them."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    folder = tmp_path / sha256_bytes(proxy.encode())
+    folder.mkdir()
+    mounts = host_settings(folder)
+    settings = (folder / "apt/apt.conf.d/99environment").read_text()
+    assert settings.splitlines() == [f'Acquire::http::Proxy "{proxy}";'][:lines]
+    assert not any("host.example" in word for word in mounts)
+    assert "/etc/apt" in mounts
 
 
 def test_its_key_covers_what_it_is_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
