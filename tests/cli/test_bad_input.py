@@ -425,7 +425,7 @@ def test_a_home_that_is_a_file_is_told(refused: Refused, folder: Path, tmp_path:
 
 
 def test_a_missing_program_is_told_with_the_installer_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "how_to_install", errors.how_to_install)
+    monkeypatch.setattr(errors, "how_to_install", lambda program: f"the distribution has {program}")
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "nobara", "ID_LIKE": "fedora"})
     assert "distribution" in not_installed("skopeo").next_step
     CliRunner().invoke(cli, ["stacks"])

@@ -39,6 +39,7 @@ BOUNDED = {
     "rocwright/sources/archive.py": "zips, by the sizes of their directory; tars are written",
     "rocwright/sources/file_index.py": "a list that the base's key signed, for a bounded time",
     "rocwright/sources/layers.py": "written",
+    "rocwright/sources/remote_wheel.py": "as many bytes as a file that is looked into may have",
     "rocwright/store/signed.py": "as many bytes as an envelope may have",
 }
 """Modules that name what decompresses, and why that is bounded."""

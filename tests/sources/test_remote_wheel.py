@@ -68,9 +68,9 @@ def test_files_are_extracted_under_their_own_names_up_to_a_bound(remote: RemoteI
     package = remote.find(Requirement("large"))
     assert package is not None
     opened = remote.open(package)
-    assert [path.name for path in opened.extract(opened.members, tmp_path, 10**6)] == ["begin.txt", "noise"]
+    assert [path.name for path in opened.save(opened.members, tmp_path, 10**6)] == ["begin.txt", "noise"]
     (tmp_path / "other").mkdir()
-    assert [path.name for path in opened.extract(opened.members, tmp_path / "other", 100)] == ["begin.txt"]
+    assert [path.name for path in opened.save(opened.members, tmp_path / "other", 100)] == ["begin.txt"]
 
 
 def test_an_index_without_parts_of_files_and_damage_are_refused(remote: RemoteIndex, index: Index) -> None:

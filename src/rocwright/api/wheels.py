@@ -60,12 +60,14 @@ def check(
 
     from rocwright.catalog.load import the_catalog
     from rocwright.doctor.requirements.check import check_list
+    from rocwright.model.architecture import host_architecture
     from rocwright.plan.resolve.own import own_gpus
     from rocwright.sources.python_resolver import Interpreter
 
     own = own_gpus(Path.cwd()) if not gpu else ()
     gpu_target = target(gpu or (own[0] if len(own) == 1 else AUTO), say)
-    interpreter = Interpreter(python or ".".join(platform.python_version_tuple()[:2]), platform.machine())
+    version = python or ".".join(platform.python_version_tuple()[:2])
+    interpreter = Interpreter(version, host_architecture())
     return check_list(Path(path), gpu_target.name, interpreter, the_catalog())
 
 

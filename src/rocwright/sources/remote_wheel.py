@@ -123,7 +123,7 @@ class RemoteWheel:
         text = self._read(path, METADATA) if path else b""
         return tuple(map(str, email.message_from_bytes(text).get_all("Requires-Dist", [])))
 
-    def extract(self, paths: Iterable[str], folder: Path, limit: int) -> list[Path]:
+    def save(self, paths: Iterable[str], folder: Path, limit: int) -> list[Path]:
         """Write files, of `limit` packed bytes in all, to `folder` under their last names."""
         extracted: list[Path] = []
         for info in map(self._zip.getinfo, paths):

@@ -127,7 +127,7 @@ class Lookup:
         """Yield the verdicts on the libraries for ROCm in a wheel that says by their names which they are."""
         paths = [path for path in wheel.members if matches(path, self.facts.named("ROCm").files)]
         with temporary_folder("check") as folder:
-            for path in wheel.extract(paths, folder, MOST_CODE):
+            for path in wheel.save(paths, folder, MOST_CODE):
                 try:
                     yield from runs_on(path, self.gpu, self.overrides)
                 except CheckError:

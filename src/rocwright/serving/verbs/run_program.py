@@ -74,7 +74,9 @@ def _pairs(words: Sequence[str], form: str) -> dict[str, str]:
     return pairs
 
 
-_ANYTHING = frozenset({"stack", "origin", "gpu", "base", "engine", "sets", "beside", "accept_missing", "yes"})
+_ANYTHING = frozenset(
+    {"stack", "stack_origin", "gpu", "base", "engine", "sets", "beside", "accept_missing", "yes"}
+)
 # What has an effect on each of the things that run starts, by the names of its parameters.
 _TAKES = {
     "a server": {
