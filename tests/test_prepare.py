@@ -39,7 +39,7 @@ def test_the_date_of_a_package_list_is_checked_unless_the_user_says_otherwise(
     ("release", "what", "message"),
     [
         ("ID=fedora", "build", "sudo dnf install mmdebstrap bubblewrap util-linux tar git"),
-        ("ID=cachyos\nID_LIKE=arch", "build", "sudo pacman -S --needed podman util-linux tar git"),
+        ("ID=cachyos\nID_LIKE=arch", "build", "sudo pacman -S --needed podman util-linux tar git bubblewrap"),
         ("ID=void", "build", "install the packages of your distribution that have mmdebstrap"),
         ("ID=fedora", "test", "the tests need Debian or Ubuntu: distrobox create"),
     ],

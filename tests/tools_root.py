@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from samples.fetched import FOLDER
 
+from rocbase.processes import run as process
 from rocwright.config import store_of
+from rocwright.diagnosis.facts import host_facts
 from rocwright.home import Home
+from rocwright.sandbox.podman import base_words
 from rocwright.sources.bases.tools import Tools
 
 
@@ -31,3 +36,20 @@ def give_tools(home: Home, shared: Home) -> None:
     with store_of(shared).opened(record.output("root").sha256) as packed:
         store_of(home).put_file(Path(packed.name))
     store_of(home).put_record(record)
+
+
+@contextmanager
+def debian_image(folder: Path) -> Iterator[None]:
+    """Have podman's storage hold Debian's image, as a registry would bring it; keep one that is there."""
+    facts, podman = host_facts().tools_root, ["podman", *base_words()]
+    if process.run([*podman, "image", "exists", facts.image]).ok:
+        yield
+        return
+    root, dated = folder / "image.tar", '--aptopt=Acquire::Check-Valid-Until "false"'
+    made = process.run(["mmdebstrap", "--variant=apt", "--skip=output/dev", dated, facts.suite, root])
+    assert made.ok, made.stderr
+    try:
+        assert process.run([*podman, "import", root, facts.image]).ok
+        yield
+    finally:
+        process.run([*podman, "rmi", "--force", facts.image])

@@ -132,8 +132,10 @@ def test_a_step_that_makes_a_root_says_what_is_in_it(
     action = BaseAction(suite="sid", architecture="amd64", image=image)
     step = Step(name="root/x", component="root", action=action, inputs=inputs)
     workshop.store.put_step(step.key, step.model_dump_json(by_alias=True).encode())
-    [output] = workshop.run(step).outputs
+    record = workshop.run(step)
+    [output] = record.outputs
     assert laid
+    assert record.tools == "ab" * 32
     assert output.content == hashlib.sha256(b"a root file system").hexdigest()
     assert output.content == content_of(verified(workshop.store, output.sha256))
 

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.tools_root import debian_image
 
-from rocbase.processes import run as process
-from rocwright.diagnosis.facts import host_facts
 from rocwright.home import Home
-from rocwright.sandbox.podman import base_words
 from rocwright.sources.bases.roots import remove_tree
 
 DEBIAN = "apt apt-cache apt-config apt-get debootstrap dpkg dpkg-deb dpkg-query mmdebstrap"
@@ -44,17 +42,11 @@ def untouched(tmp_path: Path) -> Iterator[Home]:
     remove_tree(home.path)
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Debian's image in podman's storage, as a registry would have brought it."""
-    facts, podman = host_facts().tools_root, ["podman", *base_words()]
-    root = tmp_path_factory.mktemp("image") / "root.tar"
-    dated = '--aptopt=Acquire::Check-Valid-Until "false"'
-    made = process.run(["mmdebstrap", "--variant=apt", "--skip=output/dev", dated, facts.suite, root])
-    assert made.ok, made.stderr
-    assert process.run([*podman, "import", root, facts.image]).ok
-    yield
-    process.run([*podman, "rmi", "--force", facts.image])
+@pytest.fixture
+def image(tmp_path: Path) -> Iterator[None]:
+    """Debian's image in podman's storage."""
+    with debian_image(tmp_path):
+        yield
 
 
 def on_host(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rocbase.errors import SandboxError
+from rocbase.errors import InputError, SandboxError
 from rocbase.files.atomic import sha256_bytes
 from rocwright import sandbox
 from rocwright.serving import container
@@ -151,3 +151,14 @@ def test_a_server_reads_its_model_under_selinux(engine: str) -> None:
         inside=8080,
     )
     assert "label=disable" in container.command(engine, contained)
+
+
+def test_a_host_without_bubblewrap_is_told_of_both_ways_to_run_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container.check_works("host")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="bwrap is not installed") as caught:
+        container.check_works("host")
+    assert "bubblewrap" in caught.value.next_step
+    assert caught.value.next_step.endswith("or use --in podman")

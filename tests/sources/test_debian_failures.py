@@ -20,7 +20,7 @@ def finished(stderr: str, code: int = 1) -> Finished:
 @pytest.mark.parametrize(
     ("stderr", "failure"),
     [
-        ("Err:1 http://deb.debian.org sid\n  Could not resolve 'deb.debian.org'\nE: failed", "network"),
+        ("Err:1 http://host.example sid\n  Could not resolve 'host.example'\nE: failed", "network"),
         ("E: The repository 'x sid Release' does not have a Release file.", "network"),
         ("E: Write error - write (28: No space left on device)", "out of disk"),
         ("sh: 1: gpgv: not found\nE: apt-get update failed", "input"),

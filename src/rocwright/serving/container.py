@@ -19,6 +19,7 @@ from rocwright.sandbox.containers import LABELS, ulimits
 from rocwright.sandbox.engine import OTHER, USER, host_environment, is_root, last_line
 from rocwright.sandbox.model import Mount
 from rocwright.sandbox.podman import base_words
+from rocwright.sources.programs import check_programs
 
 PODMAN = "podman"
 
@@ -46,9 +47,12 @@ class Contained:
 
 
 def check_works(place: str) -> None:
-    """Raise SandboxError where the engine of a place is not there or does not answer, before anything is
-    built for it; the host is its own."""
-    if place not in ENGINES:
+    """Raise an error if the engine of a place is not installed or does not answer, before anything is built.
+
+    On the host a server runs in bubblewrap: raises InputError without it, SandboxError for another engine.
+    """
+    if place == "host":
+        check_programs(["serve"], tools=True, otherwise=f"use --in {PODMAN}")
         return
     try:
         ENGINES[place].version()

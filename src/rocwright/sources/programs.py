@@ -13,11 +13,12 @@ from rocwright.diagnosis.facts import Installer, host_facts
 
 # unshare maps users other than the caller by it; root needs no such map.
 _MAP = () if os.geteuid() == 0 else ("newuidmap",)
-# For a root file system of Debian's packages, for one of an image, for sources in git.
+# For a root file system of Debian's packages, for one of an image, for sources in git, for servers.
 PROGRAMS = {
     "debian": ("unshare", *_MAP, "tar"),
     "image": ("skopeo", "unshare", *_MAP, "bwrap", "tar"),
     "git": ("git",),
+    "serve": ("bwrap",),
 }
 
 
@@ -69,8 +70,11 @@ def _installer(ids: Iterable[str] = ()) -> Installer | None:
     return next((row for name in ids for row in host_facts().installer if name in row.ids), None)
 
 
-def check_programs(purposes: Iterable[str], *, tools: bool) -> None:
-    """Raise InputError, with all names, if `missing` programs for these purposes are not on PATH."""
+def check_programs(purposes: Iterable[str], *, tools: bool, otherwise: str = "") -> None:
+    """Raise InputError, with all names, if `missing` programs for these purposes are not on PATH.
+
+    `otherwise` is what else the user can do.
+    """
     lacking = missing(purposes, tools=tools)
     if not lacking:
         return
@@ -78,6 +82,5 @@ def check_programs(purposes: Iterable[str], *, tools: bool) -> None:
     raise InputError(
         f"{', '.join(lacking)} {verb} not installed",
         cause=f"PATH has no such program ({len(lacking)} of those that this starts)",
-        next_step=f"{install_command(lacking)}; then try again"
-        + ("" if tools else ", or trust a store that has the tools root (rocwright trust add URL)"),
+        next_step=f"{install_command(lacking)}; then try again{f', or {otherwise}' if otherwise else ''}",
     )

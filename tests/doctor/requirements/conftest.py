@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -26,8 +27,8 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Index]:
         monkeypatch.setenv("PIP_INDEX_URL", f"{served.url}/simple")
         served.ranges = True
 
-        def add(name: str, version: str = "1.0", **more: object) -> None:
-            path = make_wheel(tmp_path / "wheels", name, version, **more)  # type: ignore[arg-type]
+        def add(name: str, version: str = "1.0", **more: Any) -> None:
+            path = make_wheel(tmp_path / "wheels", name, version, **more)
             served.files.setdefault(name.replace("_", "-"), {})[path.name] = path.read_bytes()
 
         cuda: Mapping[str, bytes] = {"torch/lib/libtorch_cuda.so": b"", "torch/lib/libcudart.so.12": b""}

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.tools_root import shared_tools
+from tests.tools_root import debian_image, shared_tools
 
 from rocbase.errors import InputError
 from rocbase.files.atomic import sha256_bytes
-from rocbase.processes import run as process
 from rocwheel_samples.tables import each
 from rocwright.diagnosis.facts import host_facts
 from rocwright.home import Home
 from rocwright.model.steps import BaseAction
-from rocwright.sandbox.podman import base_words
 from rocwright.sources import programs
 from rocwright.sources.bases.debian import make_root
 from rocwright.sources.bases.namespace import host_settings
@@ -100,18 +96,6 @@ def test_its_key_covers_what_it_is_made_of(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(keys) == 5
 
 
-@contextmanager
-def image_of(root: Path) -> Iterator[None]:
-    """Have podman's storage hold a root as the image that the tools root comes from."""
-    podman = ["podman", *base_words()]
-    imported = process.run([*podman, "import", root, FACTS.image])
-    assert imported.ok, imported.stderr
-    try:
-        yield
-    finally:
-        process.run([*podman, "rmi", "--force", FACTS.image])
-
-
 @pytest.mark.real
 @pytest.mark.nightly
 def test_two_tools_roots_make_the_same_root(
@@ -123,14 +107,7 @@ def test_two_tools_roots_make_the_same_root(
     archive.refresh()
     archive.download(archive.resolve(["make"]), tmp_path / "debs")
     monkeypatch.setattr("rocwright.sources.bases.tools.tools_sources", lambda: ["podman"])
-    debian = [
-        "mmdebstrap",
-        "--variant=apt",
-        "--skip=output/dev",
-        '--aptopt=Acquire::Check-Valid-Until "false"',
-    ]
-    assert process.run([*debian, FACTS.suite, tmp_path / "image.tar"]).ok
-    with image_of(tmp_path / "image.tar"):
+    with debian_image(tmp_path):
         second = Tools(home)
         assert second.digest != first.digest
     packages = [(path.name, path) for path in sorted((tmp_path / "debs").glob("*.deb"))]

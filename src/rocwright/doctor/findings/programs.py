@@ -22,7 +22,7 @@ def programs(
     ways = {name: _ways(catalog, catalog.stack(name)) for name in stacks}
     stuck = [name for name, possible in ways.items() if lacking["git"] or all(map(lacking.get, possible))]
     for purpose, names in lacking.items():
-        needing = tuple(name for name, possible in ways.items() if purpose in (*possible, "git"))
+        needing = tuple(name for name, possible in ways.items() if purpose in (*possible, "git", "serve"))
         if names and needing:
             # without a stack all are looked at: a few that cannot be built leave the machine fit for the rest
             grade: Grade = "error" if 2 * len({*stuck} & {*needing}) >= len(stacks) else "warning"

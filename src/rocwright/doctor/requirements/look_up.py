@@ -138,16 +138,17 @@ def installed(path: Path, gpu: Target, overrides: Overrides) -> dict[Entry, Pack
     """Return the packages of an environment and what they hold. Raises InputError if it is none."""
     contents: dict[Entry, PackageContents] = {}
     for folder in site_packages(path):
-        packages = [package for package in distributions(path=[str(folder)]) if _entry(package)]
-        files = {str(file): package for package in packages for file in package.files or ()}
+        entries = [(_entry(package), package) for package in distributions(path=[str(folder)])]
+        packages = [(entry, package) for entry, package in entries if entry is not None]
+        files = {str(file): package for _, package in packages for file in package.files or ()}
         code: dict[int, list[Judged]] = {}
         for judged in runs_on(folder, gpu, overrides):
             owner = files.get(judged.path) or next(
                 (package for file, package in files.items() if file.startswith(f"{judged.path}/")), None
             )
             code.setdefault(id(owner), []).append(judged)
-        for package in packages:
-            contents[_entry(package)] = PackageContents(  # type: ignore[index]
+        for entry, package in packages:
+            contents[entry] = PackageContents(
                 version=package.version,
                 members=tuple(map(str, package.files or ())),
                 requires=tuple(parsed(package.requires or ())),

@@ -17,7 +17,7 @@ from rocwright.model.step_environment import EPOCH
 from rocwright.model.steps import BaseAction
 from rocwright.sources.bases.namespace import PLACE, TOOLS, give, programs, sandboxed
 from rocwright.sources.bases.roots import remove_tree
-from rocwright.sources.bases.tools import Tools
+from rocwright.sources.bases.tools import PLAIN_ENVIRONMENT, Tools
 from rocwright.store.packed import packing
 
 
@@ -80,11 +80,7 @@ def _command(action: BaseAction, scratch: Path, names: Sequence[str], tools: Too
 ALONE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 # The environment of mmdebstrap, but for its folders.
-ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "LC_ALL": "C.UTF-8",
-    "SOURCE_DATE_EPOCH": str(EPOCH),
-}
+ENVIRONMENT = PLAIN_ENVIRONMENT | {"SOURCE_DATE_EPOCH": str(EPOCH)}
 
 
 def mmdebstrap_words(action: BaseAction, repository: str, names: str) -> list[str]:

@@ -40,7 +40,11 @@ from rocwright.store.packed import content_of, packing
 
 STEP = "tools"
 
-ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+# The environment of commands in a sandbox of the tools root.
+PLAIN_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C.UTF-8",
+}
 
 # Where a sandbox sees the folders that a command works in.
 ARCHIVE, FILES = PurePosixPath("/archive"), PurePosixPath("/files")
@@ -69,13 +73,13 @@ class Tools:
 
     @cached_property
     def root(self) -> Path:
-        """The folder of the root. Raises InputError on a host that can neither make nor fetch it."""
+        """Return the folder of the root. Raises InputError on a host that can neither make nor fetch it."""
         store = store_of(self.home)
         return unpacked_root(store, self.record.output("root").sha256, self.home.roots, self.on_line)
 
     @cached_property
     def record(self) -> Record:
-        """What the store says of it. Raises as `root`."""
+        """Return its record in the store; make it if there is none. Raises as `root`."""
         store, key = store_of(self.home), tools_key()
         self.home.work.mkdir(parents=True, exist_ok=True)
         with FileLock(self.home.work / "tools.lock"):
@@ -84,7 +88,7 @@ class Tools:
 
     @property
     def digest(self) -> str:
-        """The hex sha256 of its tar. Raises as `root`."""
+        """Return the hex sha256 of its tar. Raises as `root`."""
         return self.record.output("root").content
 
     def run(
@@ -103,7 +107,7 @@ class Tools:
         with _stage(self.home) as stage:
             places = {ARCHIVE: archive, FILES: files}
             shown = {place: folder for place, folder in places.items() if folder is not None}
-            mounts = [*programs(), "--tmpfs", "/tmp"]  # noqa: S108
+            mounts = [*programs(), "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
             mounts += host_settings(stage) if network else []
             for place in shown:
                 mounts += ["--bind", str(PLACE / place.name), str(place)]
@@ -111,7 +115,7 @@ class Tools:
                 stage,
                 command,
                 mounts,
-                ENVIRONMENT | _no_proxy(),
+                PLAIN_ENVIRONMENT | _no_proxy(),
                 binds={TOOLS: self.root, **{place.name: folder for place, folder in shown.items()}},
                 ids=False,
                 directory=str([*shown][-1]),
@@ -137,14 +141,15 @@ def has_tools(home: Home) -> bool:
 
 
 def tools_key() -> str:
-    """The key of the tools root in stores: over its facts and the architecture of this machine."""
+    """Return its key in stores: over its facts and the architecture of this machine."""
     facts = _facts().model_dump_json()
     return sha256_bytes(f"tools root\n{host_architecture()}\n{facts}".encode())
 
 
 def _make(store: Store, key: str, home: Home, on_line: Callable[[str], None]) -> Record:
     begun, started = time.monotonic(), datetime.now(UTC).isoformat()
-    check_programs(["debian"], tools=False)
+    otherwise = "trust a store that has the tools root (rocwright trust add URL)"
+    check_programs(["debian"], tools=False, otherwise=otherwise)
     with asked(f"Debian {_facts().suite}"), _stage(home) as stage:
         target = _first_made(stage, store, on_line)
         content = content_of(target)
@@ -163,9 +168,9 @@ def _make(store: Store, key: str, home: Home, on_line: Callable[[str], None]) ->
 
 
 def _first_made(stage: Path, store: Store, on_line: Callable[[str], None]) -> Path:
-    """Return what the first program makes that can: a docker without its daemon cannot.
+    """Return the root of the first program that succeeds: docker without its daemon does not, for one.
 
-    Raises what the first of them failed with.
+    Raises the error of the first program if all fail.
     """
     failures: list[ExplainedError] = []
     for program in tools_sources():
@@ -188,17 +193,19 @@ def _facts() -> ToolsRoot:
 
 def _by_mmdebstrap(stage: Path, target: Path, store: Store) -> None:
     """Have the host's own mmdebstrap make it, in a sandbox that shows the host's programs."""
-    work = stage / "work"
+    work = stage / FILES.name
     (work / "temporary").mkdir(parents=True)
     give(stage, work, work / "temporary")
-    mounts = [*programs(PurePosixPath("/")), "--bind", str(PLACE / "work"), "/work", "--tmpfs", "/tmp"]  # noqa: S108
+    mounts = [*programs(PurePosixPath("/")), "--bind", str(PLACE / work.name), str(FILES)]
+    mounts += ["--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
     words = [
         *("mmdebstrap", "--mode=root", "--variant=apt", "--format=directory", "--skip=check/empty"),
         f"--include={','.join(_facts().packages)}",
         *(f'--aptopt={name} "{value}"' for name, value in _APT.items()),
-        *(_facts().suite, "/work/root"),
+        *(_facts().suite, str(FILES / "root")),
     ]
-    environment = ENVIRONMENT | _no_proxy() | {"TMPDIR": "/work/temporary", "HOME": "/work/temporary"}
+    temporary = str(FILES / "temporary")
+    environment = PLAIN_ENVIRONMENT | _no_proxy() | {"TMPDIR": temporary, "HOME": temporary}
     mounts += host_settings(stage)
     try:
         command = sandboxed(stage, words, mounts, environment, network=True, mounting=True)
