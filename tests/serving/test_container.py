@@ -40,6 +40,8 @@ def test_a_daemon_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_host_needs_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bubblewrap alone is on PATH."""
+    (tmp_path / "bwrap").symlink_to("/usr/bin/bwrap")
     monkeypatch.setenv("PATH", str(tmp_path))
     container.check_works("host")
 
@@ -156,7 +158,6 @@ def test_a_server_reads_its_model_under_selinux(engine: str) -> None:
 def test_a_host_without_bubblewrap_is_told_of_both_ways_to_run_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container.check_works("host")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="bwrap is not installed") as caught:
         container.check_works("host")
